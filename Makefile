@@ -1,0 +1,33 @@
+# make run, make test and make check work in a fresh clone with Python 3.10 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.set-up
+
+.PHONY: setup run test lint types check bench docs pin clean
+
+setup: $(SETUP)
+
+$(SETUP): requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(SETUP)
+	$(BIN)/python benchmarks/demo.py
+
+test: $(SETUP)
+	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(SETUP)
+	$(BIN)/mypy
+
+check: lint types test
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,127 @@
+"""Every error the library raises, in one tree.
+
+::
+
+    NPLError
+    ├── InvalidRequestError            an argument cannot be used as given
+    │   ├── MissingRequestError        a needed argument is absent
+    │   └── SelectorSyntaxError        a selector cannot be read; shows the spot
+    ├── NotFoundError                  a name leads nowhere; carries near names
+    │   ├── DocumentNotFoundError
+    │   └── SectionNotFoundError
+    └── DocumentError                  a document is there and cannot be used
+        ├── OutsideRootError           its path leaves every search root
+        ├── UnreadableDocumentError    not Markdown, not UTF-8, no permission, changed while read
+        ├── DocumentTooLargeError      over a size limit
+        └── DocumentTimeoutError       reading it took longer than the limit
+
+Each message says what is wrong and where, in one sentence without a final
+full stop; ``hint`` says what to write instead. No message holds an absolute
+path that the caller did not give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class NPLError(Exception):
+    """Base of all expected failures; the caller can act on each of them.
+
+    :param message: what is wrong, and where.
+    :param hint: what to write or do instead.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}; {self.hint}"
+
+
+class InvalidRequestError(NPLError):
+    """An argument cannot be used as given.
+
+    :param parameter: the argument's name, as the caller wrote it.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, hint: str | None = None) -> None:
+        self.parameter = parameter
+        super().__init__(message, hint=hint)
+
+
+class MissingRequestError(InvalidRequestError):
+    """A needed argument is absent."""
+
+
+class SelectorSyntaxError(InvalidRequestError):
+    """A selector cannot be read.
+
+    The message holds the selector's line and a caret under the first
+    character that could not be read.
+
+    :param problem: what is wrong, without the position.
+    :param selector: the whole selector text.
+    :param position: zero-based offset of the first character in question.
+    """
+
+    _WINDOW = 60
+
+    def __init__(self, problem: str, selector: str, position: int, *, hint: str | None = None) -> None:
+        self.problem = problem
+        self.selector = selector
+        self.position = position
+        start = max(0, position - self._WINDOW)
+        stop = min(len(selector), position + self._WINDOW)
+        head = "…" if start else ""
+        tail = "…" if stop < len(selector) else ""
+        shown = head + selector[start:stop].replace("\n", " ").replace("\t", " ") + tail
+        caret = " " * (len(head) + position - start) + "^"
+        message = f"{problem} at character {position + 1} of the selector\n  {shown}\n  {caret}"
+        super().__init__(message, parameter="selectors", hint=hint)
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n{self.hint}"
+
+
+class NotFoundError(NPLError):
+    """A name leads nowhere.
+
+    :param near: names that do exist and look alike, best first.
+    """
+
+    def __init__(self, message: str, *, near: Sequence[str] = (), hint: str | None = None) -> None:
+        self.near = tuple(near)
+        if hint is None and self.near:
+            hint = "near: " + ", ".join(self.near)
+        super().__init__(message, hint=hint)
+
+
+class DocumentNotFoundError(NotFoundError):
+    """No document has the name or the path that was given."""
+
+
+class SectionNotFoundError(NotFoundError):
+    """A well-formed selector matches no section."""
+
+
+class DocumentError(NPLError):
+    """A document is there and cannot be used."""
+
+
+class OutsideRootError(DocumentError):
+    """A path leaves every search root, directly or through a link."""
+
+
+class UnreadableDocumentError(DocumentError):
+    """Not Markdown, not UTF-8, not a regular file, no permission, or changed while it was read."""
+
+
+class DocumentTooLargeError(DocumentError):
+    """A document has more bytes or sections than the limits allow."""
+
+
+class DocumentTimeoutError(DocumentError):
+    """Reading or indexing a document took longer than the limit."""
