@@ -15,7 +15,7 @@ $(SETUP): requirements.txt pyproject.toml
 	@touch $@
 
 run: $(SETUP)
-	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python -m npl_mcp.demo
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered

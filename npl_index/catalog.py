@@ -1,0 +1,276 @@
+"""Kinds of NPL items and the ordered places where their files are looked for.
+
+An item is named with dots for folders: ``pumps.panel.group-chat`` is
+``pumps/panel/group-chat.md`` in the first place of its kind that has it. The
+order of places is: the agent folders of the client, the environment, the
+project (``./.npl``), the user (``~/.npl``), the system, the bundled corpus.
+
+The table below is the whole of it; nothing here touches the file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+
+from npl_index.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder below which files may be read.
+
+    :param path: absolute path of the folder.
+    :param label: what callers see instead of the path.
+    :param npl: its files are NPL, so fences of equal length nest.
+    """
+
+    path: str
+    label: str
+    npl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder of a root where items of one kind lie.
+
+    :param root: the root.
+    :param folder: path below the root, ``/`` between segments, ``""`` for the root itself.
+    """
+
+    root: Root
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of item.
+
+    :param name: the kind, as ``resource_type`` spells it.
+    :param alias: its short name on the command line.
+    :param flag: name of the flag that lists loaded items, ``None`` if the kind has none.
+    :param places: where its files lie, first one wins.
+    :param patches: where files that are put in front of an item lie, first one wins.
+    :param suffix: file name suffix of its items.
+    :param only: the one item of the kind, where there is just one.
+    :param folders: folders of its items in the layouts of NPL, below whatever root.
+    """
+
+    name: str
+    alias: str
+    flag: str | None
+    places: tuple[Place, ...]
+    patches: tuple[Place, ...] = ()
+    suffix: str = ".md"
+    only: str | None = None
+    folders: tuple[str, ...] = ()
+
+    def readings(self, text: str) -> Iterator[str]:
+        """Give the item names a text may mean: itself, and as a path in one of the layouts of NPL.
+
+        ``core/prompts/sqlite-guide.md`` is the prompt ``sqlite-guide``, wherever prompts lie.
+        """
+        yield text
+        for folder in self.folders:
+            if text.startswith(f"{folder}/"):
+                yield text[len(folder) + 1 :].removesuffix(self.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All kinds, in the order in which an item name without a kind is looked up."""
+
+    kinds: tuple[Kind, ...]
+
+    def kind(self, name: str) -> Kind:
+        """Give the kind with this name or short name.
+
+        :raises InvalidRequestError: there is none; the hint lists all.
+        """
+        for kind in self.kinds:
+            if name in (kind.name, kind.alias):
+                return kind
+        known = ", ".join(kind.name for kind in self.kinds)
+        raise InvalidRequestError(
+            f"{name!r} is not a kind of item", parameter="resource_type", hint=f"use one of {known}"
+        )
+
+    @property
+    def init(self) -> Kind:
+        """The kind of the core reference, the document that is meant when none is named."""
+        return next(kind for kind in self.kinds if kind.only is not None)
+
+    def roots(self) -> Iterator[Root]:
+        """Give the root of every place, in order, repeated where places share one."""
+        for kind in self.kinds:
+            for place in (*kind.places, *kind.patches):
+                yield place.root
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of the table of kinds.
+
+    :param flag: the kind's part of the flag name ``npl.<flag>.loaded``.
+    :param variable: which environment value holds items of this kind.
+    :param inside: folder below that value.
+    :param folders: folders below each NPL root, one after the other.
+    :param bundled: folder of the bundled corpus.
+    """
+
+    name: str
+    alias: str
+    flag: str | None
+    variable: str | None
+    inside: str
+    folders: tuple[str, ...]
+    bundled: str
+    patched: bool = False
+    themed: bool = False
+    suffix: str = ".md"
+    only: str | None = None
+
+
+#: Suffix of files that are put in front of an item and are no items themselves.
+PATCH_SUFFIX = ".patch.md"
+
+_MAX_READINGS = 64
+_HOME = "NPL_HOME"
+_TABLE = (
+    _Row("component", "c", "def", _HOME, "npl", ("npl",), "npl", patched=True),
+    _Row("meta", "m", "meta", "NPL_META", "", ("meta",), "meta", patched=True),
+    _Row("style", "s", "style", "NPL_STYLE_GUIDE", "", ("conventions",), "conventions", True, True),
+    _Row("spec", "spec", "spec", _HOME, "core/specifications",
+         ("specifications", "core/specifications"), "specifications"),
+    _Row("persona", "persona", "persona", "NPL_PERSONA_DIR", "", ("personas",), "personas"),
+    _Row("user-persona", "user-persona", "user-persona", "NPL_USER_PERSONA_DIR", "",
+         ("user-personas",), "user-personas"),
+    _Row("prd", "prd", "prd", None, "", ("prds",), "prds"),
+    _Row("story", "story", "story", None, "", ("user-stories",), "user-stories"),
+    _Row("prompt", "prompt", "prompt", _HOME, "core/prompts", ("prompts", "core/prompts"), "prompts"),
+    _Row("workflow", "workflow", "workflow", "NPL_WORKFLOW_DIR", "", ("workflows",), "workflows"),
+    _Row("agent", "agent", None, _HOME, "core/agents", ("core/agents",), "agents"),
+    _Row("schema", "schema", None, _HOME, "core/schema", ("core/schema",), "schema", suffix=".sql"),
+    _Row("init", "init", None, _HOME, "", ("",), "", only="npl"),
+)  # fmt: skip
+
+#: Flag names in the order in which a flag header lists them.
+FLAGS = tuple(f"npl.{row.flag}.loaded" for row in _TABLE if row.flag is not None)
+
+_DEFAULT_THEME = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Roots:
+    """The roots of one set-up: by environment variable, the NPL hierarchy, and the bundled corpus."""
+
+    variables: Mapping[str, Root]
+    hierarchy: tuple[Root, ...]
+    bundled: Root | None
+    agents: tuple[Root, ...]
+    project: Root
+
+
+def places(
+    *,
+    cwd: Path,
+    home: Path | None,
+    system: Path | None,
+    bundled: Path | None,
+    npl_home: str | None = None,
+    npl_meta: str | None = None,
+    npl_style_guide: str | None = None,
+    npl_persona_dir: str | None = None,
+    npl_user_persona_dir: str | None = None,
+    npl_workflow_dir: str | None = None,
+    theme: str = _DEFAULT_THEME,
+) -> Catalog:
+    """Make the catalog of one set-up.
+
+    :param cwd: the project folder; relative values below are taken from it.
+    :param home: the user's home folder, if there is one.
+    :param system: the system's NPL folder, such as ``/etc/npl``.
+    :param bundled: folder of the bundled corpus.
+    :param npl_home: value of the environment's ``NPL_HOME``; unset and empty are the same, here and below.
+    :param npl_meta: value of ``NPL_META``.
+    :param npl_style_guide: value of ``NPL_STYLE_GUIDE``.
+    :param npl_persona_dir: value of ``NPL_PERSONA_DIR``.
+    :param npl_user_persona_dir: value of ``NPL_USER_PERSONA_DIR``.
+    :param npl_workflow_dir: value of ``NPL_WORKFLOW_DIR``.
+    :param theme: folder of style guides tried before ``default``.
+    :raises InvalidRequestError: the theme is not a plain folder name.
+    """
+    if not theme or theme.startswith(".") or "/" in theme or "\\" in theme:
+        raise InvalidRequestError(f"{theme!r} is not a folder name", parameter="theme")
+    values = {
+        "NPL_HOME": npl_home,
+        "NPL_META": npl_meta,
+        "NPL_STYLE_GUIDE": npl_style_guide,
+        "NPL_PERSONA_DIR": npl_persona_dir,
+        "NPL_USER_PERSONA_DIR": npl_user_persona_dir,
+        "NPL_WORKFLOW_DIR": npl_workflow_dir,
+    }
+    hierarchy = [(cwd / ".npl", "project")]
+    agents = [(cwd / ".claude" / "agents", "project agents")]
+    if home is not None:
+        hierarchy.append((home / ".npl", "user"))
+        agents.append((home / ".claude" / "agents", "user agents"))
+    if system is not None:
+        hierarchy.append((system, "system"))
+    roots = _Roots(
+        variables={name: Root(str(cwd / value), name, npl=True) for name, value in values.items() if value},
+        hierarchy=tuple(Root(str(path), label, npl=True) for path, label in hierarchy),
+        bundled=Root(str(bundled), "bundled", npl=True) if bundled is not None else None,
+        agents=tuple(Root(str(path), label, npl=True) for path, label in agents),
+        project=Root(str(cwd), "working directory"),
+    )
+    return Catalog(tuple(_kind(row, roots, theme) for row in _TABLE))
+
+
+def _kind(row: _Row, roots: _Roots, theme: str) -> Kind:
+    """Fill one line of the table with roots."""
+    found = [Place(root, "") for root in roots.agents] if row.name == "agent" else []
+    named = roots.variables.get(row.variable or "")
+    if named is not None:
+        found.append(Place(named, row.inside))
+    found += [Place(root, folder) for folder in row.folders for root in roots.hierarchy]
+    if row.only is not None:
+        found.append(Place(roots.project, ""))
+    if roots.bundled is not None:
+        found.append(Place(roots.bundled, row.bundled))
+    patches = [Place(root, folder) for folder in row.folders for root in roots.hierarchy]
+    if row.themed:
+        themes = dict.fromkeys((theme, _DEFAULT_THEME))
+        found = [_below(place, name) for name in themes for place in found]
+        patches = [place for base in patches for place in (*(_below(base, name) for name in themes), base)]
+    return Kind(
+        name=row.name,
+        alias=row.alias,
+        flag=f"npl.{row.flag}.loaded" if row.flag is not None else None,
+        places=tuple(found),
+        patches=tuple(patches) if row.patched else (),
+        suffix=row.suffix,
+        only=row.only,
+        folders=tuple(folder for folder in dict.fromkeys((row.inside, *row.folders)) if folder),
+    )
+
+
+def _below(place: Place, folder: str) -> Place:
+    return Place(place.root, f"{place.folder}/{folder}" if place.folder else folder)
+
+
+def item_paths(item: str, suffix: str) -> tuple[str, ...]:
+    """Give the paths an item name may mean, most likely first.
+
+    A dot is a slash, or belongs to a name of its own: ``m1.persona`` is ``m1/persona.md`` or
+    ``m1.persona.md``.
+
+    :param suffix: what ends the path, ``.md`` for most kinds.
+    """
+    if "" in item.replace("/", ".").split(".") or f"{item}.md".endswith(PATCH_SUFFIX):
+        return ()
+    first, *rest = item.split(".")
+    readings = islice(product("/.", repeat=len(rest)), _MAX_READINGS)
+    return tuple(first + "".join(map("".join, zip(marks, rest, strict=True))) + suffix for marks in readings)

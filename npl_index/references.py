@@ -1,0 +1,82 @@
+"""What a caller writes to name documents, checked once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+
+# Nobody can type these or read them in an answer; lone surrogates stand for names that are not UTF-8.
+UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+_MAX_ARGUMENT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRef:
+    """What a caller wrote to name documents; all ``None`` means the core reference.
+
+    :param file: path, folder, pattern or item name.
+    :param kind: kind of ``item``.
+    :param item: item name, or a pattern over item names.
+    :raises InvalidRequestError: ``file`` together with ``item``, or one of them empty, too long or with
+        control characters.
+    :raises MissingRequestError: only one of ``kind`` and ``item``.
+    """
+
+    file: str | None = None
+    kind: str | None = None
+    item: str | None = None
+
+    def __post_init__(self) -> None:
+        for parameter, value in (("file", self.file), ("resource_type", self.kind), ("item", self.item)):
+            if value is not None:
+                check_name(value, parameter)
+        if self.file is not None and (self.item is not None or self.kind is not None):
+            other = "item" if self.item is not None else "resource_type"
+            problem = f"'file' and {other!r} name a document each"
+            raise InvalidRequestError(problem, parameter=other, hint="give one of them")
+        if (self.item is None) != (self.kind is None):
+            present, absent = ("item", "resource_type") if self.kind is None else ("resource_type", "item")
+            problem = f"{present!r} needs {absent!r}"
+            raise MissingRequestError(problem, parameter=absent, hint="give both, or 'file'")
+
+    @classmethod
+    def parse(
+        cls, file: str | None = None, resource_type: str | None = None, item: str | None = None
+    ) -> DocumentRef:
+        """Make a reference from the arguments of a call, by the names they have there.
+
+        :raises InvalidRequestError: see the class.
+        """
+        return cls(file, resource_type, item)
+
+
+def check_name(value: str, parameter: str) -> None:
+    """Refuse a name that no file can have.
+
+    :raises InvalidRequestError: it is empty, longer than 4,096 characters, or holds control characters.
+    """
+    if not value.strip():
+        raise InvalidRequestError(f"{parameter!r} is empty", parameter=parameter)
+    if len(value) > _MAX_ARGUMENT:
+        problem = f"{parameter!r} has {len(value):,} characters"
+        raise InvalidRequestError(problem, parameter=parameter, hint=f"use at most {_MAX_ARGUMENT:,}")
+    if UNSPEAKABLE.search(value) is not None:
+        raise InvalidRequestError(f"{parameter!r} holds control characters", parameter=parameter)
+
+
+def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
+    """Give the known names that look like a wanted one, best first (Indel similarity of 60 % or more)."""
+    from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
+
+    matches = process.extract(
+        wanted.lower(),
+        {name: name.lower() for name in known},
+        scorer=fuzz.ratio,
+        limit=limit,
+        score_cutoff=60,
+    )
+    return tuple(name for _, _, name in matches)
