@@ -31,3 +31,9 @@ check: lint types test
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+
+docs: $(SETUP)
+	$(BIN)/python -m npl_mcp.reference
+
+pin:
+	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --group dev -o requirements.txt

@@ -1,0 +1,1 @@
+"""Markdown to sections, sections to answers: find, parse, select, rank and pack Markdown for agents."""

@@ -52,10 +52,6 @@ class _Entry(Generic[V]):
     value: V
 
 
-def _size_of(entry: _Entry[object]) -> int:
-    return entry.size
-
-
 class MemoryIndexCache(Generic[V]):
     """Least recently used values go first when ``maxsize`` bytes are exceeded.
 
@@ -70,7 +66,7 @@ class MemoryIndexCache(Generic[V]):
         self._size_of = size_of
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=_size_of)
+        self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
 
     @property
     def currsize(self) -> int:

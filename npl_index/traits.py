@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from rapidfuzz import fuzz, process
+from typing import Any
 
 from npl_index.errors import InvalidRequestError
 
@@ -21,7 +21,9 @@ _ALIASES = {
     "level": "heading_level",
 }
 _FLAGS = ("has_examples", "has_tables", "has_code", "has_definitions")
-_COUNTS = ("min_word_count", "max_word_count")
+_CONDITIONS = (*_FLAGS, "min_word_count", "max_word_count", "heading_level")
+_MAX_COUNT = 10**12
+_SHOWN = 40
 
 
 def is_example(info: str) -> bool:
@@ -54,16 +56,6 @@ class Traits:
     has_definitions: bool = False
     word_count: int = 0
 
-    def __add__(self, other: Traits) -> Traits:
-        """Give the traits of two stretches taken together."""
-        return Traits(
-            self.has_examples or other.has_examples,
-            self.has_tables or other.has_tables,
-            self.has_code or other.has_code,
-            self.has_definitions or other.has_definitions,
-            self.word_count + other.word_count,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TraitFilter:
@@ -91,19 +83,21 @@ class TraitFilter:
         if conditions is None:
             return cls()
         if not isinstance(conditions, Mapping):
-            raise _invalid(f"filter must be an object of conditions, not {_kind(conditions)}")
-        values: dict[str, bool | int] = {}
+            raise _invalid(f"filter must be an object of conditions, not {_shown(conditions)}")
+        values: dict[str, Any] = {}
         written: dict[str, str] = {}
         for key, value in conditions.items():
             name = _condition_name(key)
             if name in written:
-                raise _invalid(f"filter gives {name} twice, as {written[name]!r} and as {key!r}")
+                raise _invalid(f"filter gives {name} twice, as {_shown(written[name])} and as {_shown(key)}")
             written[name] = key
             if value is not None:
                 values[name] = _flag(key, value) if name in _FLAGS else _number(key, name, value)
         low, high = values.get("min_word_count", 0), values.get("max_word_count")
         if high is not None and low > high:
-            raise _invalid(f"min_word_count {low} is greater than max_word_count {high}, so nothing can match")
+            raise _invalid(
+                f"min_word_count {low} is greater than max_word_count {high}, so nothing can match"
+            )
         return cls(**values)
 
     def matches(self, traits: Traits, level: int) -> bool:
@@ -124,36 +118,42 @@ class TraitFilter:
 
 def _condition_name(key: object) -> str:
     """Give the field a key stands for."""
-    folded = str(key).strip().lower().replace("-", "_")
+    folded = key.strip().lower().replace("-", "_") if isinstance(key, str) else ""
     name = _ALIASES.get(folded, folded)
-    known = (*_FLAGS, *_COUNTS, "heading_level")
-    if name in known:
+    if name in _CONDITIONS:
         return name
-    near = process.extract(folded, known, scorer=fuzz.ratio, score_cutoff=55, limit=3)
-    names = ", ".join(match[0] for match in near) if near else ", ".join(known)
-    raise _invalid(f"filter has no condition {key!r}; {'near' if near else 'known'}: {names}")
+    from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
+
+    near = [
+        found[0]
+        for found in process.extract(folded, _CONDITIONS, scorer=fuzz.ratio, score_cutoff=55, limit=3)
+    ]
+    names = ", ".join(near or _CONDITIONS)
+    raise _invalid(f"filter has no condition {_shown(key)}; {'near' if near else 'known'}: {names}")
 
 
 def _flag(key: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise _invalid(f"filter condition {key!r} must be true or false, not {_kind(value)}")
+        raise _invalid(f"filter condition {key!r} must be true or false, not {_shown(value)}")
     return value
 
 
 def _number(key: str, name: str, value: object) -> int:
-    low, high = (1, 6) if name == "heading_level" else (0, None)
-    allowed = "a whole number from 1 to 6" if high else "a whole number of 0 or more"
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _invalid(f"filter condition {key!r} must be {allowed}, not {_kind(value)}")
-    if value < low or (high is not None and value > high):
-        raise _invalid(f"filter condition {key!r} must be {allowed}, not {value}")
+    low, high, allowed = (1, 6, "from 1 to 6") if name == "heading_level" else (0, _MAX_COUNT, "of 0 or more")
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise _invalid(f"filter condition {key!r} must be a whole number {allowed}, not {_shown(value)}")
     return value
 
 
-def _kind(value: object) -> str:
-    """Name a wrong value: short ones as they are, others by their type."""
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"a value of type {type(value).__name__}"
+def _shown(value: object) -> str:
+    """Show a wrong value: a short one as it is, others by what they are."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
+    if isinstance(value, int) and abs(value) > _MAX_COUNT:
+        return "a number of that size"
+    if value is None or isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
 def _invalid(problem: str) -> InvalidRequestError:

@@ -1,0 +1,24 @@
+"""The server with one more tool that does nothing; the floor for what a call costs on this transport."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from npl_mcp.app import App
+from npl_mcp.server import create_server
+from npl_mcp.settings import Settings
+from npl_mcp.tools.registry import register_all
+from npl_mcp.tools.spec import ToolSpec
+
+
+def noop(app: App) -> dict[str, str]:  # noqa: ARG001
+    """Do nothing."""
+    return {}
+
+
+if __name__ == "__main__":
+    chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
+    server = create_server(chosen)
+    register_all(server, App(chosen), (ToolSpec(noop, {}),))
+    server.run(transport="stdio", show_banner=False)

@@ -1,0 +1,232 @@
+"""How well the ranking finds the sections that people labelled as the answer.
+
+Usage: ``python -m benchmarks.relevance [--set FOLDER]... [--npl FOLDER] [--json FILE]``
+
+A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of the latter holds ``query`` and
+``relevant``, a list of ``{"file": …, "line": …}`` (line of the heading, from 1; the section counts with all
+inside it), ``{"file": …, "heading": …}`` (the section's own text), or ``{"file": …}`` (the whole file).
+``--npl`` names a folder of NPL prompts, to which the questions in ``npl_queries.jsonl`` beside this file
+belong: tasks of prompt authors, with the sections they would want to read, written before the ranking was
+tried on them.
+
+Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
+are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
+section and one of the first three are right, precision, recall and F1 of what is handed over without a
+budget, and the recall of what fits into 2,000 words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npl_index.analysis import extract_keywords
+from npl_index.documents import Document, Fingerprint
+from npl_index.indexing import Collection, IndexedDocument, index_document
+from npl_index.scoring import Hit, Query, cut, rank
+
+HERE = Path(__file__).parent
+BUDGET = 2_000
+FEWEST_HEADINGS = 4
+
+
+@dataclass(frozen=True)
+class Label:
+    """A section that answers a question."""
+
+    file: str
+    line: int | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the sections that answer it."""
+
+    text: str
+    labels: tuple[Label, ...]
+
+
+def read_questions(files: Iterable[Path]) -> list[Question]:
+    """Read the questions that are about sections."""
+    questions = []
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if row.get("scope", "section") == "section":
+                labels = (Label(r["file"], r.get("line"), r.get("heading")) for r in row["relevant"])
+                questions.append(Question(row["query"], tuple(labels)))
+    return questions
+
+
+def read_documents(folder: Path) -> dict[str, IndexedDocument]:
+    """Index the Markdown files below a folder, by path."""
+    paths = sorted(path for path in folder.rglob("*.md") if path.is_file())
+    return {
+        name: make(name, path.read_bytes())
+        for path in paths
+        for name in [path.relative_to(folder).as_posix()]
+    }
+
+
+def make(name: str, data: bytes) -> IndexedDocument:
+    """Index some bytes as a file of that name."""
+    fingerprint = Fingerprint("/" + name, 0, len(data))
+    return index_document(Document(Path(name).stem, name, "benchmark", fingerprint, data, "", npl=False))
+
+
+class Scope:
+    """A collection, and the numbers that the sections of the set's files have in it."""
+
+    def __init__(self, files: dict[str, IndexedDocument], *, joined: bool) -> None:
+        self.files = files
+        if joined:
+            whole, first_lines = join(files)
+            self.collection = whole.collection
+            at_line = {section.heading_lines.start: section.index for section in whole.tree.sections}
+            self._numbers = {
+                (name, section.index): at_line.get(first_lines[name] + section.heading_lines.start)
+                for name, indexed in files.items()
+                for section in indexed.tree.sections
+            }
+        else:
+            self.collection = Collection.build(list(files.values()))
+            self._numbers = {
+                (name, number): self.collection.offsets[document] + number
+                for document, (name, indexed) in enumerate(files.items())
+                for number in range(len(indexed.tree.sections))
+            }
+
+    def numbers(self, label: Label) -> set[int]:
+        """Number the sections that a label stands for."""
+        tree = self.files[label.file].tree
+        chosen: Iterable[int] = range(len(tree.sections))
+        if label.heading is not None and label.line is None:
+            chosen = [section.index for section in tree.sections if section.name == label.heading]
+        elif label.line is not None:
+            at = [s.index for s in tree.sections if s.level and s.heading_lines.start == label.line - 1]
+            chosen = tree.subtree(at[0])
+        numbers = {self._numbers[label.file, index] for index in chosen}
+        return {number for number in numbers if number is not None}
+
+    def number(self, hit: Hit) -> int:
+        """Number the section of a hit."""
+        return self.collection.offsets[hit.document] + hit.section
+
+
+def join(files: dict[str, IndexedDocument]) -> tuple[IndexedDocument, dict[str, int]]:
+    """Put files behind one another; each begins with a heading of level 1.
+
+    :returns: the joined file, and the line in it where each file's first line stands.
+    """
+    lines: list[str] = []
+    first_lines = {}
+    for name, indexed in files.items():
+        tree = indexed.tree
+        titled = (
+            len(tree.sections) > 1 and tree.sections[1].level == 1 and not tree.text(tree.sections[0].own)
+        )
+        if not titled:
+            lines += [f"# {Path(name).stem}", ""]
+        first_lines[name] = len(lines)
+        lines += [*(tree.line(number) for number in range(tree.line_count)), ""]
+    return make("joined.md", "\n".join(lines).encode()), first_lines
+
+
+@dataclass
+class Tally:
+    """Sums over the questions asked in one way."""
+
+    questions: int = 0
+    reciprocal_rank: float = 0.0
+    first: float = 0.0
+    first_three: float = 0.0
+    precision: float = 0.0
+    recall: float = 0.0
+    f1: float = 0.0
+    in_budget: float = 0.0
+
+    def add(self, scope: Scope, question: Question, labels: Sequence[Label]) -> None:
+        """Ask a question and count."""
+        collection = scope.collection
+        wanted = [scope.numbers(label) for label in labels]
+        union = set().union(*wanted)
+        hits = rank(collection, Query(extract_keywords(question.text)))
+        right = [scope.number(hit) in union for hit in hits]
+        self.questions += 1
+        self.reciprocal_rank += 1 / (right.index(True) + 1) if any(right) else 0.0
+        self.first += any(right[:1])
+        self.first_three += any(right[:3])
+        kept = {scope.number(hit) for hit in cut(hits, collection)}
+        precision = len(kept & union) / len(kept) if kept else 0.0
+        recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
+        self.precision += precision
+        self.recall += recall
+        self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        packed = set(self._packed(scope, cut(hits, collection, generous=True)))
+        self.in_budget += sum(bool(numbers & packed) for numbers in wanted) / len(wanted)
+
+    @staticmethod
+    def _packed(scope: Scope, hits: Iterable[Hit]) -> Iterator[int]:
+        room = BUDGET
+        for hit in hits:
+            words = scope.collection.documents[hit.document].tree.sections[hit.section].own_traits.word_count
+            if words <= room:
+                room -= words
+                yield scope.number(hit)
+
+    def row(self) -> dict[str, float]:
+        """Give the means."""
+        sums = {name: value for name, value in vars(self).items() if name != "questions"}
+        return {
+            "questions": self.questions,
+            **{name: round(v / (self.questions or 1), 3) for name, v in sums.items()},
+        }
+
+
+def measure(files: dict[str, IndexedDocument], questions: Sequence[Question]) -> dict[str, dict[str, float]]:
+    """Ask every question in every scope."""
+    tallies = {"file": Tally(), "folder": Tally(), "joined": Tally()}
+    folder, joined = (Scope(files, joined=joined) for joined in (False, True))
+    for question in questions:
+        for name in dict.fromkeys(label.file for label in question.labels):
+            if sum(section.level > 0 for section in files[name].tree.sections) >= FEWEST_HEADINGS:
+                here = [label for label in question.labels if label.file == name]
+                if any(label.line or label.heading for label in here):
+                    tallies["file"].add(Scope({name: files[name]}, joined=False), question, here)
+        if len(files) > 1:
+            tallies["folder"].add(folder, question, question.labels)
+            tallies["joined"].add(joined, question, question.labels)
+    return {name: tally.row() for name, tally in tallies.items() if tally.questions}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.relevance", description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--set", action="append", default=[], type=Path, help="folder with corpus/ and queries*.jsonl"
+    )
+    parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    given = parser.parse_args(arguments)
+    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in given.set]
+    if given.npl:
+        sets.append(("npl", given.npl, [HERE / "npl_queries.jsonl"]))
+    if not sets:
+        parser.error("give --set or --npl")
+    results = {}
+    for name, corpus, files in sets:
+        results[name] = measure(read_documents(corpus), read_questions(files))
+        for scope, row in results[name].items():
+            print(f"{name:16} {scope:7}", *(f"{key} {value}" for key, value in row.items()), sep="  ")
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,367 @@
+"""Text to the terms of the index, and a caller's context to keywords.
+
+A *term* is what sections and queries are compared by. Words are normalised
+(Unicode NFKC, case folded, accents of Latin, Greek, Cyrillic, Hebrew and Arabic
+letters removed) and stemmed with the Snowball stemmer for English. An identifier
+gives its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
+``maxretries``. Scripts written without spaces give overlapping pieces: single
+characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
+Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import groupby, pairwise
+from math import log
+from sys import intern
+from typing import NamedTuple
+
+import Stemmer
+
+logger = logging.getLogger(__name__)
+
+MAX_ANALYSED = 40_000
+"""Characters of a context that are read; of a longer one its beginning and its end, in equal parts."""
+
+MAX_QUERY_TERMS = 48
+"""Terms a query may have; the heaviest are kept."""
+
+RARE = 0.002
+"""Share of sections that hold a word about which nothing is known."""
+
+QUESTION_WEIGHT = 0.6
+"""Weight in a query of a word that says how something is asked rather than what."""
+
+_CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
+_ESCAPE = re.compile(r"\\[nrt](?![a-z])")
+_JOINT = re.compile(r"[-._#+']+")
+_SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_ACCENT = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
+)
+_LONGEST_PHRASE = 4
+_VOCABULARY_BONUS = 1.5
+_MEMO_SIZE = 1 << 15
+_MEMO_WORD = 40
+_MAX_TERM = 64
+
+# One for all threads: a call holds the interpreter's lock from beginning to end.
+_stemmer = Stemmer.Stemmer("english", 0)
+_memo: dict[str, tuple[str, ...]] = {}
+
+
+@cache
+def _data_lines(name: str) -> tuple[str, ...]:
+    text = resources.files("npl_index").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Give the English words that carry no subject."""
+    return frozenset(word for line in _data_lines("stop_words.txt") for word in line.split())
+
+
+@cache
+def _commonness() -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for line in _data_lines("common_words.txt"):
+        share, *words = line.split()
+        shares.update(dict.fromkeys(words, float(share) / 1000))
+    return shares
+
+
+def commonness(term: str) -> float:
+    """Give the share of sections of ordinary technical prose that hold a term, 0 to 1."""
+    return _commonness().get(term, RARE)
+
+
+@cache
+def _question_terms() -> frozenset[str]:
+    return frozenset(_stem(word) for line in _data_lines("question_words.txt") for word in line.split())
+
+
+def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
+    """Turn text into index terms, in order, repetitions included.
+
+    :param keep_stop_words: keep words that carry no subject, too.
+    """
+    found: list[str] = []
+    known = _memo.get
+    if "\\" in text:
+        text = _ESCAPE.sub(" ", text)
+    for raw in _CHUNK.findall(text):
+        parts = known(raw)
+        if parts is None:
+            parts = _analyse(raw)
+        if parts:
+            found += parts
+        elif keep_stop_words:
+            found += _stopped(raw)
+    return found
+
+
+def without_compounds(words: Iterable[str]) -> list[str]:
+    """Leave out terms like ``table-format``, whose parts are terms, too."""
+    found = list(words)
+    return [word for word in found if _JOINT.search(word) is None] or found
+
+
+def _analyse(raw: str) -> tuple[str, ...]:
+    """Terms of one stretch without blanks; remembered, since texts repeat their words."""
+    parts = tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
+    if len(raw) <= _MEMO_WORD:
+        if len(_memo) >= _MEMO_SIZE:
+            _memo.clear()
+        _memo[raw] = parts
+    return parts
+
+
+def _stopped(raw: str) -> tuple[str, ...]:
+    word = _without_accents(unicodedata.normalize("NFKC", raw)).strip("-._#+'").lower()
+    return (intern(word),) if word in stop_words() else ()
+
+
+def _split(raw: str) -> Iterable[str]:
+    if raw.isascii():
+        return _ascii_terms(raw)
+    return _unicode_terms(raw)
+
+
+def _ascii_terms(raw: str) -> list[str]:
+    word = raw.strip("-._#+'")
+    if len(word) <= 2 and raw.startswith(word) and raw[len(word) : len(word) + 2] in ("++", "#"):
+        return [raw.lower()] if word else []
+    lower = word.lower()
+    if not word or lower in stop_words():
+        return []
+    if lower.endswith("'s"):
+        word, lower = word[:-2], lower[:-2]
+    if _SPLITS.search(word) is None:
+        return [_stem(lower)]
+    bits = [bit for part in _JOINT.split(word) for bit in _PART.findall(part)]
+    parts = [bit.lower() for bit in bits if len(bit) > 1]
+    found = [_stem(part) for part in parts if part not in stop_words()]
+    if lower not in parts:
+        found.append(_stem(lower))
+    return found
+
+
+def _stem(word: str) -> str:
+    """Stem an English word; the stemmer leaves ``gpus`` alone, because of words like ``bus``."""
+    return word[:-1] if word.endswith("pus") and len(word) == 4 else _stemmer.stemWord(word)
+
+
+def _unicode_terms(raw: str) -> list[str]:
+    found: list[str] = []
+    text = unicodedata.normalize("NFKC", raw.replace("’", "'").replace("﹍", "⌇"))
+    for kind, run in groupby(text, _kind):
+        chars = "".join(run)
+        if kind == "word":
+            found += _word_terms(chars)
+        elif kind == "pair":
+            found += chars
+            found += (chars[i : i + 2] for i in range(len(chars) - 1))
+        elif kind == "triple":
+            found += (chars[i : i + 3] for i in range(max(1, len(chars) - 2)))
+        elif kind == "symbol":
+            found += chars
+    return found
+
+
+def _without_accents(chars: str) -> str:
+    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", chars)))
+
+
+def _word_terms(chars: str) -> list[str]:
+    plain = _without_accents(chars)
+    if plain.isascii():
+        return _ascii_terms(plain)
+    words = [word for word in _JOINT.split(plain.casefold()) if word]
+    return [_stemmer.stemWord(word) for word in words]
+
+
+_PAIRED = (
+    (0x1100, 0x11FF),
+    (0x2E80, 0x2FDF),
+    (0x3005, 0x3007),
+    (0x3040, 0x30FF),
+    (0x3130, 0x318F),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xAC00, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+_TRIPLED = ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1980, 0x1AAF), (0xA9E0, 0xAA7F))
+
+
+@cache
+def _kind(char: str) -> str:
+    """Say how a character is indexed; bounded by the number of characters in Unicode."""
+    code = ord(char)
+    category = unicodedata.category(char)
+    if any(low <= code <= high for low, high in _PAIRED):
+        return "pair"
+    if any(low <= code <= high for low, high in _TRIPLED) and category[0] in "LM":
+        return "triple"
+    if char in "-._#+'’" or category[0] in "LMN":
+        return "" if code in (0xFE0F, 0xFE0E) else "word"
+    if char in "⟪⟫" or (category[0] == "S" and not 0x2500 <= code <= 0x259F):
+        return "symbol"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """What a caller's words are about.
+
+    :param words: words and phrases as people write them, best first, each once.
+    :param weights: index terms with their weight in a query, in order of appearance. Words that stand
+        side by side are neighbours here, too.
+    :param pairs: index terms that stand side by side.
+    """
+
+    words: tuple[str, ...] = ()
+    weights: tuple[tuple[str, float], ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
+    """Find out what a text is about.
+
+    :param text: a question, a task or an agent's definition; of a very long one the beginning and the end.
+    :param limit: at most so many ``words``.
+    """
+    text = _ESCAPE.sub(" ", _sample(text))
+    runs = _runs(text)
+    found = [term for run in runs for word in run for term in word.terms]
+    if not found:
+        found = terms(text, keep_stop_words=True)
+    shaping = _question_terms()
+    counts = Counter(found)
+    weights = {
+        term: (1 + log(n)) * (QUESTION_WEIGHT if term in shaping else 1.0) for term, n in counts.items()
+    }
+    if len(weights) > MAX_QUERY_TERMS:
+        kept = set(sorted(weights, key=lambda term: -weights[term] * _rarity(term))[:MAX_QUERY_TERMS])
+        weights = {term: weight for term, weight in weights.items() if term in kept}
+    pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
+    shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
+    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS])
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
+    return keywords
+
+
+def _sample(text: str) -> str:
+    if len(text) <= MAX_ANALYSED:
+        return text
+    half = MAX_ANALYSED // 2
+    return f"{text[:half]} {text[-half:]}"
+
+
+class _Word(NamedTuple):
+    """A word as it stands in the text, and its terms."""
+
+    text: str
+    terms: tuple[str, ...]
+
+
+def _runs(text: str) -> list[list[_Word]]:
+    """Split a text into runs of words with nothing but blanks between them, stop words left out."""
+    runs: list[list[_Word]] = [[]]
+    last = 0
+    for match in _CHUNK.finditer(text):
+        if not text[last : match.start()].isspace():
+            runs.append([])
+        raw = match[0]
+        for piece in [raw] if raw.isascii() else _pieces(raw):
+            parts = _memo.get(piece)
+            if parts is None:
+                parts = _analyse(piece)
+            alone = not parts or not piece[0].isalnum()
+            if alone:
+                runs.append([])
+            if parts:
+                runs[-1].append(_Word(piece, parts))
+            if alone:
+                runs.append([])
+        last = match.end() if raw[-1] not in ".'" else -1
+    return [run for run in runs if run]
+
+
+def _pieces(raw: str) -> list[str]:
+    """Part words from the symbols that touch them."""
+    found: list[str] = []
+    for kind, run in groupby(raw, _kind):
+        if kind == "symbol":
+            found += run
+        elif kind:
+            found.append("".join(run))
+    return found
+
+
+def _shown(runs: Sequence[Sequence[_Word]], counts: Counter[str]) -> tuple[str, ...]:
+    """Choose what to show of a text: its words and phrases, each once, best first.
+
+    A word is worth more the more often it stands in the text and the rarer it is elsewhere. A phrase is a
+    run of two to four words (Rose et al., "Automatic keyword extraction from individual documents", 2010),
+    or one of the NPL vocabulary.
+    """
+    worth: dict[tuple[str, ...], float] = {}
+    spelling: dict[tuple[str, ...], str] = {}
+    vocabulary = _npl_phrases()
+    shaping = _question_terms()
+    for run in runs:
+        for size in range(1, min(len(run), _LONGEST_PHRASE) + 1):
+            for begin in range(len(run) - size + 1):
+                words = run[begin : begin + size]
+                key = tuple(word.terms[-1] for word in words)
+                known = key in vocabulary
+                if key in worth or (
+                    size > 1 and not known and (size != len(run) or not shaping.isdisjoint(key))
+                ):
+                    continue
+                value = sum((1 + log(counts[term])) * _rarity(term) for term in key) / size
+                if known:
+                    value *= _VOCABULARY_BONUS
+                if not shaping.isdisjoint(key):
+                    value *= QUESTION_WEIGHT
+                worth[key] = value
+                spelling[key] = " ".join(map(_spelling, words))
+    best = sorted(worth, key=lambda key: -worth[key])
+    return tuple(dict.fromkeys(spelling[key] for key in best if len(spelling[key]) <= _MAX_TERM))
+
+
+def _spelling(word: _Word) -> str:
+    """Write a word as a keyword: in lower case unless case is part of it, without marks around it."""
+    if word.terms[-1][-1] in "+#":
+        return word.terms[-1]
+    text = word.text.strip("-._#+'") or word.text
+    if text.endswith("'s"):
+        text = text[:-2]
+    return text if re.search("[a-z][A-Z]", text) else text.lower()
+
+
+def _rarity(term: str) -> float:
+    return -log(commonness(term))
+
+
+@cache
+def _npl_phrases() -> frozenset[tuple[str, ...]]:
+    """The vocabulary, each entry as the last terms of its words."""
+    return frozenset(
+        tuple(terms(word)[-1] for word in line.split() if terms(word))
+        for line in _data_lines("npl_terms.txt")
+    )

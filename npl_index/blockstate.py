@@ -1,0 +1,205 @@
+"""The block parser's state over one document, and the clock it looks at."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from array import array
+from itertools import accumulate, islice, repeat
+from operator import sub
+from typing import Any, Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
+
+from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
+
+MAX_SECTIONS = 20_000
+"""Sections a document may have, itself included."""
+
+_MANY_LINES = 200_000  # arrays take a tenth of the memory of lists, and a quarter more time
+_CHUNK = 16_384
+_INDENT = re.compile(r"[ \t]+")
+
+
+class Deadline:
+    """The moment after which reading a document is given up.
+
+    :param name: the document, for the message.
+    :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
+    """
+
+    __slots__ = ("moment", "name")
+
+    def __init__(self, name: str, moment: float | None) -> None:
+        self.name = name
+        self.moment = moment
+
+    def check(self) -> None:
+        """Do nothing before the moment.
+
+        :raises DocumentTimeoutError: the moment has passed.
+        """
+        if self.moment is not None and time.monotonic() > self.moment:
+            raise DocumentTimeoutError(
+                f"reading {self.name} took longer than the limit", hint="split the document into smaller ones"
+            )
+
+
+NO_DEADLINE = Deadline("", None)
+
+
+def find_lines(source: str) -> array[int]:
+    r"""Give the offset of each line's first character, and ``len(source)`` at the end.
+
+    :param source: text with ``\n`` line ends; behind the last of them there is no line.
+    """
+    return array("i", accumulate(map(len, io.StringIO(source, newline="\n")), initial=0))
+
+
+class BlockState(StateBlock):
+    r"""markdown-it's state, over lines already found, with a clock.
+
+    ``tokens`` receives one token for each block that an index needs, in document order: headings (those
+    outside containers with their source text in ``content``), fences, indented code, tables, thematic
+    breaks, openings of definition lists, and ``npl_header``. Each has ``map`` (half-open lines) and
+    ``level`` (number of containers around it).
+
+    :param source: text with ``\n`` line ends.
+    :param line_starts: as of :func:`find_lines`.
+    :param md: the parser whose block rules run.
+    :param nesting: a marker with an info string inside a fence opens an inner fence.
+    :param complete: record all other blocks, openings of containers, and table rows, too.
+    :param deadline: when to give up.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        line_starts: array[int],
+        md: MarkdownIt,
+        *,
+        nesting: bool,
+        complete: bool,
+        deadline: Deadline,
+    ) -> None:
+        self._deadline = deadline
+        self._calls = 0
+        self._unrecorded = Token("", "", 0)
+        super().__init__("", md, {}, [])
+        self.src = source
+        self.nesting = nesting
+        self.complete = complete
+        self._headings = 0
+        self.inner_fences = False
+        """Whether an inner fence was opened, so that the two dialects differ."""
+        self.open_fence = False
+        """Whether the document ended inside a fence."""
+        self.foreign_terms: list[int] | None = None
+        """Lines before a definition that begin another block, once they are known."""
+        self._mark_lines(line_starts)
+
+    def _mark_lines(self, line_starts: array[int]) -> None:
+        """Fill markdown-it's five tables: where lines begin and end, and how far they are indented."""
+        source, count = self.src, len(line_starts) - 1
+        ends: Any = array("i", map(sub, islice(line_starts, 1, None), repeat(1)))
+        if count and source[-1] != "\n":
+            ends[-1] += 1
+            if not source[line_starts[-2] :].strip(" \t"):
+                count -= 1  # markdown-it sees no line there
+        begins: Any = line_starts[:count]
+        if count < _MANY_LINES:
+            begins, ends, zeros = begins.tolist(), ends[:count].tolist(), [0] * count
+        else:
+            ends, zeros = ends[:count], array("i", bytes(4 * count))
+        shifts, indents = zeros[:], zeros[:]
+        for first in range(0, count, _CHUNK):
+            self.check()
+            for line, start in enumerate(begins[first : first + _CHUNK], first):
+                if source[start] in " \t":
+                    indent = _INDENT.match(source, start)[0]  # type: ignore[index]
+                    shifts[line] = len(indent)
+                    indents[line] = len(indent.expandtabs(4))
+        for marks, last in (
+            (begins, len(source)),
+            (ends, len(source)),
+            (shifts, 0),
+            (indents, 0),
+            (zeros, 0),
+        ):
+            marks.append(last)
+        self.bMarks, self.eMarks, self.tShift, self.sCount, self._bs_count = (
+            begins,
+            ends,
+            shifts,
+            indents,
+            zeros,
+        )
+        self.lineMax = count
+
+    @property
+    def bsCount(self) -> list[int]:  # type: ignore[override] # noqa: N802
+        """Columns a block quote's marker took from the tab behind it, for each line.
+
+        The block quote rule reads it once per line of a loop that nothing else could stop.
+        """
+        self.tick()
+        return self._bs_count
+
+    @bsCount.setter
+    def bsCount(self, value: list[int]) -> None:  # noqa: N802
+        self._bs_count = value
+
+    def tick(self) -> None:
+        """Look at the clock every 256th time."""
+        self._calls += 1
+        if not self._calls & 255:
+            self._deadline.check()
+
+    def check(self) -> None:
+        """Look at the clock."""
+        self._deadline.check()
+
+    def is_code_block(self, line: int) -> bool:
+        """Say whether a line is indented as code."""
+        return self.sCount[line] - self.blkIndent >= 4
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        """Record the opening of a container, and keep the level.
+
+        What is not recorded gets a token all the same: the rules write into it.
+        """
+        self.tick()
+        level = self.level = self.level + min(nesting, 0)
+        self.level += max(nesting, 0)
+        if nesting <= 0 or not (self.complete or ttype == "dl_open"):
+            return self._unrecorded
+        token = Token(ttype, tag, nesting, level=level)
+        self.tokens.append(token)
+        return token
+
+    def leaf(self, kind: str, start: int, stop: int) -> Token:
+        """Record a block that holds no blocks, and go on after it."""
+        token = Token(kind, "", 0, map=[start, stop], level=self.level)
+        self.tokens.append(token)
+        self.line = stop
+        return token
+
+    def heading(self, level: int, start: int, stop: int, text: str) -> None:
+        """Record a heading.
+
+        :raises DocumentTooLargeError: it is one more than a document may have.
+        """
+        token = self.leaf("heading_open", start, stop)
+        token.tag = f"h{level}"
+        if self.level:
+            return
+        token.content = text
+        self._headings += 1
+        if self._headings >= MAX_SECTIONS:
+            raise DocumentTooLargeError(
+                f"{self._deadline.name} has more than {MAX_SECTIONS} sections",
+                hint="split it into smaller documents",
+            )

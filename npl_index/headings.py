@@ -1,0 +1,51 @@
+"""What a reader sees of a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_INLINE = MarkdownIt("commonmark")
+_MAX_LENGTH = 4096  # hostile inline markup costs some 10 microseconds per character
+_MARKUP = re.compile(r"[\\`*_\[<&\n]")
+_CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
+_CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+def one_line(source: str) -> str:
+    """Give a heading's inline source on one line: only setext headings may have more."""
+    return source if "\n" not in source else " ".join(line.strip() for line in source.split("\n"))
+
+
+def visible_text(source: str, references: Mapping[str, Any]) -> str:
+    """Give a heading's text without its markup, white space folded.
+
+    Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. A
+    heading of more than 4,096 characters stays as it is written.
+
+    :param source: the heading's inline source.
+    :param references: the document's link definitions by label, as markdown-it keeps them.
+    """
+    if _MARKUP.search(source) is None or len(source) > _MAX_LENGTH:
+        return " ".join(source.split())
+    if _CODE_ONLY.fullmatch(source):
+        return " ".join(_CODE.sub(r"\1\2", source).split())
+    tokens = _INLINE.parseInline(source, {"references": references})[0].children or []
+    return " ".join("".join(_pieces(tokens)).split())
+
+
+def _pieces(tokens: Sequence[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type in ("text", "code_inline"):
+            yield token.content
+        elif token.type in ("softbreak", "hardbreak"):
+            yield " "
+        elif token.type == "image":
+            yield from _pieces(token.children or [])
+        elif token.type == "html_inline" and _LINE_BREAK.fullmatch(token.content):
+            yield " "

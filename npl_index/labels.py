@@ -1,0 +1,64 @@
+"""Names of headings and documents: the form that is written, and the form that is compared loosely."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+NAME_LENGTH = 200
+"""Characters by which headings are told apart; longer names do not fit into a selector."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_WORD = re.compile(r"[^\s+#]+[+#]*")
+
+
+def label(text: str) -> str:
+    """Give a name as selectors write it: one line, single blanks, no control characters."""
+    return " ".join((text if text.isprintable() else without_controls(text, " ")).split())
+
+
+def heading_label(text: str) -> str:
+    """Give the part of a heading's label that counts: its first ``NAME_LENGTH`` characters."""
+    return label(text)[:NAME_LENGTH].rstrip()
+
+
+def without_controls(text: str, mark: str = "\ufffd") -> str:
+    """Put a mark in the place of every control character and lone surrogate."""
+    return _CONTROL.sub(mark, text)
+
+
+def find_control(text: str) -> int | None:
+    """Give the offset of the first control character or lone surrogate."""
+    found = _CONTROL.search(text)
+    return found and found.start()
+
+
+def fold(text: str) -> str:
+    """Give the form in which names are compared loosely.
+
+    Case, punctuation, markup, emoji and compatibility forms do not count; ``-`` and ``_`` separate
+    words as blanks do. ``+`` and ``#`` behind a word do count (C++, C#). A text that has no word is
+    compared by its symbols.
+    """
+    text = unicodedata.normalize("NFKC", text).casefold()
+    # Once more, because what is left out may have stood between a letter and its mark.
+    words = _WORD.findall(unicodedata.normalize("NFKC", "".join(map(_fold_character, text))))
+    return " ".join(words) or "".join(c for c in text if not (c.isspace() or _is_form(c)))
+
+
+def _fold_character(character: str) -> str:
+    if character.isalnum() or character in "+#":
+        return character
+    if character in "'’ʼ" or _is_form(character):
+        return ""
+    return character if unicodedata.category(character) in ("Mn", "Mc") else " "
+
+
+def _is_form(character: str) -> bool:
+    """Say whether it only chooses how others look: a variation selector, a joiner, a direction mark."""
+    return "\ufe00" <= character <= "\ufe0f" or unicodedata.category(character) == "Cf"
+
+
+def fold_document(name: str) -> str:
+    """Give the loose form of a document's name or path; ``.md`` at the end does not count."""
+    return fold(name.removesuffix(".md"))

@@ -1,0 +1,61 @@
+"""Order of version numbers."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+VersionKey = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
+"""Numbers without zeros at the end, and the parts of a pre-release; compares by precedence."""
+
+OPERATORS: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+_VERSION = re.compile(r"v?([0-9.]+)(?:-([0-9a-z.-]+))?(?:\+[0-9a-z.-]+)?", re.IGNORECASE)
+_RELEASE = ((2, 0, ""),)
+_MAX_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class VersionTest:
+    """A comparison with a version; ``operator`` is a key of ``OPERATORS``."""
+
+    operator: str
+    version: VersionKey
+
+    def holds(self, version: str | None) -> bool:
+        """Say whether a version fulfils it; what is no version fulfils none."""
+        key = version_key(version or "")
+        return key is not None and OPERATORS[self.operator](key, self.version)
+
+
+def version_key(text: str) -> VersionKey | None:
+    """Give a key that sorts versions by precedence, ``None`` for what is no version.
+
+    The order is that of https://semver.org, item 11: numbers by value; a pre-release before its release;
+    its parts one by one, numbers before words; build data ignored. Missing numbers count as 0, and a
+    leading ``v`` is allowed.
+    """
+    match = _VERSION.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
+    if match is None:
+        return None
+    numbers, parts = match[1].split("."), match[2].split(".") if match[2] else []
+    if not all(numbers) or not all(parts):
+        return None
+    values = [int(number) for number in numbers]
+    while values and values[-1] == 0:
+        values.pop()
+    return tuple(values), tuple(_part(part) for part in parts) or _RELEASE
+
+
+def _part(text: str) -> tuple[int, int, str]:
+    return (0, int(text), "") if text.isdigit() else (1, 0, text)

@@ -1,0 +1,277 @@
+"""What all tools share: the library of documents, their indices, the token counter.
+
+An :class:`App` opens nothing when made. It can be used from several threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cachetools import LRUCache
+from platformdirs import user_data_path
+
+from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.catalog import Catalog, Root, places
+from npl_index.counting import TokenCounts, count_sections
+from npl_index.documents import Document, DocumentRef, Found, Library
+from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
+from npl_index.indexing import Collection, IndexedDocument, index_document
+from npl_index.selectors import Selector
+from npl_index.suggestions import Companions
+from npl_index.tokens import TokenCounter, estimator, load_vocabulary
+from npl_mcp.settings import Settings, corpus_folder
+from npl_mcp.stores.index_cache import SqliteIndexCache
+
+logger = logging.getLogger(__name__)
+
+INLINE_SECTIONS = 5_000
+"""Collections with more sections are ranked off the event loop, so that other callers are not held up."""
+
+_COLLECTION_BYTES = 256 * 1024 * 1024
+_COUNTS_BYTES = 16 * 1024 * 1024
+
+_may_block: ContextVar[bool] = ContextVar("may_block", default=True)
+
+
+class ColdWork(Exception):  # noqa: N818 - asks for another thread, reports no error
+    """Something is not at hand and the current thread must not wait for it."""
+
+
+@contextmanager
+def inline() -> Iterator[None]:
+    """Make :class:`App` raise :class:`ColdWork` where it would read or index a file."""
+    token = _may_block.set(False)
+    try:
+        yield
+    finally:
+        _may_block.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file of a folder that was left out.
+
+    :param file: its path below the root.
+    :param error: why.
+    """
+
+    file: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The documents a request is about.
+
+    :param collection: their indices, together.
+    :param several: whether the request names a set (a folder or a pattern), so that answers name files.
+    :param unreadable: files of the set that were left out.
+    """
+
+    collection: Collection
+    several: bool
+    unreadable: tuple[Unreadable, ...]
+
+
+class App:
+    """The state behind the tools.
+
+    :param settings: see :class:`~npl_mcp.settings.Settings`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.catalog = _catalog(settings)
+        self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
+        self.companions = Companions()
+        self._counter = estimator(settings.vocabulary)
+        self._counting = threading.Lock()
+        self._vocabulary_tried = False
+        self._below: SqliteIndexCache | None = None
+        if settings.cache_mode == "sqlite":
+            folder = settings.data_dir or user_data_path("npl-mcp", appauthor=False)
+            self._below = SqliteIndexCache(Path(folder) / "index-cache.db")
+        below: IndexCache[IndexedDocument] | None = self._below
+        memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
+            settings.cache_bytes, lambda indexed: indexed.nbytes
+        )
+        self.indices = BuildingCache(memory, self._build, below)
+        self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(
+            _COLLECTION_BYTES, getsizeof=lambda collection: collection.nbytes
+        )
+        self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
+            _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
+        )
+        self._lock = threading.Lock()
+        self._warm_up: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
+        return self._counter
+
+    def load_counter(self) -> TokenCounter:
+        """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
+        with self._counting:
+            if not self._vocabulary_tried:
+                exact = load_vocabulary(self.settings.vocabulary, self.settings.vocabulary_folders)
+                self._counter = exact or self._counter
+                self._vocabulary_tried = True
+        return self._counter
+
+    def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
+        """Give the documents a request is about, indexed as they are on disk now.
+
+        Without a file or an item these are the documents that the selectors name, else the core reference.
+
+        :raises DocumentNotFoundError: there is none.
+        :raises DocumentError: the only one cannot be used.
+        """
+        found = self._named_by(selectors) if ref == DocumentRef() else ()
+        found = found or self.library.find(ref)
+        several = len(found) > 1 or self.library.is_set(ref)
+        documents: list[IndexedDocument] = []
+        unreadable: list[Unreadable] = []
+        for one in found:
+            try:
+                documents.append(self.indexed(one))
+            except DocumentError as error:
+                if not several:
+                    raise
+                unreadable.append(Unreadable(one.path, error.message))
+            except DocumentNotFoundError:
+                # It was there when the folder was listed and is gone now.
+                if not several:
+                    raise
+        if not documents:
+            raise DocumentNotFoundError(
+                f"none of the {len(found)} files can be read",
+                hint=unreadable[0].error if unreadable else None,
+            )
+        return Gathered(self._collection(documents), several, tuple(unreadable))
+
+    def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
+        """Give the counter, and the counts it made of each document of a collection."""
+        counter = self._counter
+
+        @cache
+        def counts(document: int) -> TokenCounts:
+            indexed = collection.documents[document]
+            key = (indexed.document.digest, indexed.tree.dialect, counter.name)
+            with self._lock:
+                kept = self._counts.get(key)
+            if kept is None:
+                self._must_be_allowed()
+                kept = count_sections(indexed.tree, counter)
+                with self._lock:
+                    self._counts[key] = kept
+            return kept
+
+        return counter, counts
+
+    def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
+        """Give what an answer calls the documents: the one's path, or what was asked for."""
+        documents = gathered.collection.documents
+        if not gathered.several:
+            return documents[0].document.path
+        return ref.file or ref.item or ", ".join(indexed.document.path for indexed in documents)
+
+    def indexed(self, found: Found) -> IndexedDocument:
+        """Give one document's index, from memory if the file is unchanged.
+
+        :raises NPLError: it is gone, or cannot be used.
+        """
+        fingerprint = self.library.stat(found)
+        value = self.indices.peek(fingerprint)
+        if value is None:
+            self._must_be_allowed()
+            value = self.indices.get(fingerprint, lambda: self.library.read(found))
+        return value
+
+    def start_warm_up(self) -> None:
+        """Index the core files and load the vocabulary in a thread of its own."""
+        if self.settings.warm_up and self._warm_up is None:
+            self._warm_up = threading.Thread(target=self.warm_up, name="npl-warm-up", daemon=True)
+            self._warm_up.start()
+
+    def warm_up(self) -> None:
+        """Index the core reference and the components; then load the vocabulary."""
+        for ref in (DocumentRef(), DocumentRef(kind="component", item="*")):
+            try:
+                for found in self.library.find(ref):
+                    if self._closing.is_set():
+                        return
+                    self.indexed(found)
+            except NPLError as error:
+                logger.warning("warm-up: %s", error)
+        self.load_counter()
+
+    def close(self) -> None:
+        """Stop the warm-up and close the persistent cache."""
+        self._closing.set()
+        if self._warm_up is not None:
+            self._warm_up.join()
+        if self._below is not None:
+            self._below.close()
+
+    def _build(self, document: Document) -> IndexedDocument:
+        return index_document(document, deadline=time.monotonic() + self.settings.time_limit)
+
+    def _collection(self, documents: Sequence[IndexedDocument]) -> Collection:
+        if len(documents) == 1:
+            collection = documents[0].collection
+        else:
+            # The collection keeps its documents alive, so that no id is used twice.
+            key = tuple(map(id, documents))
+            with self._lock:
+                kept = self._collections.get(key)
+            if kept is None:
+                self._must_be_allowed()
+                kept = Collection.build(documents)
+                with self._lock:
+                    if kept.nbytes <= self._collections.maxsize:
+                        self._collections[key] = kept
+            collection = kept
+        if len(collection) > INLINE_SECTIONS:
+            self._must_be_allowed()
+        return collection
+
+    def _named_by(self, selectors: Sequence[Selector]) -> tuple[Found, ...]:
+        found: dict[Found, None] = {}
+        for selector in selectors:
+            if selector.document is not None:
+                try:
+                    found.update(dict.fromkeys(self.library.find(DocumentRef(file=selector.document))))
+                except NPLError:
+                    continue
+        return tuple(found)
+
+    def _must_be_allowed(self) -> None:
+        if not _may_block.get():
+            raise ColdWork
+
+
+def _catalog(settings: Settings) -> Catalog:
+    named = {name.lower(): str(path) for name, path in settings.environment.items()}
+    return places(
+        cwd=settings.cwd,
+        home=settings.home,
+        system=settings.system,
+        bundled=corpus_folder(),
+        theme=settings.theme,
+        **named,
+    )
+
+
+def _roots(settings: Settings, catalog: Catalog) -> tuple[Root, ...]:
+    given = [Root(str(path.absolute()), path.name or str(path)) for path in settings.roots]
+    return (*given, Root(str(settings.cwd), "working directory"), *dict.fromkeys(catalog.roots()))

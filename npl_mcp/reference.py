@@ -1,0 +1,178 @@
+"""``python -m npl_mcp.reference``: write API.md and the tool table of README.md from the tools themselves.
+
+With ``--check`` nothing is written; the exit code is 1 where a file differs from what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import json
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_type_hints
+
+import npl_index.errors
+from npl_mcp.app import App
+from npl_mcp.settings import Settings
+from npl_mcp.tools import SPECS
+from npl_mcp.tools.errors import ErrorCode, code_of
+from npl_mcp.tools.responses import Reply, as_dict
+from npl_mcp.tools.spec import ToolSpec
+
+INTRODUCTION = """\
+# API
+
+Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
+`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--structured` the
+same object comes as structured content too, and every tool lists its output schema. Fields that have
+nothing to say are left out. Lines are counted from 1; the end of a range is exclusive.
+
+This page is written by `make docs` from the tools; each example was run to write it.
+"""
+
+MARKS = ("<!-- tools -->", "<!-- /tools -->")
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "npl_load_components": {"items": "syntax.*", "skip": "syntax.[a-s]*"},
+    "npl_load_meta": {"items": "symbol-table"},
+    "npl_load_style": {"items": "commit-message"},
+    "npl_load_agent": {"agent_name": "code-reviewer"},
+    "npl_section_index": {"resource_type": "component", "item": "fences.example", "depth": 1},
+    "npl_load_tailored": {"context": "write an example fence", "file": "fences.example", "token_budget": 150},
+}
+LONGEST_STRING = 160
+LONGEST_LIST = 2
+
+
+def api() -> str:
+    """Write the text of API.md."""
+    with TemporaryDirectory() as folder:
+        empty = Path(folder)
+        app = App(Settings(cwd=empty, home=empty, system=empty / "none", warm_up=False))
+        parts = [INTRODUCTION, *(_tool(spec, app) for spec in SPECS), _codes()]
+    return "\n".join(parts)
+
+
+def table() -> str:
+    """Write the tool table of README.md."""
+    rows = ["| tool | what it does |", "|:--|:--|"]
+    rows += [f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} |" for spec in SPECS]
+    return "\n".join(rows)
+
+
+def with_table(readme: str) -> str:
+    """Put the tool table between its marks in README.md's text."""
+    before, _, rest = readme.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{table()}\n{MARKS[1]}{after}"
+
+
+def _tool(spec: ToolSpec, app: App) -> str:
+    hints = get_type_hints(spec.function, include_extras=True)
+    example = EXAMPLES[spec.name]
+    answer = as_dict(Reply(data=spec.function(app, **example)))
+    lines = [f"## {spec.name}", "", spec.description, ""]
+    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(spec, hints), ""]
+    lines += ["Answer:", "", *_fields(hints["return"], 0), ""]
+    lines += ["Errors:", "", *_raises(spec), ""]
+    lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
+    lines += ["```json", json.dumps(_shortened(answer), ensure_ascii=False, indent=2), "```", ""]
+    return "\n".join(lines)
+
+
+def _parameters(spec: ToolSpec, hints: Mapping[str, Any]) -> Iterator[str]:
+    for parameter in list(inspect.signature(spec.function).parameters.values())[1:]:
+        kind, meaning = hints[parameter.name], ""
+        if typing.get_origin(kind) is typing.Annotated:
+            kind, meaning = typing.get_args(kind)[:2]
+        required = " (required)" if parameter.default is inspect.Parameter.empty else ""
+        escaped = meaning.replace("|", r"\|")
+        yield f"| `{parameter.name}` | {_type(kind)}{required} | {escaped} |"
+
+
+def _type(kind: Any) -> str:
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
+    if origin in (list, tuple):
+        return f"list of {_type(typing.get_args(kind)[0])}"
+    if kind is Mapping or origin in (dict, Mapping) or str(origin).endswith("Mapping'>"):
+        return "object"
+    names = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return names.get(kind, "object")
+
+
+def _dataclass_in(kind: Any) -> type | None:
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return kind
+    return next((found for part in typing.get_args(kind) if (found := _dataclass_in(part))), None)
+
+
+def _fields(kind: type, depth: int, above: tuple[type, ...] = ()) -> Iterator[str]:
+    meanings = _documented(kind)
+    for name, hint in get_type_hints(kind).items():
+        inner = _dataclass_in(hint)
+        yield f"{'  ' * depth}- `{name}` ({_type(hint)}): {meanings[name]}"
+        if inner is not None and inner not in (*above, kind):
+            yield from _fields(inner, depth + 1, (*above, kind))
+
+
+def _documented(kind: type) -> dict[str, str]:
+    text = inspect.getdoc(kind) or ""
+    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(meaning.split()).replace("``", "`") for name, meaning in found}
+
+
+def _raises(spec: ToolSpec) -> Iterator[str]:
+    text = inspect.getdoc(spec.function) or ""
+    for name, meaning in re.findall(r"^:raises (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL):
+        code = code_of(getattr(npl_index.errors, name))
+        yield f"- `{code.value}`: {' '.join(meaning.split())}"
+
+
+def _codes() -> str:
+    lines = ["## Error codes", "", "| code | meaning |", "|:--|:--|"]
+    lines += [f"| `{code.value}` | {code.meaning} |" for code in ErrorCode]
+    return "\n".join(lines) + "\n"
+
+
+def _shortened(value: Any) -> Any:
+    """Leave out the middle of what is long, so that a reader sees the shape of an answer."""
+    if isinstance(value, str) and len(value) > LONGEST_STRING:
+        return value[:LONGEST_STRING] + "…"
+    if isinstance(value, dict):
+        return {name: _shortened(part) for name, part in value.items()}
+    if isinstance(value, list):
+        more = [f"… {len(value) - LONGEST_LIST} more"] if len(value) > LONGEST_LIST else []
+        return [_shortened(part) for part in value[:LONGEST_LIST]] + more
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check the files of the checkout this module belongs to.
+
+    :returns: exit code.
+    """
+    parser = argparse.ArgumentParser(prog="npl_mcp.reference", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    check = parser.parse_args(arguments).check
+    root = Path(__file__).resolve().parent.parent
+    readme = root / "README.md"
+    wanted = {root / "API.md": api(), readme: with_table(readme.read_text(encoding="utf-8"))}
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+    for path in stale:
+        if check:
+            sys.stderr.write(f"{path.name} is out of date; run make docs\n")
+        else:
+            path.write_text(wanted[path], encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

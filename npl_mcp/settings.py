@@ -1,0 +1,203 @@
+"""Settings of one server or one command: the only place that reads the environment.
+
+==========================  ======================  =====================================================
+variable                    command-line flag       meaning
+==========================  ======================  =====================================================
+``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
+``NPL_CACHE_MODE``          ``--cache``             ``memory`` (default) or ``sqlite`` (kept across restarts)
+``NPL_CACHE_BYTES``                                 bound of the memory cache, default 256 MiB
+``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the persistent cache
+``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
+``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
+``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
+``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
+``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
+``NPL_LOG_LEVEL``           ``--log-level``         ``DEBUG`` logs keyword extraction and scoring
+``NPL_HOME``                                        folder with ``npl.md``, ``npl/``, ``core/``
+``NPL_META``, ``NPL_STYLE_GUIDE``, ``NPL_THEME``, ``NPL_PERSONA_DIR``, ``NPL_USER_PERSONA_DIR``,
+``NPL_WORKFLOW_DIR``                                search places of single kinds
+``TIKTOKEN_CACHE_DIR``, ``DATA_GYM_CACHE_DIR``      where tiktoken keeps its vocabularies
+==========================  ======================  =====================================================
+
+A variable that is unset or empty means its default.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npl_index.documents import Limits
+from npl_index.errors import InvalidRequestError
+from npl_index.scoring import Weights
+from npl_index.tokens import VOCABULARIES
+
+CACHE_MODES = ("memory", "sqlite")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+MEMORY_CACHE_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a server or a command can be told.
+
+    :param roots: folders given by the user, first wins.
+    :param cwd: the working directory; a root as well, after the given ones.
+    :param home: the user's home directory, for ``~/.npl``.
+    :param system: the machine's folder of NPL files.
+    :param environment: search places that variables name, by variable.
+    :param theme: preferred theme of styles.
+    :param data_dir: folder of the persistent cache.
+    :param cache_mode: ``memory`` or ``sqlite``.
+    :param cache_bytes: bound of the memory cache.
+    :param structured: add structured content and output schemas to every tool.
+    :param vocabulary: name of the token vocabulary.
+    :param vocabulary_folders: where its file may lie.
+    :param weights: of the three parts of a relevance score.
+    :param limits: bounds on files.
+    :param time_limit: seconds to read and index one file.
+    :param log_level: of the log on standard error.
+    :param warm_up: index the core files and load the vocabulary in the background after the start.
+    """
+
+    cwd: Path
+    home: Path
+    roots: tuple[Path, ...] = ()
+    system: Path = Path("/etc/npl")
+    environment: Mapping[str, Path] = field(default_factory=dict)
+    theme: str = "default"
+    data_dir: Path | None = None
+    cache_mode: str = "memory"
+    cache_bytes: int = MEMORY_CACHE_BYTES
+    structured: bool = False
+    vocabulary: str = "o200k_base"
+    vocabulary_folders: tuple[Path, ...] = ()
+    weights: Weights = field(default_factory=Weights)
+    limits: Limits = field(default_factory=Limits)
+    time_limit: float = 10.0
+    log_level: str = "WARNING"
+    warm_up: bool = True
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
+        """Read the environment; what is given by keyword and is not ``None`` beats it.
+
+        :param env: variables, by default the process's.
+        :raises InvalidRequestError: a variable cannot be used; names it and a valid value.
+        """
+        variables = {name: value for name, value in (env or os.environ).items() if value}
+        values: dict[str, object] = {
+            "cwd": Path.cwd(),
+            "home": Path.home(),
+            "roots": _paths(variables.get("NPL_ROOTS", "")),
+            "system": _system_folder(variables),
+            "environment": {name: Path(variables[name]) for name in _PLACES if name in variables},
+            "theme": variables.get("NPL_THEME", "default"),
+            "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
+            "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
+            "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
+            "structured": _flag(variables, "NPL_STRUCTURED"),
+            "vocabulary": _choice(
+                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), VOCABULARIES
+            ),
+            "vocabulary_folders": _vocabulary_folders(variables),
+            "weights": _weights(variables),
+            "limits": Limits(max_bytes=_number(variables, "NPL_MAX_FILE_BYTES", Limits().max_bytes)),
+            "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
+            "log_level": _choice(
+                "NPL_LOG_LEVEL", variables.get("NPL_LOG_LEVEL", "WARNING").upper(), LOG_LEVELS
+            ),
+        }
+        values.update({name: value for name, value in given.items() if value is not None})
+        return cls(**values)  # type: ignore[arg-type]
+
+
+_PLACES = (
+    "NPL_HOME",
+    "NPL_META",
+    "NPL_STYLE_GUIDE",
+    "NPL_PERSONA_DIR",
+    "NPL_USER_PERSONA_DIR",
+    "NPL_WORKFLOW_DIR",
+)
+
+
+def corpus_folder() -> Path:
+    """Give the folder of the prompts that come with the package.
+
+    It is part of the package when installed and a folder of its own in a checkout.
+    """
+    packaged = importlib.resources.files("npl_mcp") / "corpus"
+    if packaged.is_dir():
+        return Path(str(packaged))
+    return Path(__file__).resolve().parent.parent / "corpus"
+
+
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part.strip())
+
+
+def _system_folder(variables: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":
+        return Path("/Library/Application Support/npl")
+    if sys.platform == "win32":
+        return Path(variables.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
+    return Path("/etc/npl")
+
+
+def _choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise InvalidRequestError(f"{name}={value!r} is not known", hint=f"use one of {', '.join(allowed)}")
+    return value
+
+
+def _number(variables: Mapping[str, str], name: str, default: int) -> int:
+    text = variables.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise InvalidRequestError(f"{name}={text!r} is not a whole number above 0", hint=f"e.g. {default}")
+    return int(text)
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool:
+    text = variables.get(name, "0").lower()
+    if text not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
+        raise InvalidRequestError(f"{name}={text!r} is neither on nor off", hint="use 1 or 0")
+    return text in ("1", "true", "yes", "on")
+
+
+def _weights(variables: Mapping[str, str]) -> Weights:
+    text = variables.get("NPL_WEIGHTS")
+    if text is None:
+        return Weights()
+    hint = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
+    try:
+        name, content, topic = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be read", hint=hint) from None
+    if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
+        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be used", hint=hint)
+    return Weights(name=name, content=content, topic=topic)
+
+
+def _vocabulary_folders(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """List the folders where tiktoken itself, or a package that carries its files, keeps vocabularies."""
+    folders = [
+        Path(variables[name]) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if name in variables
+    ]
+    folders.append(Path(tempfile.gettempdir()) / "data-gym-cache")
+    for package, inside in (
+        ("litellm", ("litellm_core_utils", "tokenizers")),
+        ("llama_index", ("core", "_static", "tiktoken_cache")),
+    ):
+        spec = importlib.util.find_spec(package)
+        for place in spec.submodule_search_locations or () if spec else ():
+            folders.append(Path(place).joinpath(*inside))
+    return tuple(folders)

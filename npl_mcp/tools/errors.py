@@ -1,0 +1,142 @@
+"""Failures to replies: the codes, the table of exceptions, and the text of a validation failure.
+
+This module knows no server; :mod:`npl_mcp.server` calls :func:`translate` from its middleware.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentTimeoutError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    MissingRequestError,
+    NotFoundError,
+    NPLError,
+    OutsideRootError,
+    SelectorSyntaxError,
+    UnreadableDocumentError,
+)
+from npl_mcp.tools.responses import Failure
+
+logger = logging.getLogger(__name__)
+
+
+class ErrorCode(str, Enum):
+    """Machine-readable kinds of failure.
+
+    :param meaning: one line for people.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> ErrorCode:
+        """Make a member that is its own name."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    INVALID_PARAMETER = "INVALID_PARAMETER", "an argument cannot be used; the message shows a valid one"
+    MISSING_REQUIRED = "MISSING_REQUIRED", "a needed argument is absent"
+    NOT_FOUND = "NOT_FOUND", "a document, section or tool is not there; the message has near names"
+    ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
+    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
+    ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
+    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
+    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root"
+    OPERATION_FAILED = "OPERATION_FAILED", "a document is over a limit of size or time"
+    INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
+    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used"
+    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read: not UTF-8, binary, no permission"
+
+
+_MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
+
+CODES: Mapping[type[BaseException], ErrorCode] = {
+    InvalidRequestError: ErrorCode.INVALID_PARAMETER,
+    MissingRequestError: ErrorCode.MISSING_REQUIRED,
+    SelectorSyntaxError: ErrorCode.INVALID_PARAMETER,
+    NotFoundError: ErrorCode.NOT_FOUND,
+    DocumentError: ErrorCode.OPERATION_FAILED,
+    OutsideRootError: ErrorCode.PERMISSION_DENIED,
+    UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
+    DocumentTooLargeError: ErrorCode.OPERATION_FAILED,
+    DocumentTimeoutError: ErrorCode.OPERATION_FAILED,
+    NPLError: ErrorCode.OPERATION_FAILED,
+    OSError: ErrorCode.FILE_SYSTEM_ERROR,
+}
+
+
+def code_of(kind: type[BaseException]) -> ErrorCode:
+    """Look a class of exceptions up in :data:`CODES` by walking its class order."""
+    return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
+
+
+def translate(error: BaseException, tool: str) -> Failure:
+    """Turn an exception into the reply the caller gets.
+
+    Expected errors keep their text. Of a bug the caller learns only that it is one; the traceback goes
+    to the log.
+
+    :param error: what the tool raised.
+    :param tool: the tool's name, for the log.
+    """
+    code = code_of(type(error))
+    if isinstance(error, NPLError):
+        logger.warning("%s: %s: %s", tool, code.value, error.message.splitlines()[0])
+        return Failure(error=str(error), error_code=code.value)
+    logger.error("%s: %s", tool, code.value, exc_info=error)
+    if isinstance(error, OSError):
+        problem = f"the file system answered: {error.strerror or type(error).__name__}"
+    else:
+        problem = f"{tool} failed because of a defect in this server; its log has the details"
+    return Failure(error=problem, error_code=code.value)
+
+
+def invalid_arguments(
+    problems: Sequence[Mapping[str, object]], tool: str, examples: Mapping[str, object]
+) -> InvalidRequestError:
+    """Describe arguments that do not fit a tool's parameters.
+
+    :param problems: pydantic's error list (``type``, ``loc``, ``msg``).
+    :param examples: a valid value for each parameter of the tool.
+    :returns: an error that names each parameter and shows a valid value.
+    """
+    lines = []
+    first = ""
+    for problem in problems:
+        loc = problem["loc"]
+        where = [str(part) for part in loc] if isinstance(loc, tuple) else [str(loc)]
+        name = where[0] if where else ""
+        first = first or name
+        lines.append(_describe(str(problem["type"]), str(problem["msg"]), name, where[1:], examples))
+    text = "; ".join(dict.fromkeys(lines))
+    kinds = {str(problem["type"]) for problem in problems}
+    kind = MissingRequestError if kinds <= _MISSING else InvalidRequestError
+    return kind(f"{tool}: {text}", parameter=first or None)
+
+
+def _describe(
+    kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
+) -> str:
+    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+        near = difflib.get_close_matches(name[:64], list(examples), n=2, cutoff=0.6)
+        known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples)}"
+        return f"{name[:64]!r} is not a parameter; {known}"
+    example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""
+    if kind in _MISSING:
+        return f"{name} is required{example}"
+    place = f"{name}[{']['.join(inside)}]" if inside else name
+    return f"{place}: {message[:1].lower() + message[1:]}{example}"
+
+
+def _shown(example: object) -> str:
+    return json.dumps(example, ensure_ascii=False)

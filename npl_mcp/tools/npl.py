@@ -1,0 +1,269 @@
+"""Prompts by section: browse a document, load what a task needs, load whole items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from npl_index.assembling import Desk
+from npl_index.documents import DocumentRef
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_index.loading import Loaded, LoadedItem, MissingItem, load, load_agent
+from npl_index.outline import OutlineNode, outline
+from npl_index.tailoring import Tailored, TailorRequest, tailor
+from npl_index.traits import TraitFilter
+from npl_mcp.app import App, Unreadable
+from npl_mcp.tools.spec import ToolSpec
+
+File = Annotated[str | None, "Markdown file, folder, glob or item name; default: NPL reference"]
+Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
+Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
+Items = Annotated[str, "Comma-separated names; * matches"]
+Skip = Annotated[str | None, "Names to leave out"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReply:
+    """Whole items.
+
+    :param content: their text, ready to be read by a model.
+    :param flags: names of what was loaded, by flag; to be handed back as ``skip``.
+    :param flags_updated: the same as ``flags``.
+    :param loaded_items: names in the order of ``content``.
+    :param items: where each came from.
+    :param missing: what was not found.
+    :param skipped: what ``skip`` left out.
+    :param total_tokens: tokens of ``content``.
+    :param token_counter: how they were counted.
+    """
+
+    content: str
+    flags: Mapping[str, str]
+    flags_updated: Mapping[str, str]
+    loaded_items: tuple[str, ...]
+    items: tuple[LoadedItem, ...]
+    missing: tuple[MissingItem, ...] | None
+    skipped: tuple[str, ...] | None
+    total_tokens: int
+    token_counter: str
+
+
+def _load(app: App, kind: str, items: str, skip: str | None) -> LoadReply:
+    loaded = load(app.library, kind, items, skip)
+    if loaded.missing and not loaded.items and not loaded.skipped:
+        names = ", ".join(repr(missing.name) for missing in loaded.missing)
+        near = dict.fromkeys(name for missing in loaded.missing for name in missing.near)
+        raise DocumentNotFoundError(f"there is no {kind} {names}", near=tuple(near))
+    return _reply(app, loaded)
+
+
+def _reply(app: App, loaded: Loaded) -> LoadReply:
+    counter = app.counter
+    return LoadReply(
+        content=loaded.content,
+        flags=loaded.flags,
+        flags_updated=loaded.flags,
+        loaded_items=tuple(item.name for item in loaded.items),
+        items=loaded.items,
+        missing=loaded.missing or None,
+        skipped=loaded.skipped or None,
+        total_tokens=counter.count(loaded.content),
+        token_counter=counter.name,
+    )
+
+
+def npl_load_components(app: App, items: Items, skip: Skip = None) -> LoadReply:
+    """Load whole NPL components (syntax, fences, directive, pumps.*, …).
+
+    :raises DocumentNotFoundError: nothing was found.
+    """
+    return _load(app, "component", items, skip)
+
+
+def npl_load_meta(app: App, items: Items, skip: Skip = None) -> LoadReply:
+    """Load whole metadata files.
+
+    :raises DocumentNotFoundError: nothing was found.
+    """
+    return _load(app, "meta", items, skip)
+
+
+def npl_load_style(app: App, items: Items, skip: Skip = None) -> LoadReply:
+    """Load whole style guides.
+
+    :raises DocumentNotFoundError: nothing was found.
+    """
+    return _load(app, "style", items, skip)
+
+
+def npl_load_agent(
+    app: App,
+    agent_name: Annotated[str, "Agent's name"],
+    with_definition: Annotated[bool, "Append the NPL it relies on"] = False,
+) -> LoadReply:
+    """Load an agent definition.
+
+    :raises DocumentNotFoundError: there is no such agent.
+    """
+    return _reply(app, load_agent(app.library, agent_name, with_definition=with_definition))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReply:
+    """The section tree of a document, or of each document of a set.
+
+    :param file: the document's path below its root, or what was asked for.
+    :param path: the same.
+    :param item: the item asked for.
+    :param sections: top sections; for a set, one node of level 0 for each document.
+    :param total_sections: headings in all documents.
+    :param filtered_sections: headings that match the filter.
+    :param token_counter: how tokens were counted.
+    :param unreadable: files of a set that were left out.
+    """
+
+    file: str
+    path: str
+    item: str | None
+    sections: tuple[OutlineNode, ...]
+    total_sections: int
+    filtered_sections: int
+    token_counter: str
+    unreadable: tuple[Unreadable, ...] | None
+
+
+def npl_section_index(
+    app: App,
+    file: File = None,
+    filter: Annotated[
+        dict[str, Any] | None,
+        "has_examples, has_tables, has_code, has_definitions: true/false; "
+        "min_word_count, max_word_count, heading_level: number",
+    ] = None,
+    resource_type: Kind = None,
+    item: Item = None,
+    depth: Annotated[int | None, "Levels shown"] = None,
+) -> IndexReply:
+    """Browse the section tree of Markdown files: selectors, sizes, what sections contain.
+
+    :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
+    :raises DocumentNotFoundError: there is no such file or item.
+    :raises DocumentError: the file cannot be used.
+    """
+    ref = DocumentRef.parse(file, resource_type, item)
+    conditions = TraitFilter.parse(filter)
+    if depth is not None and depth < 0:
+        raise InvalidRequestError(f"depth is {depth}", parameter="depth", hint="use 0 or more")
+    gathered = app.gather(ref)
+    if depth is None and gathered.several and conditions == TraitFilter():
+        depth = 0
+    counter, counts = app.counting(gathered.collection)
+    nodes: list[OutlineNode] = []
+    total = matching = 0
+    for number, indexed in enumerate(gathered.collection.documents):
+        tree = indexed.tree
+        node, found = outline(
+            tree,
+            counts(number),
+            conditions,
+            document=indexed.document.path if gathered.several else None,
+            depth=depth,
+        )
+        total += sum(section.level > 0 for section in tree.sections)
+        matching += found
+        if found or conditions == TraitFilter():
+            nodes.append(node)
+    name = app.name_of(ref, gathered)
+    return IndexReply(
+        file=name,
+        path=name,
+        item=item,
+        sections=tuple(nodes)
+        if gathered.several
+        else tuple(child for node in nodes for child in node.children),
+        total_sections=total,
+        filtered_sections=matching,
+        token_counter=counter.name,
+        unreadable=gathered.unreadable or None,
+    )
+
+
+def npl_load_tailored(
+    app: App,
+    context: Annotated[str | None, "Task or agent description"] = None,
+    topics: Annotated[list[str] | None, "Concepts"] = None,
+    selectors: Annotated[
+        list[str] | None, 'Sections wanted anyway: "## Fences", "doc > ## A > ### B", "## A...## C"'
+    ] = None,
+    token_budget: Annotated[int | None, "Most tokens returned"] = None,
+    file: File = None,
+    resource_type: Kind = None,
+    item: Item = None,
+    sections: Annotated[list[str] | None, "Same as selectors"] = None,
+    depth: Annotated[int | None, "Subsection levels a selected section brings"] = None,
+    explain: Annotated[bool, "Add all hits and scores"] = False,
+) -> Tailored:
+    """Load only the Markdown sections a task needs, within a token budget.
+
+    :raises MissingRequestError: there is nothing to look for.
+    :raises InvalidRequestError: the arguments contradict each other or are out of range.
+    :raises SelectorSyntaxError: a selector cannot be read.
+    :raises SectionNotFoundError: the selectors select nothing.
+    :raises DocumentNotFoundError: there is no such file or item.
+    :raises DocumentError: the file cannot be used.
+    """
+    ref = DocumentRef.parse(file, resource_type, item)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=[*(selectors or ()), *(sections or ())],
+        token_budget=token_budget,
+        depth=depth,
+        explain=explain,
+    )
+    gathered = app.gather(ref, request.selectors)
+    counter, counts = app.counting(gathered.collection)
+    desk = Desk(
+        collection=gathered.collection,
+        several=gathered.several,
+        file=app.name_of(ref, gathered),
+        counts=counts,
+        counter=counter,
+        companions=app.companions,
+        weights=app.settings.weights,
+    )
+    return tailor(request, desk)
+
+
+TOOLS = (
+    ToolSpec(npl_load_components, {"items": "syntax,fences.*", "skip": "syntax"}),
+    ToolSpec(npl_load_meta, {"items": "term-dictionary", "skip": "symbol-table"}),
+    ToolSpec(npl_load_style, {"items": "markdown,prose", "skip": "prose"}),
+    ToolSpec(npl_load_agent, {"agent_name": "code-reviewer", "with_definition": True}),
+    ToolSpec(
+        npl_section_index,
+        {
+            "file": "prompts/review.md",
+            "filter": {"has_code": True, "heading_level": 2},
+            "resource_type": "component",
+            "item": "syntax",
+            "depth": 2,
+        },
+    ),
+    ToolSpec(
+        npl_load_tailored,
+        {
+            "context": "review a pull request that changes NPL fences",
+            "topics": ["example fence", "placeholder"],
+            "selectors": ["## Fences", "npl > ## Syntax > ### Placeholders"],
+            "token_budget": 2000,
+            "file": "prompts/review.md",
+            "resource_type": "component",
+            "item": "syntax",
+            "sections": ["## Start...## End"],
+            "depth": 1,
+            "explain": True,
+        },
+    ),
+)

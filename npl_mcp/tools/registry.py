@@ -1,0 +1,153 @@
+"""Binds declared tools to an application and offers them to FastMCP.
+
+The only module of this package that imports FastMCP; tools themselves stay plain functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast, get_type_hints
+
+import anyio.to_thread
+from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.tools.function_parsing import ParsedFunction
+from mcp_types import TextContent, ToolAnnotations
+from pydantic import PrivateAttr, TypeAdapter, ValidationError
+
+from npl_index.errors import NPLError
+from npl_mcp.app import App, ColdWork, inline
+from npl_mcp.tools.errors import invalid_arguments
+from npl_mcp.tools.responses import Reply, as_dict, encode
+from npl_mcp.tools.spec import ToolSpec
+
+
+class BoundTool(Tool):
+    """A declared tool with its application.
+
+    A call runs on the event loop when everything it needs is at hand, which takes less time than handing
+    it to a thread, and in a worker thread when a file must be read or indexed first.
+    """
+
+    _spec: ToolSpec = PrivateAttr()
+    _app: App = PrivateAttr()
+    _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
+
+    @classmethod
+    def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
+        """Make the tool FastMCP lists and calls.
+
+        :param spec: the declaration.
+        :param app: handed to the function as first argument.
+        """
+        collect = _collector(spec.function)
+        schema = _compact(ParsedFunction.from_function(collect).input_schema)
+        reply = _reply_schema(spec.function) if app.settings.structured else None
+        tool = cls(
+            name=spec.name,
+            description=spec.description,
+            parameters=schema,
+            output_schema=reply,
+            annotations=ToolAnnotations(
+                read_only_hint=spec.read_only,
+                destructive_hint=None if spec.read_only else spec.destructive,
+                idempotent_hint=spec.idempotent,
+            ),
+        )
+        tool._spec, tool._app, tool._arguments = spec, app, TypeAdapter(cast("Any", collect))
+        return tool
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Check the arguments, call the function, wrap what it returns.
+
+        :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
+        """
+        try:
+            data = await self._call(self._checked(arguments))
+        except NPLError as error:
+            raise ToolError(str(error), log_level=logging.DEBUG) from error
+        body = as_dict(Reply(data=data))
+        text = [TextContent(type="text", text=encode(body))]
+        return ToolResult(content=text, structured_content=body if self._app.settings.structured else None)
+
+    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._arguments.validate_python(arguments)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            raise invalid_arguments(problems, self.name, self._spec.examples) from None
+
+    async def _call(self, values: dict[str, Any]) -> object:
+        call = partial(self._spec.function, self._app, **values)
+        try:
+            with inline():
+                return call()
+        except ColdWork:
+            return await anyio.to_thread.run_sync(call)
+
+    def to_mcp_tool(self, **overrides: Any) -> Any:
+        """List the tool without a title that repeats its name and without FastMCP's own metadata."""
+        return super().to_mcp_tool(**{**overrides, "title": None, "_meta": None})
+
+
+def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) -> None:
+    """Offer tools in the order given; clients keep their prompt cache while the order stays."""
+    for spec in specs:
+        server.add_tool(BoundTool.bind(spec, app))
+
+
+def _collector(function: Callable[..., object]) -> Callable[..., dict[str, Any]]:
+    """Make a function with the tool's parameters, without the application, that returns its arguments."""
+
+    def collect(**values: Any) -> dict[str, Any]:
+        return values
+
+    signature = inspect.signature(function)
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in list(signature.parameters.values())[1:]
+    ]
+    hints = get_type_hints(function, include_extras=True)
+    collect.__name__ = collect.__qualname__ = function.__name__
+    collect.__doc__ = None
+    collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=dict[str, Any]
+    )
+    collect.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
+    return collect
+
+
+def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a JSON schema what costs tokens and tells an agent nothing.
+
+    Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
+    required" says.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key == "default" and value in (None, False):
+            continue
+        if key == "anyOf":
+            options = [_compact(option) for option in value if option.get("type") != "null"]
+            if len(options) == 1:
+                kept.update(options[0])
+            else:
+                kept[key] = options
+        elif key == "properties":
+            kept[key] = {name: _compact(part) for name, part in value.items()}
+        elif isinstance(value, Mapping):
+            kept[key] = _compact(value)
+        else:
+            kept[key] = value
+    return kept
+
+
+def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
+    returned = get_type_hints(function)["return"]
+    return TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]

@@ -1,0 +1,80 @@
+"""The one envelope of all answers, and values to JSON.
+
+``{"success": true, "data": …}`` or ``{"success": false, "error": …, "error_code": …}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[T]):
+    """What a tool that succeeded answers with.
+
+    :param success: always true.
+    :param data: the tool's value.
+    """
+
+    success: bool = True
+    data: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What a tool that failed answers with.
+
+    :param success: always false.
+    :param error: what is wrong, where, and what to write instead.
+    :param error_code: a member of :class:`~npl_mcp.tools.errors.ErrorCode`.
+    """
+
+    success: bool = False
+    error: str
+    error_code: str
+
+
+@lru_cache(maxsize=256)
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def as_dict(value: object) -> Any:
+    """Turn a value into what JSON can hold; fields that are ``None`` are left out.
+
+    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if dataclasses.is_dataclass(value):
+        pairs = ((name, getattr(value, name)) for name in _names(value.__class__))
+        return {name: as_dict(part) for name, part in pairs if part is not None}
+    if isinstance(value, Mapping):
+        return {str(key): as_dict(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_dict(part) for part in value]
+    raise TypeError(f"{type(value).__name__} cannot be sent")
+
+
+def encode(body: Mapping[str, object]) -> str:
+    """Write compact JSON; characters outside ASCII stay as they are, they cost fewer tokens so.
+
+    Lone surrogates, which no UTF-8 stream can carry, become U+FFFD.
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False

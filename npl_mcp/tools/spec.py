@@ -1,0 +1,36 @@
+"""How a tool is declared: a plain function and what it claims about itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool.
+
+    :param function: takes the :class:`~npl_mcp.app.App` first and the tool's parameters by keyword; its name
+        is the tool's name, the first paragraph of its docstring the description agents read.
+    :param examples: a valid value for each parameter, shown when an argument does not fit.
+    :param read_only: changes nothing.
+    :param idempotent: a second equal call changes nothing more.
+    :param destructive: may remove or overwrite what was there.
+    """
+
+    function: Callable[..., object]
+    examples: Mapping[str, object]
+    read_only: bool = True
+    idempotent: bool = True
+    destructive: bool = False
+
+    @property
+    def name(self) -> str:
+        """The tool's name, which is the function's."""
+        return self.function.__name__
+
+    @property
+    def description(self) -> str:
+        """The first paragraph of the function's docstring on one line."""
+        return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())

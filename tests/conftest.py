@@ -1,0 +1,137 @@
+"""What tests of the server share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.server import create_server
+from npl_mcp.settings import Settings
+
+GUIDE = """\
+---
+title: Guide
+---
+# Garden Guide
+
+How to keep a small garden through the year.
+
+## Watering
+
+Water early in the morning. Deep roots need slow watering.
+
+### Drip lines
+
+A drip line waters the roots and leaves the leaves dry.
+
+```example
+drip --rate 2l/h --rows 4
+```
+
+## Pruning
+
+Prune fruit trees in late winter.
+
+| tree | month |
+|:--|:--|
+| apple | February |
+| plum | July |
+
+### See Also
+
+Sharpen the shears first.
+
+## Compost
+
+Mix green and brown material.
+
+### See Also
+
+Turn the heap every month.
+
+## 堆肥と水やり
+
+朝に水をやる。堆肥を混ぜる。
+"""
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine reaches a test."""
+    for name in list(__import__("os").environ):
+        if name.startswith(("NPL_", "TIKTOKEN", "DATA_GYM")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A root with a few documents."""
+    root = tmp_path / "docs"
+    root.mkdir()
+    (root / "guide.md").write_text(GUIDE, encoding="utf-8")
+    (root / "plants").mkdir()
+    (root / "plants" / "roses.md").write_text(
+        "# Roses\n\n## Pruning\n\nCut above an outward bud.\n", encoding="utf-8"
+    )
+    (root / "plants" / "beans.md").write_text("# Beans\n\n## Sowing\n\nSow beans in May.\n", encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def settings(tmp_path: Path, docs: Path) -> Settings:
+    """Settings that reach only the test's own folders and the bundled corpus."""
+    work, home = tmp_path / "work", tmp_path / "home"
+    work.mkdir()
+    home.mkdir()
+    return Settings(
+        cwd=work,
+        home=home,
+        system=tmp_path / "system",
+        roots=(docs,),
+        data_dir=tmp_path / "data",
+        vocabulary_folders=(),
+        warm_up=False,
+    )
+
+
+Call = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def call(settings: Settings) -> Call:
+    """Call one tool of a new server through an in-memory MCP client, and give the envelope."""
+    return lambda tool, **arguments: calls(settings, [(tool, arguments)])[0]
+
+
+def calls(settings: Settings, requests: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Call several tools of one server, one after the other, and give their envelopes."""
+
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        return [envelope(await client.call_tool(tool, args, raise_on_error=False)) for tool, args in requests]
+
+    return with_client(settings, ask)
+
+
+def with_client(settings: Settings, work: Callable[[Client[Any]], Awaitable[Any]], **changes: Any) -> Any:
+    """Run something with a client of a new server."""
+
+    async def run() -> Any:
+        async with Client(create_server(replace(settings, **changes))) as client:
+            return await work(client)
+
+    return anyio.run(run)
+
+
+def envelope(result: Any) -> dict[str, Any]:
+    """Read the one text block of an answer; the protocol's error mark and the envelope agree."""
+    (block,) = result.content
+    body: dict[str, Any] = json.loads(block.text)
+    assert body["success"] is not result.is_error
+    return body
