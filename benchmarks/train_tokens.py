@@ -7,8 +7,9 @@ TEXTS holds one folder for each kind of text, with any number of UTF-8 files. A 
 the language is not among the widespread. VOCABULARIES is a folder with tiktoken's cache files.
 
 What is listed are strings that occur in the texts and cost one token, as tiktoken says: whole pieces and
-the parts it cut other pieces into. Of these the most useful are kept: how often a string occurs, times
-the tokens the estimate would be wrong by without it. The first string of each vocabulary's own list is
+the parts it cut other pieces into. Of these the most useful are kept: the share a string has of each kind,
+damped so that what occurs in many kinds counts more than what one kind repeats, times the tokens the
+estimate would be wrong by without it. The first string of each vocabulary's own list is
 not such a string: its digits tell what a character that is not listed costs, one digit for each block of
 64 code points from U+0000 up, the commonest cost of the block's characters.
 """
@@ -28,10 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from npl_index import tokens
 
-KEPT = {"o200k_base": 75_000, "cl100k_base": 60_000}
+KEPT = {"o200k_base": 85_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary, the most useful first."""
 
 WIDESPREAD = frozenset(["ar", "cs", "de", "el", "es", "fa", "fr", "he", "hi", "id", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "th", "tr", "uk", "vi", "zh"])
+DAMPING = 0.6
 CODE_POINTS = 0x20000
 DATA = Path(tokens.__file__).parent / "data"
 
@@ -57,7 +59,7 @@ class Trainer:
 
     def _read(self, folder: Path) -> Kind:
         language = re.match(r"lang-([a-z]+)-", folder.name)
-        kind = Kind(1.0 if language is None else 0.12 if language[1] in WIDESPREAD else 0.03)
+        kind = Kind(1.0 if language is None else 0.25 if language[1] in WIDESPREAD else 0.05)
         pattern = re.compile(tokens._PIECES[self.vocabulary])
         for path in sorted(folder.iterdir()):
             kind.pieces.update(pattern.findall(path.read_text(encoding="utf-8")))
@@ -79,10 +81,12 @@ class Trainer:
         """List the most useful strings, as if the texts held no kinds of the given names."""
         weights: Counter[str] = Counter()
         for kind in (kind for name, kind in self.kinds.items() if name not in without):
-            unit = kind.weight / kind.pieces.total()
+            parts: Counter[str] = Counter()
             for piece, count in kind.pieces.items():
                 for part in self.parts(piece):
-                    weights[part] += count * unit
+                    parts[part] += count
+            for part, count in parts.items():
+                weights[part] += kind.weight * (count / kind.pieces.total()) ** DAMPING  # type: ignore[assignment]
         costs = self.costs([*weights, *self._single])
         gains = (
             (self._gain(costs, part) * weight, part) for part, weight in weights.items() if len(part) > 1
@@ -99,7 +103,7 @@ class Trainer:
 
     def costs(self, listed: Iterable[str]) -> tokens._Costs:
         """Make the estimate's table from a list."""
-        return tokens._Costs(list(listed), self._characters, self.vocabulary == "o200k_base")
+        return tokens._Costs(list(listed), self._characters)
 
     def _block_costs(self) -> Iterable[str]:
         for first in range(0, CODE_POINTS, 64):

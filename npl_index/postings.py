@@ -325,6 +325,7 @@ def merge(parts: Sequence[Counts]) -> Postings:
     )
     rows = {term: row for row, term in enumerate(terms)}
     owner, section, tallies = _joined(parts, rows)
+    tallies[1][_held_by_all(owner, tallies[1], size)] = 0
     lengths = np.concatenate([part.lengths for part in parts], axis=1).astype(np.float64)
     norms = [_length_norm(b, of_field) for b, of_field in zip(FIELD_NORMS, lengths, strict=True)]
     in_heading, in_path, in_body = (
@@ -377,6 +378,14 @@ def _joined(
         for name in ("in_heading", "in_path", "in_body")
     ]
     return owner[order], np.concatenate(sections)[order], tallies
+
+
+def _held_by_all(owner: NDArray[Any], in_path: NDArray[Any], size: int) -> NDArray[Any]:
+    """Find the postings of terms that every section's path holds, such as those of a common folder."""
+    import numpy as np
+
+    holders: NDArray[Any] = np.bincount(owner[in_path > 0], minlength=int(owner[-1]) + 1 if len(owner) else 0)
+    return holders[owner] == size
 
 
 def _length_norm(b: float, lengths: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
 # Lines a YAML mapping may hold at column 0 besides indented ones: a key, an item, a comment, a bracket.
 _KEY = re.compile(
-    r"""(?:"[^"\n]*"|'[^'\n]*'|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?)[ \t]*:(?:\s|\Z)"""
+    r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
 )
 _OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
 _FIELD = re.compile(

@@ -30,7 +30,7 @@ _KINDS = {"code_block": _CODE, "table_open": _TABLES, "dl_open": _DEFINITIONS}
 _NPL_MARK = re.compile("\u231c[^\u231c\u231d\n]+\u231d")  # ⌜name|type|NPL@1.0⌝
 _SPACE = re.compile(r"\s")
 _PIECE = 1 << 20
-_CODE_SPAN = re.compile(r"(`+)[^`]+\1")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,16 +52,20 @@ class Companions:
         """List sections of the collection that were asked for with this one, most often first."""
         with self._lock:
             found = self._counts.get(_key(collection, place), Counter()).most_common()
-        if not found:
-            return []
-        where = {indexed.document.fingerprint.path: n for n, indexed in enumerate(collection.documents)}
         result = []
         for (path, selector), count in found:
-            if path in where:
-                selectors = collection.documents[where[path]].selectors
-                if selector in selectors:
-                    result.append(((where[path], selectors.index(selector)), count))
+            document = _position(collection, path, place[0])
+            if document is not None and selector in (known := collection.documents[document].selectors):
+                result.append(((document, known.index(selector)), count))
         return result
+
+
+def _position(collection: Collection, path: str, likely: int) -> int | None:
+    """Find a document of the collection by its path, looking first where it likely is."""
+    for number in (likely, *range(len(collection.documents))):
+        if collection.documents[number].document.fingerprint.path == path:
+            return number
+    return None
 
 
 def _key(collection: Collection, place: Place) -> _Key:

@@ -188,6 +188,8 @@ def tailor(request: TailorRequest, desk: Desk) -> Tailored:
 
 def _selections(request: TailorRequest, desk: Desk) -> tuple[list[Selected], tuple[str, ...]]:
     """Evaluate every selector; those that find nothing are reported unless none finds anything."""
+    if not request.selectors:
+        return [], ()
     trees = [indexed.tree for indexed in desk.collection.documents]
     names = [desk.names(document) for document in range(len(trees))]
     selected: list[Selected] = []

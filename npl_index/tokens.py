@@ -209,15 +209,12 @@ _LONGEST_REMEMBERED = 64  # characters
 class _Costs(dict[str, int]):
     """Tokens by piece: 1 for each listed string, more for those met since."""
 
-    def __init__(self, listed: Sequence[str], characters: str, shorter: bool) -> None:
+    def __init__(self, listed: Sequence[str], characters: str) -> None:
         super().__init__(dict.fromkeys(listed, 1))
         self._characters = characters
-        self._shorter = shorter
 
     def __missing__(self, piece: str) -> int:
         cost = self._cut(piece)
-        if self._shorter and cost > 2 and piece[-1].isalpha() and piece[-1] < "\u0e00":
-            cost -= 1
         if len(piece) <= _LONGEST_REMEMBERED and len(self) < _REMEMBERED:
             self[piece] = cost
         return cost
@@ -284,7 +281,7 @@ def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
         )
     characters, *listed = _read_list(model)
     listed += _read_list("both")
-    return _Estimate(vocabulary, re.compile(_PIECES[model]), _Costs(listed, characters, model == "o200k_base"))
+    return _Estimate(vocabulary, re.compile(_PIECES[model]), _Costs(listed, characters))
 
 
 def _read_list(name: str) -> list[str]:

@@ -21,7 +21,7 @@ from platformdirs import user_data_path
 from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.catalog import Catalog, Root, places
 from npl_index.counting import TokenCounts, count_sections
-from npl_index.documents import Document, DocumentRef, Found, Library
+from npl_index.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.indexing import Collection, IndexedDocument, index_document
 from npl_index.selectors import Selector
@@ -36,6 +36,7 @@ INLINE_SECTIONS = 5_000
 """Collections with more sections are ranked off the event loop, so that other callers are not held up."""
 
 _COLLECTION_BYTES = 256 * 1024 * 1024
+_SETS_KEPT = 16
 _COUNTS_BYTES = 16 * 1024 * 1024
 
 _may_block: ContextVar[bool] = ContextVar("may_block", default=True)
@@ -81,6 +82,14 @@ class Gathered:
     unreadable: tuple[Unreadable, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """What a folder or a pattern gave last time."""
+
+    fingerprints: list[Fingerprint]
+    gathered: Gathered
+
+
 class App:
     """The state behind the tools.
 
@@ -110,6 +119,7 @@ class App:
         self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
         )
+        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(_SETS_KEPT)
         self._lock = threading.Lock()
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
@@ -139,25 +149,42 @@ class App:
         found = self._named_by(selectors) if ref == DocumentRef() else ()
         found = found or self.library.find(ref)
         several = len(found) > 1 or self.library.is_set(ref)
+        if not several:
+            only = self.indexed(found[0], self.library.stat(found[0]))
+            return Gathered(self._collection([only]), False, ())
+        states = [(one, state) for one in found if (state := self._state(one)) is not None]
+        fingerprints = [state for _, state in states]
+        with self._lock:
+            kept = self._sets.get(ref)
+        if kept is not None and kept.fingerprints == fingerprints:
+            return kept.gathered
+        gathered = self._gather_all(states)
+        if not gathered.unreadable and all(map(self.indices.memory.peek, fingerprints)):
+            with self._lock:
+                self._sets[ref] = _Set(fingerprints, gathered)
+        return gathered
+
+    def _state(self, found: Found) -> Fingerprint | None:
+        """Give a file's state; ``None`` if it was there when its folder was listed and is gone now."""
+        try:
+            return self.library.stat(found)
+        except (DocumentNotFoundError, DocumentError):
+            return None
+
+    def _gather_all(self, states: Sequence[tuple[Found, Fingerprint]]) -> Gathered:
         documents: list[IndexedDocument] = []
         unreadable: list[Unreadable] = []
-        for one in found:
+        for found, state in states:
             try:
-                documents.append(self.indexed(one))
-            except DocumentError as error:
-                if not several:
-                    raise
-                unreadable.append(Unreadable(one.path, error.message))
-            except DocumentNotFoundError:
-                # It was there when the folder was listed and is gone now.
-                if not several:
-                    raise
+                documents.append(self.indexed(found, state))
+            except (DocumentError, DocumentNotFoundError) as error:
+                unreadable.append(Unreadable(found.path, error.message))
         if not documents:
             raise DocumentNotFoundError(
-                f"none of the {len(found)} files can be read",
+                f"none of the {len(states)} files can be read",
                 hint=unreadable[0].error if unreadable else None,
             )
-        return Gathered(self._collection(documents), several, tuple(unreadable))
+        return Gathered(self._collection(documents), True, tuple(unreadable))
 
     def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Give the counter, and the counts it made of each document of a collection."""
@@ -185,12 +212,12 @@ class App:
             return documents[0].document.path
         return ref.file or ref.item or ", ".join(indexed.document.path for indexed in documents)
 
-    def indexed(self, found: Found) -> IndexedDocument:
+    def indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Give one document's index, from memory if the file is unchanged.
 
+        :param fingerprint: the file's present state.
         :raises NPLError: it is gone, or cannot be used.
         """
-        fingerprint = self.library.stat(found)
         value = self.indices.peek(fingerprint)
         if value is None:
             self._must_be_allowed()
@@ -210,7 +237,7 @@ class App:
                 for found in self.library.find(ref):
                     if self._closing.is_set():
                         return
-                    self.indexed(found)
+                    self.indexed(found, self.library.stat(found))
             except NPLError as error:
                 logger.warning("warm-up: %s", error)
         self.load_counter()
