@@ -233,6 +233,7 @@ class _Parser(ParserBlock):
         self.ruler.push("text", _ends_paragraph, {"alt": ["paragraph", "reference"]})
         self.ruler.push("quote", _ending(_ENDS_TEXT, tables=False), {"alt": ["blockquote"]})
         self.ruler.push("item", _ending(_ENDS_ITEM, tables=False), {"alt": ["list"]})
+        self.ruler.getRules("")  # compiles the chains, which is not safe to do in two threads at once
 
     def tokenize(self, state: Any, startLine: int, endLine: int) -> None:  # noqa: N803
         """Record the blocks of some lines; afterwards ``state.line`` is the first line not read."""

@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 _INLINE = MarkdownIt("commonmark")
+_INLINE.parseInline("")  # compiles the rules, which is not safe to do in two threads at once
 _MAX_LENGTH = 4096  # hostile inline markup costs some 10 microseconds per character
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")

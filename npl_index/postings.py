@@ -39,7 +39,7 @@ FIELD_WEIGHTS = (3.5, 0.7, 1.0)
 FIELD_NORMS = (0.0, 0.0, 0.55)
 """``b`` of BM25 for heading, path and body: 0 ignores the field's length, 1 divides by it."""
 
-BACKGROUND = 15.0
+BACKGROUND = 12.0
 """Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
 sections it is chance which word stands in one of them only; what is known about English says more."""
 
@@ -384,8 +384,9 @@ def _held_by_all(owner: NDArray[Any], in_path: NDArray[Any], size: int) -> NDArr
     """Find the postings of terms that every section's path holds, such as those of a common folder."""
     import numpy as np
 
-    holders: NDArray[Any] = np.bincount(owner[in_path > 0], minlength=int(owner[-1]) + 1 if len(owner) else 0)
-    return holders[owner] == size
+    rows = int(owner[-1]) + 1 if len(owner) else 0
+    common: NDArray[Any] = np.bincount(owner[in_path > 0], minlength=rows) == size
+    return np.asarray(common[owner])
 
 
 def _length_norm(b: float, lengths: NDArray[Any]) -> NDArray[Any]:

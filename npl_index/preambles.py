@@ -22,9 +22,9 @@ _KEY = re.compile(
     r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
 )
 _OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
-_FIELD = re.compile(
-    r"""^[ \t]+(name|version)[ \t]*:[ \t]*("[^"\n]*"|'[^'\n]*'|[^\s#](?:[^\n#]|(?<!\s)#)*)""", re.MULTILINE
-)
+_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:(.*)$", re.MULTILINE)
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+_COMMENT = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +130,11 @@ def _lines(token: Token) -> tuple[int, int]:
 
 def _name_and_version(fields: str) -> tuple[str | None, str | None]:
     """Read the two known keys of a header, as text: YAML would make the version 1.10 the number 1.1."""
-    values = {key: value.strip().strip("'\"") or None for key, value in _FIELD.findall(fields)}
+    values = {key: _scalar(value.strip()) for key, value in _FIELD.findall(fields)}
     return values.get("name"), values.get("version")
+
+
+def _scalar(value: str) -> str | None:
+    """Give a value without quotes or comment, ``None`` if nothing is left."""
+    quoted = _QUOTED.match(value)
+    return (quoted[2] if quoted else _COMMENT.split(value, maxsplit=1)[0].rstrip()) or None

@@ -56,11 +56,16 @@ PARENT_SHARE = 0.25
 
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
-GAP = 0.86
+GAP = 0.82
 """Share of the best total that a hit needs to be handed over."""
 
 GENEROUS_GAP = 0.4
-MOST = 4
+"""The same when a budget bounds the answer."""
+
+MOST = 3
+MOST_NAMED = 5
+"""Sections handed over without a budget: those near the best, and those whose heading is a topic."""
+
 _NEGLIGIBLE = 1e-6
 _SIMILARITY_CUTOFF = 80.0
 _TABLE = 1 << 16
@@ -381,17 +386,24 @@ def _topic_matches(collection: Collection, words: list[str]) -> Iterable[tuple[s
 
 
 def cut(hits: Sequence[Hit], collection: Collection, *, generous: bool = False) -> list[Hit]:
-    """Keep the hits that are nearly as good as the best; headings without text of their own are left out.
+    """Keep the hits that are nearly as good as the best, and some whose heading is a topic the caller named.
+
+    Headings without text of their own are left out; what stands below them has part of their score.
 
     :param hits: best first.
     :param generous: keep all that may be of use, because a budget will bound them.
     """
     kept: list[Hit] = []
     gap, most = (GENEROUS_GAP, LIMIT) if generous else (GAP, MOST)
+    near = named = 0
     for hit in hits:
-        if len(kept) == most or (kept and hit.score.total < gap * kept[0].score.total):
-            break
-        if _has_text(collection, hit):
+        if not _has_text(collection, hit):
+            continue
+        if near < most and (not kept or hit.score.total >= gap * kept[0].score.total):
+            near += 1
+            kept.append(hit)
+        elif hit.score.topic == 1 and named < MOST_NAMED:
+            named += 1
             kept.append(hit)
     return kept
 

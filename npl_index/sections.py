@@ -27,7 +27,7 @@ from npl_index.traits import Traits, is_example
 
 _EXAMPLES, _TABLES, _CODE, _DEFINITIONS = 1, 2, 4, 8
 _KINDS = {"code_block": _CODE, "table_open": _TABLES, "dl_open": _DEFINITIONS}
-_NPL_MARK = re.compile("\u231c[^\u231c\u231d\n]+\u231d")  # ⌜name|type|NPL@1.0⌝
+_NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 _SPACE = re.compile(r"\s")
 _PIECE = 1 << 20
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
@@ -47,7 +47,8 @@ class Section:
 
     Node 0 is the document itself (level 0); its own text is what stands before the first heading.
     A file that holds several versioned NPL sections has one more node of level 0 for each, a child of
-    node 0. All other nodes are headings.
+    node 0, and so for text behind one that belongs to none (:func:`npl_index.preambles.segments`). All
+    other nodes are headings.
 
     :param index: position in ``SectionTree.sections``, which is document order.
     :param level: 0 for the document and for versioned sections, else 1 to 6.
@@ -196,7 +197,7 @@ def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadlin
 
     Where nested fences leave one open at the end, an author forgot a marker, and CommonMark loses less.
     """
-    if npl or "npl-instructions:" in source or "\u231c" in source:
+    if npl or "npl-instructions:" in source or "⌜" in source:
         blocks = read_blocks(source, starts, first, nesting=True, deadline=clock)
         if not blocks.open_fence and (npl or _shows_npl(blocks.tokens, source, starts)):
             return blocks, "npl"

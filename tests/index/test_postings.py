@@ -100,7 +100,7 @@ def test_fields_weigh_differently() -> None:
 
 def test_name_postings_tell_headings_from_paths() -> None:
     """What a heading is made of is known; words of its path are no part of it."""
-    postings = merge([count([["alpha"]], [["beta"]], [["gamma"]])])
+    postings = merge([count([["alpha"], []], [["beta"], []], [["gamma"], ["gamma"]])])
     shares = {
         term: [float(share) for share in postings.heading_shares[begin:end]]
         for term, begin, end in zip(
@@ -108,6 +108,16 @@ def test_name_postings_tell_headings_from_paths() -> None:
         )
     }
     assert shares == {"alpha": [1.0], "beta": [0.0], "gamma": []}
+
+
+def test_a_common_folder_says_nothing() -> None:
+    """Words that stand in every section's path, as those of the root folder do, change no score."""
+    headings, bodies = [["alpha"], ["beta"]], [["gamma"], ["gamma", "delta"]]
+    here = merge([count(headings, [["docs"], ["docs"]], bodies)])
+    plain = merge([count(headings, [[], []], bodies)])
+    for term in plain.terms:
+        assert scores(here, term) == scores(plain, term)
+    assert scores(here, "docs") == [0, 0]
 
 
 VARIANTS = {

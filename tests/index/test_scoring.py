@@ -245,6 +245,14 @@ def test_a_bare_heading_gives_way_to_its_sections() -> None:
     assert names(cut(hits, ONE))[0] == "Table Formatting"
 
 
+def test_named_topics_survive_the_cut() -> None:
+    """A section whose heading is a topic the caller named is handed over, however good another one is."""
+    topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
+    hits = ask("corner marks with name and type of an agent declaration", *topics)
+    wanted = {"Agent Declaration", "Definition List", "Runtime Environment", "Table Formatting"}
+    assert wanted <= set(names(cut(hits, ONE)))
+
+
 def test_cutting_nothing() -> None:
     """Without hits nothing is handed over."""
     assert cut([], ONE) == []

@@ -1,0 +1,55 @@
+"""Collections of documents made without files, for tests of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from npl_index.assembling import Desk
+from npl_index.counting import count_sections
+from npl_index.documents import Document, Fingerprint
+from npl_index.indexing import Collection, index_document
+from npl_index.scoring import Weights
+from npl_index.suggestions import Companions
+from npl_index.tokens import TokenCounter, estimator
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+
+
+def document(path: str, text: str) -> Document:
+    """Make a document that was never on disk."""
+    data = text.encode()
+    state = Fingerprint(f"/docs/{path}", 0, len(data))
+    digest = blake2b(data, digest_size=16).hexdigest()
+    return Document(PurePosixPath(path).stem, path, "test", state, data, digest, False)
+
+
+def desk(
+    texts: Mapping[str, str], counter: TokenCounter | None = None, companions: Companions | None = None
+) -> Desk:
+    """Lay documents out for a request."""
+    counter = counter or estimator()
+    collection = Collection.build([index_document(document(path, text)) for path, text in texts.items()])
+    counts = [count_sections(indexed.tree, counter) for indexed in collection.documents]
+    return Desk(
+        collection=collection,
+        several=len(texts) > 1,
+        file="docs",
+        counts=counts.__getitem__,
+        counter=counter,
+        companions=companions or Companions(),
+        weights=Weights(),
+    )
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Mapping[str, str]:
+    """The bundled prompts, by path."""
+    paths = sorted(CORPUS.rglob("*.md"))
+    return {path.relative_to(CORPUS).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+MakeDesk = Callable[..., Desk]
