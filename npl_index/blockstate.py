@@ -75,6 +75,8 @@ class BlockState(StateBlock):
     :param deadline: when to give up.
     """
 
+    _bs_count: list[int]
+
     def __init__(
         self,
         source: str,
@@ -110,10 +112,10 @@ class BlockState(StateBlock):
             if not source[line_starts[-2] :].strip(" \t"):
                 count -= 1  # markdown-it sees no line there
         begins: Any = line_starts[:count]
+        ends = ends[:count]
+        zeros: Any = array("i", bytes(4 * count))
         if count < _MANY_LINES:
-            begins, ends, zeros = begins.tolist(), ends[:count].tolist(), [0] * count
-        else:
-            ends, zeros = ends[:count], array("i", bytes(4 * count))
+            begins, ends, zeros = begins.tolist(), ends.tolist(), zeros.tolist()
         shifts, indents = zeros[:], zeros[:]
         for first in range(0, count, _CHUNK):
             self.check()
@@ -129,7 +131,7 @@ class BlockState(StateBlock):
         self.lineMax = count
 
     @property
-    def bsCount(self) -> list[int]:  # type: ignore[override] # noqa: N802
+    def bsCount(self) -> list[int]:  # noqa: N802
         """Columns a block quote's marker took from the tab behind it, for each line.
 
         The block quote rule reads it once per line of a loop that nothing else could stop.

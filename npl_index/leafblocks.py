@@ -157,8 +157,6 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
 
 def link_definition(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """Link definition: plain ones by one expression, others by the stock rule."""
-    if state.is_code_block(start):
-        return False
     pos, stop = state.bMarks[start] + state.tShift[start], state.eMarks[start]
     plain = _PLAIN_DEFINITION.fullmatch(state.src, pos, stop)
     if plain is None or (not plain[4] and first_character(state, start + 1) in ('"', "'", "(")):
@@ -190,9 +188,7 @@ def npl_header(state: BlockState, start: int, _end: int, silent: bool) -> bool:
 
 def table(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """GFM table: a header row, a delimiter row with as many cells, and rows up to another block."""
-    if start + 2 > end or state.sCount[start + 1] < state.blkIndent:
-        return False
-    if state.is_code_block(start) or state.is_code_block(start + 1):
+    if start + 2 > end or not 0 <= state.sCount[start + 1] - state.blkIndent <= 3:
         return False
     header = _row(state, start)
     if "|" not in header:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 K1 = 1.3
 """Saturation: a section whose mass is ``K1`` has half of what a term can give."""
 
-FIELD_WEIGHTS = (3.5, 0.7, 1.0)
+FIELD_WEIGHTS = (4.5, 0.7, 1.0)
 """What an occurrence in heading, path and body counts."""
 
 FIELD_NORMS = (0.0, 0.0, 0.55)

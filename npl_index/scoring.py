@@ -48,10 +48,10 @@ PAGE_SHARE = 0.25
 NAME_ON_PAGE = 2.0
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
 
-HEADING_SHARE = 0.2
+HEADING_SHARE = 0.5
 """What a section gains, as a share of its own score, when the query covers its heading completely."""
 
-PARENT_SHARE = 0.25
+PARENT_SHARE = 0.35
 """Share of its parent's score that a section gets."""
 
 TOPIC_IN_PART = 0.6

@@ -6,6 +6,7 @@ import itertools
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -146,7 +147,7 @@ lines = st.builds(
 documents = st.lists(lines, max_size=14).map("\n".join)
 
 
-def stock(text: str) -> list[tuple[object, ...]]:
+def stock(text: str) -> list[tuple[Any, ...]]:
     """List the stock parser's blocks, headings outside of containers with their text."""
     tokens = STOCK.parse(text)
     return [
@@ -163,7 +164,7 @@ def stock(text: str) -> list[tuple[object, ...]]:
     ]
 
 
-def fast(text: str) -> list[tuple[object, ...]]:
+def fast(text: str) -> list[tuple[Any, ...]]:
     return [
         (
             token.type,
@@ -302,6 +303,16 @@ def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.M
     text = FIRST.get(kind, "") + LONG[kind] * 10_000
     with pytest.raises(DocumentTimeoutError, match="handbook"):
         read_blocks(text, find_lines(text), 0, nesting=False, deadline=Deadline("handbook", 0.5))
+
+
+def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:
+    """Beyond 200,000 lines the line tables are kept otherwise, and nothing else changes."""
+    once = "> - a\n\n\tcode\n\n- b\n\n      c\n\nText\n"
+    gap = 200_000
+    tokens = fast(once + "\n" * gap + once)
+    first = fast(once)
+    moved = [(*row[:3], [line + once.count("\n") + gap for line in row[3]], *row[4:]) for row in first]
+    assert tokens == first + moved
 
 
 def test_lines_end_at_line_feeds_only() -> None:
