@@ -16,7 +16,9 @@ from npl_index.selection import Selected, narrowed
 from npl_index.suggestions import Companions, Place
 from npl_index.tokens import TokenCounter
 
-MAX_REQUEST_MORE = 20
+MAX_CHOSEN_NAMED = 64
+MAX_HITS_NAMED = 6
+"""Selectors of parts that did not fit; each costs the reader some twenty tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def _selector(desk: Desk, group: Sequence[Part]) -> str:
 
 
 def request_more(desk: Desk, packed: Fit) -> tuple[str, ...]:
-    """Give selectors of what did not fit, most important first."""
-    chosen = [part for part in packed.dropped if part.chosen]
-    groups = [*_grouped(desk, chosen), *((part,) for part in packed.dropped if not part.chosen)]
-    return tuple(_selector(desk, group) for group in groups[:MAX_REQUEST_MORE])
+    """Give selectors of what did not fit, most important first: what was chosen, and the best of the hits."""
+    groups = list(_grouped(desk, [part for part in packed.dropped if part.chosen]))[:MAX_CHOSEN_NAMED]
+    hits = [(part,) for part in packed.dropped if not part.chosen][:MAX_HITS_NAMED]
+    return tuple(_selector(desk, group) for group in (*groups, *hits))

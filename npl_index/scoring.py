@@ -62,6 +62,7 @@ GAP = 0.82
 GENEROUS_GAP = 0.4
 """The same when a budget bounds the answer."""
 
+GENEROUS_MOST = 24
 MOST = 3
 MOST_NAMED = 5
 """Sections handed over without a budget: those near the best, and those whose heading is a topic."""
@@ -394,7 +395,7 @@ def cut(hits: Sequence[Hit], collection: Collection, *, generous: bool = False) 
     :param generous: keep all that may be of use, because a budget will bound them.
     """
     kept: list[Hit] = []
-    gap, most = (GENEROUS_GAP, LIMIT) if generous else (GAP, MOST)
+    gap, most = (GENEROUS_GAP, GENEROUS_MOST) if generous else (GAP, MOST)
     near = named = 0
     for hit in hits:
         if not _has_text(collection, hit):
