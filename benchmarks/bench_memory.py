@@ -1,6 +1,6 @@
 """Memory that 100 cached files take: growth of the process's own pages over their indexing and first use.
 
-    python benchmarks/bench_memory.py [files]
+python benchmarks/bench_memory.py [files]
 """
 
 from __future__ import annotations

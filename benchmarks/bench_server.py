@@ -44,7 +44,10 @@ async def over_stdio(root: Path, rounds: int) -> None:
         for tool, values in times.items():
             middle = statistics.median(values)
             print(
-                f"stdio {tool}: p50 {middle:.2f} ms, p95 {percentile(values, 0.95):.2f} ms, ratio {middle / floor:.2f}"
+                print(
+                    f"stdio {tool}: p50 {middle:.2f} ms, p95 {percentile(values, 0.95):.2f} ms, "
+                    f"ratio {middle / floor:.2f}"
+                )
             )
         for flight in (1, 8):
             rate = await throughput(client, rounds, flight)

@@ -11,9 +11,9 @@ and code block, and then parses inline markup. An index of sections needs none o
 The tokens have the type, level, lines and info string that stock CommonMark with tables and definition
 lists gives; a test compares the two. Deliberate differences: containers nest up to 100 levels and what
 lies deeper is text of the innermost one (stock stops at 20 and drops the rest of the document); a link
-label has at most 999 characters, as CommonMark says; a line of more than 65,536 characters is a link
-definition only if it is a plain one, without escapes, entities or parentheses, and begins an HTML block
-only if its tag is of a kind that does so by name.
+label has at most 999 characters, as CommonMark says, and a definition at most 1,000 lines; a line of more
+than 65,536 characters is a link definition only if it is a plain one, without escapes, entities or
+parentheses, and begins an HTML block only if its tag is of a kind that does so by name.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _Rules = Mapping[str, tuple[_Rule, ...]]
 
 _MAX_NESTING = 100
 _LONG_LINE = 4096
+_MAX_DEFINITION_LINES = 1000
 _ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)")
 _UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
 _FOREIGN_TERM = re.compile(r"^ ?([-+*0-9>`~_#<])[^\n]*(?=\n(?:[ \t]*\n)?[ \t]*[:~][ \t])", re.MULTILINE)
@@ -178,6 +179,12 @@ def _ending(rules: _Rules, *, tables: bool) -> _Rule:
 _ends_paragraph = _ending(_ENDS_TEXT, tables=True)
 
 
+def _ends_definition(state: BlockState, line: int, end: int, silent: bool) -> bool:
+    """End a link definition before other blocks, and where the stock rule would take ever longer."""
+    state.check()
+    return line - state.definition > _MAX_DEFINITION_LINES or _ends_paragraph(state, line, end, silent)
+
+
 def _text(state: BlockState, start: int, end: int) -> None:
     """Setext heading, definition list or paragraph: whatever no other rule has taken."""
     stop, underlined = _text_end(state, start + 1, end)
@@ -230,7 +237,7 @@ class _Parser(ParserBlock):
 
     def __init__(self) -> None:
         self.ruler = Ruler()
-        self.ruler.push("text", _ends_paragraph, {"alt": ["paragraph", "reference"]})
+        self.ruler.push("definition", _ends_definition, {"alt": ["reference"]})
         self.ruler.push("quote", _ending(_ENDS_TEXT, tables=False), {"alt": ["blockquote"]})
         self.ruler.push("item", _ending(_ENDS_ITEM, tables=False), {"alt": ["list"]})
         self.ruler.getRules("")  # compiles the chains, which is not safe to do in two threads at once

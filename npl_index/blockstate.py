@@ -99,6 +99,8 @@ class BlockState(StateBlock):
         """Whether an inner fence was opened, so that the two dialects differ."""
         self.open_fence = False
         """Whether the document ended inside a fence."""
+        self.definition = 0
+        """First line of the link definition that is being read."""
         self.foreign_terms: list[int] | None = None
         """Lines before a definition that begin another block, once they are known."""
         self._mark_lines(line_starts)

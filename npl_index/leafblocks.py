@@ -162,6 +162,7 @@ def link_definition(state: BlockState, start: int, end: int, silent: bool) -> bo
     if plain is None or (not plain[4] and first_character(state, start + 1) in ('"', "'", "(")):
         if stop - pos > _MAX_LINE or not _LABEL.match(state.src, pos):
             return False
+        state.definition = start
         return reference(state, start, end, silent)
     label = normalizeReference(plain[1])
     target = plain[2] or plain[3] or ""

@@ -59,10 +59,10 @@ TOPIC_SIMILAR = 0.5
 GAP = 0.82
 """Share of the best total that a hit needs to be handed over."""
 
-GENEROUS_GAP = 0.4
+GENEROUS_GAP = 0.25
 """The same when a budget bounds the answer."""
 
-GENEROUS_MOST = 24
+GENEROUS_MOST = 32
 MOST = 3
 MOST_NAMED = 5
 """Sections handed over without a budget: those near the best, and those whose heading is a topic."""

@@ -62,7 +62,8 @@ class Companions:
 
 def _position(collection: Collection, path: str, likely: int) -> int | None:
     """Find a document of the collection by its path, looking first where it likely is."""
-    for number in (likely, *range(len(collection.documents))):
+    numbers: list[int] = [likely, *range(len(collection.documents))]
+    for number in numbers:
         if collection.documents[number].document.fingerprint.path == path:
             return number
     return None

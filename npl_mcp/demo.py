@@ -55,9 +55,7 @@ async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> di
 
 def _show(answer: dict[str, Any], whole: int, write: Callable[[str], object]) -> None:
     share = 100 * answer["total_tokens"] / whole
-    write(
-        f"  {answer['total_tokens']:,} tokens ({answer['token_counter']}), {share:.1f} % of the files; "
-    )
+    write(f"  {answer['total_tokens']:,} tokens ({answer['token_counter']}), {share:.1f} % of the files; ")
     write(f"  keywords: {', '.join(answer['keywords_extracted'][:8])}\n")
     for section in answer["sections"]:
         write(

@@ -82,7 +82,8 @@ def _tool(spec: ToolSpec, app: App) -> str:
     lines += ["Answer:", "", *_fields(hints["return"], 0), ""]
     lines += ["Errors:", "", *_raises(spec), ""]
     lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
-    lines += ["```json", json.dumps(_shortened(answer), ensure_ascii=False, indent=2), "```", ""]
+    # Answers hold fences themselves.
+    lines += ["````json", json.dumps(_shortened(answer), ensure_ascii=False, indent=2), "````", ""]
     return "\n".join(lines)
 
 

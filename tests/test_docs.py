@@ -1,0 +1,102 @@
+"""The documents say what is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from npl_mcp import __version__, reference
+from npl_mcp.__main__ import parser
+from npl_mcp.settings import corpus_folder
+from npl_mcp.tools import SPECS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_generated_documents_are_current() -> None:
+    """API.md and the tool table are what the tools say; `make docs` writes them."""
+    assert reference.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_tool_is_documented(spec: object) -> None:
+    """Description, parameters, answer fields, errors and an example."""
+    text = (ROOT / "API.md").read_text(encoding="utf-8")
+    part = text.partition(f"\n## {spec.name}\n")[2].partition("\n## ")[0]  # type: ignore[attr-defined]
+    for heading in ("| parameter |", "Answer:", "Errors:", "Example:"):
+        assert heading in part
+    answer = json.loads(re.findall(r"````json\n(.*?)\n````", part, re.DOTALL)[0])
+    assert answer["success"] is True
+
+
+def test_the_python_client_of_the_readme_works(tmp_path: Path) -> None:
+    """The block is run as it stands."""
+    (block,) = blocks("python")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", block],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "qualifier" in done.stdout
+
+
+def test_the_commands_of_the_readme_are_those_of_the_program() -> None:
+    """Every flag shown exists, and every flag is shown."""
+    known = {flag for action in parser()._actions for flag in action.option_strings if flag.startswith("--")}
+    assert set(re.findall(r"(?<![\w-])--[a-z-]+", README)) - {"--root"} <= known
+    assert known - {"--help", "--version"} <= set(re.findall(r"--[a-z-]+", README))
+    cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
+    claude = shlex.split(next(line for line in README.splitlines() if line.startswith("claude mcp add")))
+    assert cursor["args"][0] == "--root"
+    assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD"]
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    """Relative links of the documents and of the bundled prompts name files that exist."""
+    documents = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *corpus_folder().rglob("*.md")]
+    for path in documents:
+        text = re.sub(r"(`{3,})[^`]*?\n.*?\n\1", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """Package, project file and changelog agree."""
+    assert f'\nversion = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_corpus_is_large_enough_to_learn_from() -> None:
+    """At least forty files, each with a title and something to say."""
+    texts = {path: path.read_text(encoding="utf-8") for path in corpus_folder().rglob("*.md")}
+    assert len(texts) >= 40
+    for path, text in texts.items():
+        assert re.search(r"^# \S", text, re.MULTILINE), path
+        assert len(text.split()) >= 120, path
+
+
+def test_no_document_names_a_machine() -> None:
+    """No path of a developer's machine and no address of a package index is anywhere in the project."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    for name in listed.splitlines():
+        text = (ROOT / name).read_bytes().decode("utf-8", "replace") if (ROOT / name).is_file() else ""
+        assert not re.search(r"(?<![\w.])/(?:work|root|farm)/|--(?:extra-)?index-url|pythonhosted", text) or (
+            name == "tests/test_docs.py"
+        ), name
