@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from npl_index import tokens
 
-KEPT = {"o200k_base": 85_000, "cl100k_base": 60_000}
+KEPT = {"o200k_base": 90_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary, the most useful first."""
 
 WIDESPREAD = frozenset(["ar", "cs", "de", "el", "es", "fa", "fr", "he", "hi", "id", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "th", "tr", "uk", "vi", "zh"])
@@ -59,7 +59,7 @@ class Trainer:
 
     def _read(self, folder: Path) -> Kind:
         language = re.match(r"lang-([a-z]+)-", folder.name)
-        kind = Kind(1.0 if language is None else 0.25 if language[1] in WIDESPREAD else 0.05)
+        kind = Kind(1.0 if language is None else 0.25 if language[1] in WIDESPREAD else 0.1)
         pattern = re.compile(tokens._PIECES[self.vocabulary])
         for path in sorted(folder.iterdir()):
             kind.pieces.update(pattern.findall(path.read_text(encoding="utf-8")))

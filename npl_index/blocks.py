@@ -13,7 +13,8 @@ lists gives; a test compares the two. Deliberate differences: containers nest up
 lies deeper is text of the innermost one (stock stops at 20 and drops the rest of the document); a link
 label has at most 999 characters, as CommonMark says, and a definition at most 1,000 lines; a line of more
 than 65,536 characters is a link definition only if it is a plain one, without escapes, entities or
-parentheses, and begins an HTML block only if its tag is of a kind that does so by name.
+parentheses, and begins an HTML block only if its tag is of a kind that does so by name; no term of a
+definition list is a line that begins another block.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _ending(rules: _Rules, *, tables: bool) -> _Rule:
 _ends_paragraph = _ending(_ENDS_TEXT, tables=True)
 
 
-def _ends_definition(state: BlockState, line: int, end: int, silent: bool) -> bool:
+def _ends_definition(state: Any, line: int, end: int, silent: bool) -> bool:
     """End a link definition before other blocks, and where the stock rule would take ever longer."""
     state.check()
     return line - state.definition > _MAX_DEFINITION_LINES or _ends_paragraph(state, line, end, silent)

@@ -150,4 +150,14 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     returned = get_type_hints(function)["return"]
-    return TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
+    schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
+    for part in (schema, *schema.get("$defs", {}).values()):
+        # Fields that are None are left out of answers.
+        part["required"] = [
+            name for name in part.get("required", ()) if not _nullable(part["properties"][name])
+        ]
+    return schema
+
+
+def _nullable(schema: Mapping[str, Any]) -> bool:
+    return any(option.get("type") == "null" for option in schema.get("anyOf", ()))
