@@ -15,6 +15,6 @@ def line_ends(tree: SectionTree, lines: Span, first: int) -> list[int]:
     :param lines: of the section.
     :param first: no cut is made before this line or at it, so that more than the heading is kept.
     """
-    tokens = parse_blocks(tree.text(lines), 0)
+    tokens = parse_blocks(tree.text(lines), nesting=tree.dialect == "npl")
     ends = {lines.start + token.map[1] for token in tokens if token.map}
     return sorted(end for end in ends if first < end < lines.stop)
