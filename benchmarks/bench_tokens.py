@@ -71,7 +71,7 @@ def judge(
 def held_out_counter(trainer: Trainer, kind: str) -> tokens.TokenCounter:
     """Make the estimate from lists made without a kind, and without what is the same text translated."""
     costs = trainer.costs(trainer.listed({kind}))
-    return tokens._Estimate(trainer.vocabulary, re.compile(tokens._PIECES[trainer.vocabulary]), costs)
+    return tokens.Estimator(trainer.vocabulary, trainer.vocabulary, costs)
 
 
 def accuracy(texts: Path, vocabularies: Path, held_out: bool, kinds: list[str]) -> None:
@@ -106,9 +106,8 @@ def speed(texts: Path, vocabularies: Path) -> None:
         estimate = tokens.estimator(vocabulary)
         loaded = time.process_time()
         exact = tokens.load_vocabulary(vocabulary, [vocabularies])
-        print(
-            f"{vocabulary}: estimator made in {loaded - start:.3f} s, vocabulary in {time.process_time() - loaded:.3f} s"
-        )
+        ready = time.process_time()
+        print(f"{vocabulary}: estimator made in {loaded - start:.3f} s, vocabulary in {ready - loaded:.3f} s")
         assert exact is not None
         for counter, label in ((estimate, "first"), (estimate, "again"), (exact, "")):
             start = time.process_time()

@@ -32,7 +32,33 @@ from npl_index import tokens
 KEPT = {"o200k_base": 90_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary, the most useful first."""
 
-WIDESPREAD = frozenset(["ar", "cs", "de", "el", "es", "fa", "fr", "he", "hi", "id", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "th", "tr", "uk", "vi", "zh"])
+WIDESPREAD = frozenset(
+    [
+        "ar",
+        "cs",
+        "de",
+        "el",
+        "es",
+        "fa",
+        "fr",
+        "he",
+        "hi",
+        "id",
+        "it",
+        "ja",
+        "ko",
+        "nl",
+        "pl",
+        "pt",
+        "ru",
+        "sv",
+        "th",
+        "tr",
+        "uk",
+        "vi",
+        "zh",
+    ]
+)
 DAMPING = 0.6
 CODE_POINTS = 0x20000
 DATA = Path(tokens.__file__).parent / "data"
@@ -60,7 +86,7 @@ class Trainer:
     def _read(self, folder: Path) -> Kind:
         language = re.match(r"lang-([a-z]+)-", folder.name)
         kind = Kind(1.0 if language is None else 0.25 if language[1] in WIDESPREAD else 0.1)
-        pattern = re.compile(tokens._PIECES[self.vocabulary])
+        pattern = tokens.piece_pattern(self.vocabulary)
         for path in sorted(folder.iterdir()):
             kind.pieces.update(pattern.findall(path.read_text(encoding="utf-8")))
         return kind
@@ -95,15 +121,15 @@ class Trainer:
         return sorted({*self._single, *(part for _, part in best)})
 
     @staticmethod
-    def _gain(costs: tokens._Costs, part: str) -> int:
+    def _gain(costs: tokens.PieceCosts, part: str) -> int:
         del costs[part]
-        cost = costs._cut(part)
+        cost = costs.cut(part)
         costs[part] = 1
         return cost - 1
 
-    def costs(self, listed: Iterable[str]) -> tokens._Costs:
+    def costs(self, listed: Iterable[str]) -> tokens.PieceCosts:
         """Make the estimate's table from a list."""
-        return tokens._Costs(list(listed), self._characters)
+        return tokens.PieceCosts(list(listed), self._characters)
 
     def _block_costs(self) -> Iterable[str]:
         for first in range(0, CODE_POINTS, 64):
@@ -144,7 +170,7 @@ def main() -> None:
 def encoding(vocabulary: str, folder: Path) -> Any:
     """Give tiktoken's encoding from its cache file in a folder."""
     counter = tokens.load_vocabulary(vocabulary, [folder])
-    assert isinstance(counter, tokens._ExactCounter), f"{folder} has no {vocabulary}"
+    assert isinstance(counter, tokens.ExactCounter), f"{folder} has no {vocabulary}"
     return counter.encoding
 
 

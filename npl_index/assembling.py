@@ -94,15 +94,17 @@ class Desk:
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it."""
         document, index = place
-        own = self.tree(document).sections[index].own
+        tree = self.collection.documents[document].tree
+        own = tree.sections[index].own
         if lines is None or lines == own:
             counts = self.counts(document)
-            followed, last, cost = counts.followed[index], counts.last[index], counts.costs[index]
-        else:
-            text = handed_text(self.tree(document), lines)
-            followed, last = self.counter.count(text + "\n"), self.counter.count(text)
-            cost = max(followed, last) if self.counter.exact else self.counter.bound(text + "\n")
-        return Part(document, index, lines or own, followed, last, cost, chosen)
+            return Part(
+                document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
+            )
+        text = handed_text(tree, lines)
+        followed, last = self.counter.count(text + "\n"), self.counter.count(text)
+        cost = max(followed, last) if self.counter.exact else self.counter.bound(text + "\n")
+        return Part(document, index, lines, followed, last, cost, chosen)
 
     def mark(self, document: int) -> str:
         """Give the line that tells a reader which file follows."""

@@ -37,7 +37,7 @@ PAIR_SHARE = 0.3
 """What two words of the query side by side give, compared with a single word of the same rarity."""
 
 PAIR_DEPTH = 32
-"""Sections, best first, whose texts are looked through for words side by side."""
+"""Sections, best first, whose texts are looked through for words side by side; fewer in small collections."""
 
 PAIR_FLOOR = 0.4
 """Share of the best value below which no section is looked through."""
@@ -323,7 +323,8 @@ def _with_pairs(collection: Collection, keywords: Keywords, values: NDArray[Any]
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
     spelt: dict[int, list[tuple[tuple[str, str], str]]] = {}
     norms = collection.postings.body_norms
-    candidates = _best(np.where(values > PAIR_FLOOR * values.max(), values, 0), PAIR_DEPTH)
+    depth = min(PAIR_DEPTH, PAIR_DEPTH // 4 + len(values) // PAIR_DEPTH)
+    candidates = _best(np.where(values > PAIR_FLOOR * values.max(), values, 0), depth)
     for i, document, section in zip(candidates.tolist(), *collection.locate(candidates), strict=True):
         counts = collection.documents[document].counts
         if document not in spelt:

@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 _Key = tuple[str, str]  # path of the file, selector
 _KEYS_KEPT = 4096
-_PARTNERS_KEPT = 32
+_PARTNERS_KEPT = 12
 _COUNTED_PER_CALL = 4
 
 

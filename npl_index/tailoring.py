@@ -9,7 +9,7 @@ from npl_index.analysis import Keywords, extract_keywords
 from npl_index.assembling import Desk, TailoredSection, assemble, choose, request_more, rows
 from npl_index.budget import Fit, fit
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
-from npl_index.scoring import Hit, Query, cut, rank
+from npl_index.scoring import GENEROUS_MOST, LIMIT, Hit, Query, cut, rank
 from npl_index.selection import Selected, select
 from npl_index.selectors import Selector, compile_selector
 from npl_index.suggestions import Place, suggest
@@ -164,7 +164,8 @@ def tailor(request: TailorRequest, desk: Desk) -> Tailored:
     """
     keywords = extract_keywords(request.context)
     selections, not_found = _selections(request, desk)
-    hits = rank(desk.collection, Query(keywords, request.topics), weights=desk.weights)
+    limit = LIMIT if request.explain else GENEROUS_MOST + NEIGHBOURS
+    hits = rank(desk.collection, Query(keywords, request.topics), weights=desk.weights, limit=limit)
     relevant = cut(hits, desk.collection, generous=request.token_budget is not None)
     parts = choose(desk, selections, relevant, request.depth)
     packed = fit(parts, request.token_budget, desk.cut, desk.entry_cost)

@@ -9,7 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -41,7 +41,10 @@ class Failure:
     error_code: str
 
 
-@lru_cache(maxsize=256)
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
 def _names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
@@ -51,16 +54,20 @@ def as_dict(value: object) -> Any:
 
     :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
     """
-    if value is None or isinstance(value, str | int | float):
+    kind = value.__class__
+    if kind in _PLAIN:
         return value
-    if dataclasses.is_dataclass(value):
-        pairs = ((name, getattr(value, name)) for name in _names(value.__class__))
-        return {name: as_dict(part) for name, part in pairs if part is not None}
+    if isinstance(value, list | tuple):
+        return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
     if isinstance(value, Mapping):
         return {str(key): as_dict(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_dict(part) for part in value]
-    raise TypeError(f"{type(value).__name__} cannot be sent")
+    if dataclasses.is_dataclass(value):
+        return {
+            name: part if part.__class__ in _PLAIN else as_dict(part)
+            for name in _names(kind)
+            if (part := getattr(value, name)) is not None
+        }
+    raise TypeError(f"{kind.__name__} cannot be sent")
 
 
 def encode(body: Mapping[str, object]) -> str:
