@@ -85,7 +85,7 @@ class Trainer:
 
     def _read(self, folder: Path) -> Kind:
         language = re.match(r"lang-([a-z]+)-", folder.name)
-        kind = Kind(1.0 if language is None else 0.25 if language[1] in WIDESPREAD else 0.1)
+        kind = Kind(1.0 if language is None else 0.4 if language[1] in WIDESPREAD else 0.07)
         pattern = tokens.piece_pattern(self.vocabulary)
         for path in sorted(folder.iterdir()):
             kind.pieces.update(pattern.findall(path.read_text(encoding="utf-8")))

@@ -63,9 +63,19 @@ def starts_token(text: str) -> bool:
 def count_sections(tree: SectionTree, counter: TokenCounter) -> TokenCounts:
     """Count the own text of every section."""
     texts = [handed_text(tree, section.own) for section in tree.sections]
-    followed = counter.count_many([text and text + "\n" for text in texts])
     last = counter.count_many(texts)
-    costs = map(max, followed, last)
-    if not counter.exact:
-        costs = map(counter.bound, (text and text + "\n" for text in texts))
+    tails = [_tail(text) for text in texts]
+    with_blank = counter.count_many([tail and tail + "\n" for tail in tails])
+    without = counter.count_many(tails)
+    followed = [all_ + more - less for all_, more, less in zip(last, with_blank, without, strict=True)]
+    costs = [counter.allow(max(pair)) for pair in zip(followed, last, strict=True)]
     return TokenCounts(counter.name, array("I", followed), array("I", last), array("I", costs))
+
+
+def _tail(text: str) -> str:
+    """Give the end of a text from a place where a token surely begins; it is counted apart from the rest."""
+    at = len(text)
+    while (at := text.rfind("\n", 0, at)) > 0:
+        if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):
+            return text[at + 1 :]
+    return text

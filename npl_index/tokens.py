@@ -61,6 +61,10 @@ class TokenCounter(Protocol):
         """Give ``count`` of each text, in order."""
         ...
 
+    def allow(self, count: int) -> int:
+        """Give a number to pack with for a text of this count: what the truth hardly exceeds."""
+        ...
+
     def bound(self, text: str) -> int:
         """Give a number to pack with: ``count`` where it is exact, otherwise one the truth hardly exceeds.
 
@@ -110,6 +114,10 @@ class ExactCounter:
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Count one text after the other: most are too short for tiktoken's threads to pay."""
         return [self.count(text) for text in texts]
+
+    def allow(self, count: int) -> int:
+        """Give the count: it is the truth."""
+        return count
 
     def bound(self, text: str) -> int:
         """Give the true count."""
@@ -234,6 +242,7 @@ def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
 
 _REACH = 24  # characters; a listed string is longer only where it repeats one character
 _RUN_REACH = 130
+_RUN = re.compile(r"(.)\1*", re.DOTALL)
 _REMEMBERED = 200_000  # pieces, the listed ones among them
 _LONGEST_REMEMBERED = 64  # characters
 
@@ -263,8 +272,9 @@ class PieceCosts(dict[str, int]):
         cost = 0
         while start < len(piece):
             stop = self._end_of_listed(piece, start)
-            cost += 1 if stop > start + 1 else self._character(piece[start])
-            start = stop
+            times = _repeated(piece, start, stop)
+            cost += times * (1 if stop > start + 1 else self._character(piece[start]))
+            start += times * (stop - start)
         return cost
 
     def _end_of_listed(self, piece: str, start: int) -> int:
@@ -280,6 +290,14 @@ class PieceCosts(dict[str, int]):
             return self[character]
         block = ord(character) >> 6
         return int(self._characters[block]) if block < len(self._characters) else 4
+
+
+def _repeated(piece: str, start: int, stop: int) -> int:
+    """Count how often a string follows itself inside a long run of one character."""
+    if piece[start : start + _REACH] != piece[start] * _REACH:
+        return 1
+    run = _RUN.match(piece, start)
+    return (run.end() - start) // (stop - start) if run else 1
 
 
 class Estimator:
@@ -306,9 +324,13 @@ class Estimator:
         """Add up each text's costs."""
         return [self.count(text) for text in texts]
 
-    def bound(self, text: str) -> int:
+    def allow(self, count: int) -> int:
         """Give the estimate and 8 per cent more, rounded up."""
-        return -(-self.count(text) * 108 // 100)
+        return -(-count * 108 // 100)
+
+    def bound(self, text: str) -> int:
+        """Give the estimate of a text and 8 per cent more, rounded up."""
+        return self.allow(self.count(text))
 
 
 def estimator(vocabulary: str = "o200k_base") -> TokenCounter:

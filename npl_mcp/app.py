@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 INLINE_SECTIONS = 5_000
 """Collections with more sections are ranked off the event loop, so that other callers are not held up."""
 
+VOCABULARY_DELAY = 0.5
+"""Seconds the warm-up leaves to first calls before it loads the vocabulary."""
+
 _COLLECTION_BYTES = 256 * 1024 * 1024
 _SETS_KEPT = 16
 _COUNTS_BYTES = 16 * 1024 * 1024
@@ -231,16 +234,21 @@ class App:
             self._warm_up.start()
 
     def warm_up(self) -> None:
-        """Index the core reference and the components; then load the vocabulary."""
-        for ref in (DocumentRef(), DocumentRef(kind="component", item="*")):
-            try:
-                for found in self.library.find(ref):
-                    if self._closing.is_set():
-                        return
-                    self.indexed(found, self.library.stat(found))
-            except NPLError as error:
-                logger.warning("warm-up: %s", error)
+        """Index the core reference, load the vocabulary, then index the components."""
+        self._index_ahead(DocumentRef())
+        # Loading a vocabulary holds the interpreter for a third of a second; a first call is answered first.
+        self._closing.wait(VOCABULARY_DELAY)
         self.load_counter()
+        self._index_ahead(DocumentRef(kind="component", item="*"))
+
+    def _index_ahead(self, ref: DocumentRef) -> None:
+        try:
+            for found in self.library.find(ref):
+                if self._closing.is_set():
+                    return
+                self.indexed(found, self.library.stat(found))
+        except NPLError as error:
+            logger.warning("warm-up: %s", error)
 
     def close(self) -> None:
         """Stop the warm-up and close the persistent cache."""

@@ -30,7 +30,7 @@ INSTRUCTIONS = (
     "needs inside a token budget; npl_section_index shows what there is."
 )
 
-WARM_UP_DELAY = 0.2
+WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
 

@@ -45,7 +45,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
+def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
@@ -54,7 +54,7 @@ def as_dict(value: object) -> Any:
 
     :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
     """
-    kind = value.__class__
+    kind: Any = value.__class__
     if kind in _PLAIN:
         return value
     if isinstance(value, list | tuple):
