@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +16,11 @@ from fastmcp.client.transports import StdioTransport
 
 from npl_mcp.settings import corpus_folder
 
-TASK = "I am building a code review agent; its prompt needs an example fence and placeholders for the diff"
+TASK = "I write a prompt for an agent that reviews code; it repeats a block for every remark"
+TOPICS = ["example fence", "handlebars"]
 BUDGET = 1500
 WIDTH = 100
+SHOWN_LINES = 16
 
 
 async def run(write: Callable[[str], object]) -> None:
@@ -28,23 +29,24 @@ async def run(write: Callable[[str], object]) -> None:
     :param write: takes each line.
     """
     corpus = corpus_folder()
-    command = [sys.executable, "-m", "npl_mcp", "--root", str(corpus)]
-    write(f"$ npl-mcp --root {corpus.name}          (an MCP server over standard input and output)\n")
-    transport = StdioTransport(command[0], command[1:], keep_alive=False)
+    write(f"$ npl-mcp --root {corpus.name}     # an MCP server over standard input and output\n")
+    transport = StdioTransport(sys.executable, ["-m", "npl_mcp", "--root", str(corpus)], keep_alive=False)
     async with Client(transport) as client:
         tools = await client.list_tools()
-        write(f"It offers {len(tools)} tools: {', '.join(tool.name for tool in tools)}\n")
+        write(f"{len(tools)} tools: {', '.join(tool.name for tool in tools)}\n")
         index = await _call(client, "npl_section_index", {"file": "npl"})
         whole = sum(node["token_count"] for node in index["sections"])
-        write(f'npl_section_index(file="npl")\n  {len(index["sections"])} files, ')
-        write(f"{index['total_sections']} sections, {whole:,} tokens if all were loaded; the first ones:")
-        for node in index["sections"][:4]:
-            write(f"    {node['name']:<44} {node['more']:>3} sections {node['token_count']:>6,} tokens")
-        arguments = {"context": TASK, "file": "npl", "token_budget": BUDGET}
-        shown = ",\n    ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
-        write(f"\nnpl_load_tailored(\n    {shown})")
-        answer = await _call(client, "npl_load_tailored", arguments)
-        _show(answer, whole, write)
+        write('npl_section_index(file="npl")')
+        write(
+            f"  {len(index['sections'])} files, {index['total_sections']} sections, {whole:,} tokens in all:"
+        )
+        for node in index["sections"][:3]:
+            write(f"    {node['name']:<40} {node['more']:>3} sections {node['token_count']:>6,} tokens")
+        write("    …")
+        request = {"context": TASK, "topics": TOPICS, "file": "npl", "token_budget": BUDGET}
+        arguments = ",\n    ".join(f"{name}={json.dumps(value)}" for name, value in request.items())
+        write(f"\nnpl_load_tailored(\n    {arguments})")
+        _show(await _call(client, "npl_load_tailored", request), whole, write)
 
 
 async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -55,22 +57,18 @@ async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> di
 
 def _show(answer: dict[str, Any], whole: int, write: Callable[[str], object]) -> None:
     share = 100 * answer["total_tokens"] / whole
-    write(f"  {answer['total_tokens']:,} tokens ({answer['token_counter']}), {share:.1f} % of the files; ")
-    write(f"  keywords: {', '.join(answer['keywords_extracted'][:8])}\n")
+    counted = "counted exactly" if answer["token_counter"].startswith("tiktoken") else "estimated"
+    write(f"  {answer['total_tokens']:,} tokens ({counted}): {share:.1f} % of the files\n")
     for section in answer["sections"]:
         write(
-            f"    {section['relevance_score']:.2f}  {section['token_count']:>4} tokens  {section['selector']}"
+            f"    {section['relevance_score']:.2f} {section['token_count']:>5} tokens  {section['selector']}"
         )
-    if answer["request_more"]:
-        write("  did not fit (ask for these with selectors=[…]):")
-        for selector in answer["request_more"][:3]:
-            write(f"    {selector}")
-    write("  may be wanted next:")
+    write("\n  may be wanted next")
     for suggestion in answer["suggestions"]:
         write(f"    {suggestion['selector']}  ({suggestion['reason']})")
-    write("\n  The content begins:")
-    for line in answer["content"].splitlines()[:14]:
-        write(textwrap.indent(line[: WIDTH - 6], "    | ") if line.strip() else "    |")
+    write("\n  the content begins")
+    for line in answer["content"].splitlines()[:SHOWN_LINES]:
+        write(f"    | {line[: WIDTH - 6]}".rstrip())
 
 
 def main() -> None:

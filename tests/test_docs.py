@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
-from npl_mcp import __version__, reference
+from npl_mcp import __version__, demo, reference
 from npl_mcp.__main__ import parser
 from npl_mcp.settings import corpus_folder
 from npl_mcp.tools import SPECS
@@ -22,7 +23,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^(?:`{{3}}|`{{5}}){language}\n(.*?)^(?:`{{3}}|`{{5}})$", README, re.MULTILINE | re.DOTALL
+    )
 
 
 def test_the_generated_documents_are_current() -> None:
@@ -66,6 +69,18 @@ def test_the_commands_of_the_readme_are_those_of_the_program() -> None:
     claude = shlex.split(next(line for line in README.splitlines() if line.startswith("claude mcp add")))
     assert cursor["args"][0] == "--root"
     assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD"]
+
+
+def test_the_demonstration_shows_what_the_readme_shows() -> None:
+    """`make run` loads through a spawned server, within the budget, and prints the screen of the README."""
+    lines: list[str] = []
+    anyio.run(demo.run, lines.append)
+    screen = next(block for block in blocks("") if block.startswith("$ npl-mcp"))
+    for start in ("$ npl-mcp", "6 tools", "npl_section_index(", "npl_load_tailored("):
+        shown = next(line for line in screen.splitlines() if line.startswith(start))
+        assert shown in "\n".join(lines).splitlines()
+    tokens = int(re.findall(r"^  ([\d,]+) tokens", "\n".join(lines), re.MULTILINE)[0].replace(",", ""))
+    assert 0 < tokens <= demo.BUDGET
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
