@@ -13,8 +13,9 @@ from fastmcp import Client
 from npl_index import NPLError, estimator
 from npl_index import errors as library_errors
 from npl_mcp.settings import Settings
-from npl_mcp.tools import SPECS
+from npl_mcp.tools import SPECS, registry
 from npl_mcp.tools.errors import ErrorCode, code_of
+from npl_mcp.tools.responses import encode
 from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGET = 800
@@ -166,3 +167,10 @@ def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> 
 
     assert with_client(settings, wait, warm_up=True)
     assert not any(thread.name == "npl-warm-up" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("text", ['堆 ⌜é⌝ \n\t"', "a\ud800b", "\x00\x7f\u2028"])
+def test_the_two_writers_of_json_agree(text: str) -> None:
+    """The fast one and the plain one, also for text that no UTF-8 stream can carry."""
+    body = {"success": True, "data": {"content": text, "score": 0.25, "rows": [1, None]}}
+    assert registry._json(body) == encode(body)
