@@ -32,6 +32,17 @@ check: lint types test
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
+# Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
+bench: $(SETUP)
+	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
+	$(BIN)/python benchmarks/bench_server.py
+	$(BIN)/python benchmarks/bench_folder.py
+	$(BIN)/python benchmarks/bench_memory.py
+	$(BIN)/python benchmarks/bench_index.py
+	$(BIN)/python benchmarks/bench_rank.py
+	$(BIN)/python benchmarks/bench_parse.py
+	$(BIN)/python -m benchmarks.relevance
+
 docs: $(SETUP)
 	$(BIN)/python -m npl_mcp.reference
 

@@ -7,7 +7,7 @@ A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of th
 inside it), ``{"file": …, "heading": …}`` (the section's own text), or ``{"file": …}`` (the whole file).
 ``--npl`` names a folder of NPL prompts, to which the questions in ``npl_queries.jsonl`` beside this file
 belong: tasks of prompt authors, with the sections they would want to read, written before the ranking was
-tried on them.
+tried on them. Without any of these the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
 
 Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
 are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.npl:
         sets.append(("npl", given.npl, [HERE / "npl_queries.jsonl"]))
     if not sets:
-        parser.error("give --set or --npl")
+        sets.append(("corpus", HERE.parents[1] / "corpus", [HERE / "corpus_queries.jsonl"]))
     results = {}
     for name, corpus, files in sets:
         results[name] = measure(read_documents(corpus), read_questions(files))

@@ -1,0 +1,80 @@
+"""The steps of a request, each beside a peer or a floor, with pytest-benchmark.
+
+    python -m pytest -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only
+
+Fair: the peers get the same sections of the same file. ``BM25Okapi`` scores words split at blanks, with one
+field, no stems and no keywords; it is the least that a ranking of sections costs with rank-bm25 alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from common import CONTEXTS, long_file
+from markdown_it import MarkdownIt
+from rank_bm25 import BM25Okapi
+from timing import document
+
+from npl_index import Companions, Desk, TailorRequest, Weights, estimator, index_document, tailor
+from npl_index.analysis import extract_keywords
+from npl_index.counting import count_sections
+from npl_index.indexing import dump, restore
+from npl_index.scoring import Query, rank
+from npl_index.sections import parse_sections
+
+LONG = document(long_file(), "long.md")
+INDEXED = index_document(LONG)
+COUNTER = estimator()
+COUNTS = count_sections(INDEXED.tree, COUNTER)
+STORED = dump(INDEXED)
+OKAPI = BM25Okapi(
+    [INDEXED.tree.text(section.own).lower().split() or [""] for section in INDEXED.tree.sections]
+)
+REQUESTS = [TailorRequest.parse(context=context, token_budget=2000) for context in CONTEXTS]
+KEYWORDS = [extract_keywords(context) for context in CONTEXTS]
+
+
+def desk() -> Desk:
+    """Lay the long file out."""
+    return Desk(
+        collection=INDEXED.collection,
+        several=False,
+        file="long.md",
+        counts=lambda _: COUNTS,
+        counter=COUNTER,
+        companions=Companions(),
+        weights=Weights(),
+    )
+
+
+DESK = desk()
+WARM = {
+    "rank-bm25 get_scores (peer)": lambda: [
+        OKAPI.get_scores(context.lower().split()) for context in CONTEXTS
+    ],
+    "keywords": lambda: [extract_keywords(context) for context in CONTEXTS],
+    "rank": lambda: [rank(INDEXED.collection, Query(keywords)) for keywords in KEYWORDS],
+    "tailor": lambda: [tailor(request, DESK) for request in REQUESTS],
+}
+COLD = {
+    "markdown-it-py (peer)": lambda: MarkdownIt("commonmark").enable("table").parse(LONG.data.decode()),
+    "parse": lambda: parse_sections(LONG.data, LONG.name),
+    "index": lambda: index_document(LONG),
+    "count tokens": lambda: count_sections(INDEXED.tree, COUNTER),
+    "restore": lambda: restore(LONG, *STORED),
+}
+
+
+@pytest.mark.parametrize("step", WARM)
+@pytest.mark.benchmark(group="warm, eight contexts, one file of 225 headings")
+def test_warm(benchmark: Any, step: str) -> None:
+    """Time a step of a warm request."""
+    assert benchmark(WARM[step]) is not None
+
+
+@pytest.mark.parametrize("step", COLD)
+@pytest.mark.benchmark(group="cold, one file of 225 headings")
+def test_cold(benchmark: Any, step: str) -> None:
+    """Time a step of the first request for a file."""
+    assert benchmark(COLD[step]) is not None
