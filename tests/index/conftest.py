@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
 import pytest
+import tiktoken
 
 from npl_index.assembling import Desk
 from npl_index.counting import count_sections
@@ -14,7 +15,7 @@ from npl_index.documents import Document, Fingerprint
 from npl_index.indexing import Collection, index_document
 from npl_index.scoring import Weights
 from npl_index.suggestions import Companions
-from npl_index.tokens import TokenCounter, estimator
+from npl_index.tokens import ExactCounter, TokenCounter, estimator
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
@@ -43,6 +44,30 @@ def desk(
         companions=companions or Companions(),
         weights=Weights(),
     )
+
+
+def exact_counter() -> TokenCounter:
+    """Give an exact counter without a vocabulary file: bytes, and the pairs that matter for joining."""
+    pairs = [
+        b"\n\n",
+        b"##",
+        b"--",
+        b"th",
+        b"in",
+        b" a",
+        b"``",
+        b"\n#",
+        b".\n",
+        b".\n\n",
+        b"  ",
+        b"|\n",
+        b"|\n\n",
+    ]
+    ranks = {bytes([byte]): byte for byte in range(256)} | {pair: 256 + n for n, pair in enumerate(pairs)}
+    # Pieces as in o200k_base, whose classes of letters are made small: words, numbers, signs, white space.
+    pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    encoding = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return ExactCounter("small", encoding)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,7 @@ from npl_index.assembling import Desk
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.suggestions import MAX_SUGGESTIONS
 from npl_index.tailoring import Tailored, TailorRequest, tailor
-from tests.index.conftest import desk
+from tests.index.conftest import desk, exact_counter
 
 TREE = {
     "a.md": "# A\n\nIntro of a.\n\n## One\n\nalpha beta\n\n### Deep\n\ngamma\n\n## Two\n\ndelta epsilon\n",
@@ -23,6 +24,17 @@ TREE = {
 
 def ask(on: Desk, **arguments: object) -> Tailored:
     return tailor(TailorRequest.parse(**arguments), on)  # type: ignore[arg-type]
+
+
+def others() -> list[dict[str, str]]:
+    """Give a few folders of other people's Markdown, where they are at hand beside the project."""
+    shared = Path(__file__).resolve().parents[3] / "shared"
+    folders = [shared / "corpora/npl/npl", shared / "corpora/npl/core", shared / "eval/structure/files"]
+    found = []
+    for folder in folders:
+        texts = {path.name: path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))[:40]}
+        found += [texts] if texts else []
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +49,13 @@ def desks(corpus: Mapping[str, str]) -> list[Desk]:
         "cjk.md": "# 堆肥\n\n" + "朝に水をやる。" * 200 + "\n\n段落\n",
         "crlf.md": "# C\r\n\r\ntext one\r\n\r\n## D\r\n\r\ntext two\r\n",
     }
+    exact = exact_counter()
     return [
         desk(corpus),
+        desk(corpus, exact),
+        desk(awkward, exact),
+        *(desk({path: text}, exact) for path, text in awkward.items()),
+        *(desk(texts) for texts in others()),
         desk({"npl.md": corpus["npl.md"]}),
         desk({path: text for path, text in corpus.items() if path.startswith("npl/fences")}),
         desk(awkward),
