@@ -74,12 +74,12 @@ def with_table(readme: str) -> str:
 
 
 def _tool(spec: ToolSpec, app: App) -> str:
-    hints = get_type_hints(spec.function, include_extras=True)
+    signature = inspect.signature(spec.function, eval_str=True)
     example = EXAMPLES[spec.name]
     answer = as_dict(Reply(data=spec.function(app, **example)))
     lines = [f"## {spec.name}", "", spec.description, ""]
-    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(spec, hints), ""]
-    lines += ["Answer:", "", *_fields(hints["return"], 0), ""]
+    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(signature), ""]
+    lines += ["Answer:", "", *_fields(signature.return_annotation, 0), ""]
     lines += ["Errors:", "", *_raises(spec), ""]
     lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
     # Answers hold fences themselves.
@@ -87,9 +87,9 @@ def _tool(spec: ToolSpec, app: App) -> str:
     return "\n".join(lines)
 
 
-def _parameters(spec: ToolSpec, hints: Mapping[str, Any]) -> Iterator[str]:
-    for parameter in list(inspect.signature(spec.function).parameters.values())[1:]:
-        kind, meaning = hints[parameter.name], ""
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    for parameter in list(signature.parameters.values())[1:]:
+        kind, meaning = parameter.annotation, ""
         if typing.get_origin(kind) is typing.Annotated:
             kind, meaning = typing.get_args(kind)[:2]
         required = " (required)" if parameter.default is inspect.Parameter.empty else ""

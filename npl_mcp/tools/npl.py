@@ -119,7 +119,9 @@ class IndexReply:
     :param sections: top sections; for a set, one node of level 0 for each document.
     :param total_sections: headings in all documents.
     :param filtered_sections: headings that match the filter.
+    :param total_tokens: tokens of all documents, whole.
     :param token_counter: how tokens were counted.
+    :param version: of the document, where it says one.
     :param unreadable: files of a set that were left out.
     """
 
@@ -129,7 +131,9 @@ class IndexReply:
     sections: tuple[OutlineNode, ...]
     total_sections: int
     filtered_sections: int
+    total_tokens: int
     token_counter: str
+    version: str | None
     unreadable: tuple[Unreadable, ...] | None
 
 
@@ -160,7 +164,7 @@ def npl_section_index(
         depth = 0
     counter, counts = app.counting(gathered.collection)
     nodes: list[OutlineNode] = []
-    total = matching = 0
+    total = matching = tokens = 0
     for number, indexed in enumerate(gathered.collection.documents):
         tree = indexed.tree
         node, found = outline(
@@ -172,6 +176,7 @@ def npl_section_index(
         )
         total += sum(section.level > 0 for section in tree.sections)
         matching += found
+        tokens += node.token_count
         if found or conditions == TraitFilter():
             nodes.append(node)
     name = app.name_of(ref, gathered)
@@ -184,7 +189,9 @@ def npl_section_index(
         else tuple(child for node in nodes for child in node.children),
         total_sections=total,
         filtered_sections=matching,
+        total_tokens=tokens,
         token_counter=counter.name,
+        version=None if gathered.several else gathered.collection.documents[0].tree.sections[0].version,
         unreadable=gathered.unreadable or None,
     )
 

@@ -115,18 +115,18 @@ def _collector(function: Callable[..., object]) -> Callable[..., dict[str, Any]]
     def collect(**values: Any) -> dict[str, Any]:
         return values
 
-    signature = inspect.signature(function)
+    # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
+    signature = inspect.signature(function, eval_str=True)
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in list(signature.parameters.values())[1:]
     ]
-    hints = get_type_hints(function, include_extras=True)
     collect.__name__ = collect.__qualname__ = function.__name__
     collect.__doc__ = None
     collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=parameters, return_annotation=dict[str, Any]
     )
-    collect.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
+    collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return collect
 
 

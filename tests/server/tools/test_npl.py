@@ -98,6 +98,21 @@ def test_items_are_documents_of_every_kind(call: Call) -> None:
         assert data["total_sections"] > 3
 
 
+def test_a_versioned_prompt_says_its_version(call: Call, docs: Path) -> None:
+    """The header's version comes with the index, as written, and selectors can ask for it."""
+    header = "npl-instructions:\n  name: house-rules\n  version: 1.10\n---\n\n"
+    (docs / "rules.md").write_text(f"{header}# House Rules\n\n## Tone\n\nBe brief.\n", encoding="utf-8")
+    data = call("npl_section_index", file="rules.md")["data"]
+    assert data["version"] == "1.10"
+    assert data["total_tokens"] > 0
+    newer = call("npl_load_tailored", selectors=["house-rules[version>=1.9] > ## Tone"], file="rules.md")[
+        "data"
+    ]
+    assert newer["content"] == "## Tone\n\nBe brief.\n"
+    older = call("npl_load_tailored", selectors=["[version<1.9]"], file="rules.md")
+    assert older["error_code"] == "NOT_FOUND"
+
+
 def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None:
     """The right section comes back alone, cited by line, with what was understood."""
     data = call("npl_load_tailored", context="when should fruit trees be pruned?", file="guide.md")["data"]
