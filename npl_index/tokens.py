@@ -240,6 +240,7 @@ def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
     return re.compile(_PIECES[model].format_map(_ASCII if ascii_only else _UNICODE))
 
 
+_WORD_END = re.compile(r"(?:[^\W\d_\u2000-\U0010ffff]|[\u0300-\u1fff])\Z")
 _REACH = 24  # characters; a listed string is longer only where it repeats one character
 _RUN_REACH = 130
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
@@ -253,14 +254,20 @@ class PieceCosts(dict[str, int]):
     :param listed: strings that cost one token.
     :param characters: a digit for each 64 code points from U+0000 up: the tokens of a character in that
         block that is not listed. Beyond the last block a character costs 4.
+    :param sparse: the list holds only a part of the vocabulary's words of other languages than English.
+        Such a word is then cut too often, and costs one token less if it was cut into four or more, in the
+        scripts from Hebrew on into three or more.
     """
 
-    def __init__(self, listed: Iterable[str], characters: str) -> None:
+    def __init__(self, listed: Iterable[str], characters: str, sparse: bool) -> None:
         super().__init__(dict.fromkeys(listed, 1))
         self._characters = characters
+        self._sparse = sparse
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
+        if self._sparse and cost > 2 and not piece.isascii() and _WORD_END.search(piece):
+            cost -= cost > 3 or piece[-1] >= "\u0590"
         if len(piece) <= _LONGEST_REMEMBERED and len(self) < _REMEMBERED:
             self[piece] = cost
         return cost
@@ -345,7 +352,8 @@ def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
         problem = f"the tokens of {vocabulary} can be counted with its file but not estimated"
         raise InvalidRequestError(problem, parameter="vocabulary", hint="write " + " or ".join(_PIECES))
     characters, *own = _read_strings(model)
-    return Estimator(vocabulary, model, PieceCosts(own + _read_strings("both"), characters))
+    costs = PieceCosts(own + _read_strings("both"), characters, sparse=model == "o200k_base")
+    return Estimator(vocabulary, model, costs)
 
 
 def _read_strings(name: str) -> list[str]:
