@@ -214,15 +214,15 @@ def _is_whole(desk: Desk, part: Part) -> bool:
 
 
 def _row(desk: Desk, group: Sequence[Part], score: float, cut: Part | None) -> TailoredSection:
-    first = group[0]
-    tokens = sum(part.followed for part in group[:-1]) + group[-1].last
+    first, final = group[0], group[-1]
+    tokens = final.last if first is final else sum(part.followed for part in group[:-1]) + final.last
     return TailoredSection(
         selector=_selector(desk, group),
         title=desk.tree(first.document).sections[first.section].name,
         relevance_score=round(score, 4),
         token_count=tokens,
         start_line=first.lines.start + 1,
-        end_line=group[-1].lines.stop + 1,
+        end_line=final.lines.stop + 1,
         file=desk.path(first.document) if desk.several else None,
         cut=True if first is cut else None,
     )
@@ -230,8 +230,12 @@ def _row(desk: Desk, group: Sequence[Part], score: float, cut: Part | None) -> T
 
 def _selector(desk: Desk, group: Sequence[Part]) -> str:
     first = group[0]
-    lines = None if _is_whole(desk, first) else first.lines
-    return desk.selector((first.document, first.section), own=len(group) == 1, lines=lines)
+    indexed = desk.collection.documents[first.document]
+    section = indexed.tree.sections[first.section]
+    selector = (indexed.qualified_selectors if desk.several else indexed.selectors)[first.section]
+    if first.lines is not section.own and first.lines != section.own:
+        return narrowed(selector, lines=first.lines)
+    return narrowed(selector, own=len(group) == 1 and bool(section.children))
 
 
 def request_more(desk: Desk, packed: Fit) -> tuple[str, ...]:

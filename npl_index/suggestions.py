@@ -17,7 +17,7 @@ MAX_SUGGESTIONS = 5
 Place = tuple[int, int]
 """Index of a document in the collection, and of a section in the document."""
 
-_Key = tuple[str, str]  # path of the file, selector
+_Key = tuple[str, int, str]  # path of the file, section, selector: an edit that moves sections is noticed
 _KEYS_KEPT = 4096
 _PARTNERS_KEPT = 12
 _COUNTED_PER_CALL = 4
@@ -48,30 +48,29 @@ class Companions:
                 if len(counter) > _PARTNERS_KEPT:
                     del counter[counter.most_common()[-1][0]]
 
-    def of(self, collection: Collection, place: Place) -> list[tuple[Place, int]]:
-        """List sections of the collection that were asked for with this one, most often first."""
+    def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
+        """Give sections of the collection that were asked for with this one, most often first."""
         with self._lock:
             found = self._counts.get(_key(collection, place), Counter()).most_common()
-        result = []
-        for (path, selector), count in found:
+        for (path, section, selector), count in found:
             document = _position(collection, path, place[0])
-            if document is not None and selector in (known := collection.documents[document].selectors):
-                result.append(((document, known.index(selector)), count))
-        return result
+            if document is not None:
+                known = collection.documents[document].selectors
+                if section < len(known) and known[section] == selector:
+                    yield (document, section), count
 
 
 def _position(collection: Collection, path: str, likely: int) -> int | None:
     """Find a document of the collection by its path, looking first where it likely is."""
-    numbers: list[int] = [likely, *range(len(collection.documents))]
-    for number in numbers:
-        if collection.documents[number].document.fingerprint.path == path:
-            return number
-    return None
+    documents = collection.documents
+    if documents[likely].document.fingerprint.path == path:
+        return likely
+    return next((n for n, one in enumerate(documents) if one.document.fingerprint.path == path), None)
 
 
 def _key(collection: Collection, place: Place) -> _Key:
     indexed = collection.documents[place[0]]
-    return indexed.document.fingerprint.path, indexed.selectors[place[1]]
+    return indexed.document.fingerprint.path, place[1], indexed.selectors[place[1]]
 
 
 def suggest(

@@ -241,8 +241,9 @@ def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
 
 
 _WORD_END = re.compile(r"(?:[^\W\d_\u2000-\U0010ffff]|[\u0300-\u1fff])\Z")
-_REACH = 24  # characters; a listed string is longer only where it repeats one character
-_RUN_REACH = 130
+_REACH = 24  # characters of the longest listed strings,
+_WIDE_REACH = 8  # of those in Chinese, Japanese and Korean,
+_RUN_REACH = 130  # and of those that repeat one character
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 _REMEMBERED = 200_000  # pieces, the listed ones among them
 _LONGEST_REMEMBERED = 64  # characters
@@ -285,8 +286,10 @@ class PieceCosts(dict[str, int]):
         return cost
 
     def _end_of_listed(self, piece: str, start: int) -> int:
-        run = piece[start + 1 : start + _REACH]
-        reach = _RUN_REACH if len(run) == run.count(run[:1]) == _REACH - 1 else _REACH
+        reach = _REACH if piece[start] < "\u2e80" else _WIDE_REACH
+        following = piece[start + 1 : start + reach]
+        if len(following) == following.count(following[:1]) == _REACH - 1:
+            reach = _RUN_REACH
         for stop in range(min(len(piece), start + reach), start + 1, -1):
             if self.get(piece[start:stop]) == 1:
                 return stop
