@@ -6,6 +6,7 @@ import json
 import re
 import time
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,11 +178,11 @@ class Collection:
 
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Give the documents and the sections in them that have these numbers."""
-        import numpy as np
-
-        documents = np.searchsorted(self.offsets, numbers, side="right") - 1
-        sections = numbers - np.array(self.offsets)[documents]
-        return documents.tolist(), sections.tolist()
+        listed: list[int] = numbers.tolist()
+        documents = [bisect_right(self.offsets, number) - 1 for number in listed]
+        return documents, [
+            number - self.offsets[document] for number, document in zip(listed, documents, strict=True)
+        ]
 
     def __len__(self) -> int:
         """Number of sections."""

@@ -59,10 +59,10 @@ TOPIC_SIMILAR = 0.5
 GAP = 0.82
 """Share of the best total that a hit needs to be handed over."""
 
-GENEROUS_GAP = 0.25
+GENEROUS_GAP = 0.4
 """The same when a budget bounds the answer."""
 
-GENEROUS_MOST = 32
+GENEROUS_MOST = 16
 MOST = 3
 MOST_NAMED = 5
 """Sections handed over without a budget: those near the best, and those whose heading is a topic."""
@@ -188,13 +188,13 @@ def _best(values: NDArray[Any], limit: int) -> NDArray[Any]:
     """Give the numbers of the highest values above 0, highest first, of equal ones the first."""
     import numpy as np
 
-    found = np.flatnonzero(values > 0)
+    found = (values > 0).nonzero()[0]
     chosen = values[found]
     if len(found) > limit:
         least = np.partition(chosen, len(found) - limit)[len(found) - limit]
         found = found[chosen >= least]
         chosen = values[found]
-    return found[np.argsort(-chosen, kind="stable")][:limit]
+    return found[(-chosen).argsort(kind="stable")][:limit]
 
 
 def _concepts(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[_Concept]:
@@ -300,10 +300,8 @@ def _cells(
     ]
     begins, ends, bases, shares = np.array(runs).T if runs else np.zeros((4, 0))
     lengths = (ends - begins).astype(np.intp)
-    where = np.arange(lengths.sum()) + np.repeat(
-        (begins - lengths.cumsum() + lengths).astype(np.intp), lengths
-    )
-    return ids[where] + np.repeat(bases.astype(np.intp), lengths), np.repeat(shares, lengths), where
+    where = np.arange(lengths.sum()) + ((begins - lengths.cumsum() + lengths).astype(np.intp).repeat(lengths))
+    return ids[where] + bases.astype(np.intp).repeat(lengths), shares.repeat(lengths), where
 
 
 def _with_page(collection: Collection, pages: NDArray[Any], own: NDArray[Any]) -> NDArray[Any]:
