@@ -30,32 +30,7 @@ from npl_index import tokens
 KEPT = {"o200k_base": 90_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary besides single characters."""
 
-WIDESPREAD = frozenset(
-    [
-        "ar",
-        "cs",
-        "de",
-        "el",
-        "es",
-        "fa",
-        "fr",
-        "he",
-        "hi",
-        "id",
-        "it",
-        "ja",
-        "ko",
-        "nl",
-        "pl",
-        "pt",
-        "ru",
-        "sv",
-        "th",
-        "tr",
-        "uk",
-    ]
-    + ["vi", "zh"]
-)
+WIDESPREAD = re.compile("lang-(ar|cs|de|el|es|fa|fr|he|hi|id|it|ja|ko|nl|pl|pt|ru|sv|th|tr|uk|vi|zh)-")
 DAMPING = 0.6
 EARLY = 3_000
 CODE_POINTS = 0x20000
@@ -82,8 +57,7 @@ class Trainer:
         self._parts: dict[str, list[str]] = {}
 
     def _read(self, folder: Path) -> Kind:
-        language = re.match(r"lang-([a-z]+)-", folder.name)
-        weight = 1.0 if language is None else 0.4 if language[1] in WIDESPREAD else 0.07
+        weight = 0.4 if WIDESPREAD.match(folder.name) else 0.07 if folder.name.startswith("lang-") else 1.0
         pattern = tokens.piece_pattern(self.vocabulary)
         pieces: Counter[str] = Counter()
         for path in sorted(folder.iterdir()):

@@ -68,7 +68,7 @@ class TokenCounter(Protocol):
     def bound(self, text: str) -> int:
         """Give a number to pack with: ``count`` where it is exact, otherwise one the truth hardly exceeds.
 
-        The sum of the parts' bounds is never less than the bound of the whole (unless they ``joins``).
+        Where counts of parts add up, the bounds of parts add up to no less than the bound of the whole.
         """
         ...
 
@@ -138,9 +138,9 @@ def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | 
     _check(vocabulary)
     import tiktoken  # costs 20 ms, and many processes never count exactly
 
-    constructors = _offline_constructors(folders)
     try:
-        return ExactCounter(vocabulary, tiktoken.Encoding(**constructors[vocabulary]()))
+        make_parts = _offline_constructors(folders)[vocabulary]
+        return ExactCounter(vocabulary, tiktoken.Encoding(**make_parts()))
     except _MissingFileError:
         return None
 
@@ -243,8 +243,9 @@ def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
 _WORD_END = re.compile(r"(?:[^\W\d_\u2000-\U0010ffff]|[\u0300-\u1fff])\Z")
 _REACH = 24  # characters of the longest listed strings,
 _WIDE_REACH = 8  # of those in Chinese, Japanese and Korean,
-_RUN_REACH = 130  # and of those that repeat one character
-_RUN = re.compile(r"(.)\1*", re.DOTALL)
+_RUN_REACH = 128  # and of those that repeat one character
+_SHORT_RUN = 8
+_SAME = re.compile(r"(.)\1*", re.DOTALL)
 _REMEMBERED = 200_000  # pieces, the listed ones among them
 _LONGEST_REMEMBERED = 64  # characters
 
@@ -286,14 +287,13 @@ class PieceCosts(dict[str, int]):
         return cost
 
     def _end_of_listed(self, piece: str, start: int) -> int:
-        reach = _REACH if piece[start] < "\u2e80" else _WIDE_REACH
-        following = piece[start + 1 : start + reach]
-        if len(following) == following.count(following[:1]) == _REACH - 1:
-            reach = _RUN_REACH
-        for stop in range(min(len(piece), start + reach), start + 1, -1):
-            if self.get(piece[start:stop]) == 1:
-                return stop
-        return start + 1
+        window = piece[start : start + _RUN_REACH]
+        run = len(window) - len(window.lstrip(window[0]))
+        if run > _SHORT_RUN:  # tiktoken joins equal characters in pairs, and pairs of pairs
+            lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
+        else:
+            lengths = range(min(len(window), _REACH if window[0] < "\u2e80" else _WIDE_REACH), 1, -1)
+        return start + next((length for length in lengths if self.get(window[:length]) == 1), 1)
 
     def _character(self, character: str) -> int:
         if character in self:
@@ -306,7 +306,7 @@ def _repeated(piece: str, start: int, stop: int) -> int:
     """Count how often a string follows itself inside a long run of one character."""
     if piece[start : start + _REACH] != piece[start] * _REACH:
         return 1
-    run = _RUN.match(piece, start)
+    run = _SAME.match(piece, start)
     return (run.end() - start) // (stop - start) if run else 1
 
 
