@@ -54,10 +54,18 @@ Cutter = Callable[[Part, int], "tuple[Part, Part] | None"]
 """Takes a part and a number of tokens; gives its beginning that fits and the rest, or ``None``."""
 
 
+LARGE = 0.6
+"""Share of the limit above which a hit is large: several smaller ones may hold the answer in its place."""
+
+
 def fit(
     parts: Sequence[Part], limit: int | None, cutter: Cutter, entry_cost: Callable[[int], int] | None = None
 ) -> Fit:
     """Choose what is handed over.
+
+    Large hits wait until the others have their place, but for the first of all; what then is left of the
+    budget goes to them. A hit that has to be cut gets no more than a large share of the budget, what a
+    selector asked for all of it.
 
     :param parts: most important first.
     :param limit: tokens; ``None`` for no limit, 0 for nothing.
@@ -67,24 +75,47 @@ def fit(
     """
     if limit is None:
         return Fit(tuple(parts), ())
-    kept: list[Part] = []
-    dropped: list[Part] = []
-    entered: set[int] = set()
-    cut: Part | None = None
-    left = limit
-    for part in parts:
-        entry = entry_cost(part.document) if entry_cost and part.document not in entered else 0
-        room = left - entry
-        if part.cost <= room:
-            chosen = part
-        elif cut is None and part.cost > limit and (pieces := cutter(part, room)) is not None:
-            chosen, rest = pieces
-            cut = chosen
-            dropped.append(rest)
+    packing = _Packing(limit, cutter, entry_cost or (lambda _: 0))
+    waiting = []
+    for number, part in enumerate(parts):
+        if part.chosen or number == 0 or part.cost <= LARGE * limit:
+            packing.add(part)
         else:
-            dropped.append(part)
-            continue
-        kept.append(chosen)
-        entered.add(part.document)
-        left = room - chosen.cost
-    return Fit(tuple(kept), tuple(dropped), cut)
+            waiting.append(part)
+    for part in waiting:
+        packing.add(part)
+    return Fit(tuple(packing.kept), tuple(packing.dropped), packing.cut)
+
+
+class _Packing:
+    """What has its place so far."""
+
+    def __init__(self, limit: int, cutter: Cutter, entry_cost: Callable[[int], int]) -> None:
+        self.kept: list[Part] = []
+        self.dropped: list[Part] = []
+        self.cut: Part | None = None
+        self._limit = self._left = limit
+        self._cutter = cutter
+        self._entry_cost = entry_cost
+        self._entered: set[int] = set()
+
+    def add(self, part: Part) -> None:
+        """Keep a part, its beginning, or nothing of it."""
+        entry = 0 if part.document in self._entered else self._entry_cost(part.document)
+        room = self._left - entry
+        if part.cost > room:
+            pieces = self._cut(part, room)
+            if pieces is None:
+                self.dropped.append(part)
+                return
+            part, rest = pieces
+            self.cut = part
+            self.dropped.append(rest)
+        self.kept.append(part)
+        self._entered.add(part.document)
+        self._left = room - part.cost
+
+    def _cut(self, part: Part, room: int) -> tuple[Part, Part] | None:
+        if self.cut is not None or part.cost <= self._limit:
+            return None
+        return self._cutter(part, room if part.chosen else min(room, int(LARGE * self._limit)))

@@ -244,7 +244,6 @@ _WORD_END = re.compile(r"(?:[^\W\d_\u2000-\U0010ffff]|[\u0300-\u1fff])\Z")
 _REACH = 24  # characters of the longest listed strings,
 _WIDE_REACH = 8  # of those in Chinese, Japanese and Korean,
 _RUN_REACH = 128  # and of those that repeat one character
-_SHORT_RUN = 8
 _SAME = re.compile(r"(.)\1*", re.DOTALL)
 _REMEMBERED = 200_000  # pieces, the listed ones among them
 _LONGEST_REMEMBERED = 64  # characters
@@ -289,7 +288,7 @@ class PieceCosts(dict[str, int]):
     def _end_of_listed(self, piece: str, start: int) -> int:
         window = piece[start : start + _RUN_REACH]
         run = len(window) - len(window.lstrip(window[0]))
-        if run > _SHORT_RUN:  # tiktoken joins equal characters in pairs, and pairs of pairs
+        if run > _REACH:  # tiktoken joins equal characters in pairs, and pairs of pairs
             lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
         else:
             lengths = range(min(len(window), _REACH if window[0] < "\u2e80" else _WIDE_REACH), 1, -1)
@@ -335,11 +334,11 @@ class Estimator:
         return [self.count(text) for text in texts]
 
     def allow(self, count: int) -> int:
-        """Give the estimate and 8 per cent more, rounded up."""
-        return -(-count * 108 // 100)
+        """Give the estimate and 6 per cent more, rounded up."""
+        return -(-count * 106 // 100)
 
     def bound(self, text: str) -> int:
-        """Give the estimate of a text and 8 per cent more, rounded up."""
+        """Give the estimate of a text and 6 per cent more, rounded up."""
         return self.allow(self.count(text))
 
 

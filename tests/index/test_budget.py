@@ -42,9 +42,23 @@ def test_without_a_limit_everything_is_kept() -> None:
 def test_only_a_part_larger_than_the_whole_limit_is_cut() -> None:
     """One that would fit alone is left whole for the next call."""
     packed = fit([part(0, 30), part(1, 80), part(2, 500)], 100, halve)
-    assert [(one.section, one.cost) for one in packed.kept] == [(0, 30), (2, 70)]
+    assert [(one.section, one.cost) for one in packed.kept] == [(0, 30), (2, 60)]
     assert packed.cut == packed.kept[1]
-    assert [(one.section, one.cost) for one in packed.dropped] == [(1, 80), (2, 430)]
+    assert [(one.section, one.cost) for one in packed.dropped] == [(1, 80), (2, 440)]
+
+
+def test_what_a_selector_asked_for_may_take_the_whole_limit() -> None:
+    """Only hits leave room to others when they are cut."""
+    packed = fit([part(0, 500)._replace(chosen=True)], 100, halve)
+    assert [one.cost for one in packed.kept] == [100]
+
+
+def test_large_hits_wait_for_smaller_ones() -> None:
+    """One long section further down does not push three short ones out; the best hit never waits."""
+    parts = [part(0, 20), part(1, 70), part(2, 25), part(3, 25)]
+    assert [one.section for one in fit(parts, 100, never).kept] == [0, 2, 3]
+    assert [one.section for one in fit(parts[1:], 100, never).kept] == [1, 2]
+    assert [one.section for one in fit(parts[:3], 120, never).kept] == [0, 1, 2]
 
 
 def test_entering_a_document_costs_once() -> None:
