@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from npl_index.errors import DocumentNotFoundError, NPLError
-from npl_index.tokens import VOCABULARIES
+from npl_index.tokens import ESTIMATED
 from npl_mcp import __version__
 from npl_mcp.settings import CACHE_MODES, LOG_LEVELS, Settings
 
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--structured", action="store_true", default=None, help="add structured content and output schemas"
     )
-    result.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
+    result.add_argument("--vocabulary", choices=ESTIMATED, help="count tokens with this vocabulary")
     result.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
     result.add_argument("--version", action="version", version=f"npl-mcp {__version__}")
     return result

@@ -38,8 +38,6 @@ INLINE_SECTIONS = 5_000
 VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
 
-_COLLECTION_BYTES = 256 * 1024 * 1024
-_SETS_KEPT = 16
 _COUNTS_BYTES = 16 * 1024 * 1024
 
 _may_block: ContextVar[bool] = ContextVar("may_block", default=True)
@@ -116,13 +114,13 @@ class App:
             settings.cache_bytes, lambda indexed: indexed.nbytes
         )
         self.indices = BuildingCache(memory, self._build, below)
-        self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(
-            _COLLECTION_BYTES, getsizeof=lambda collection: collection.nbytes
-        )
+        self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(settings.cache_bytes, _size)
         self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
         )
-        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(_SETS_KEPT)
+        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
+            settings.cache_bytes, lambda kept: _size(kept.gathered.collection)
+        )
         self._lock = threading.Lock()
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
@@ -164,7 +162,8 @@ class App:
         gathered = self._gather_all(states)
         if not gathered.unreadable and all(map(self.indices.memory.peek, fingerprints)):
             with self._lock:
-                self._sets[ref] = _Set(fingerprints, gathered)
+                if _size(gathered.collection) <= self._sets.maxsize:
+                    self._sets[ref] = _Set(fingerprints, gathered)
         return gathered
 
     def _state(self, found: Found) -> Fingerprint | None:
@@ -273,7 +272,7 @@ class App:
                 self._must_be_allowed()
                 kept = Collection.build(documents)
                 with self._lock:
-                    if kept.nbytes <= self._collections.maxsize:
+                    if _size(kept) <= self._collections.maxsize:
                         self._collections[key] = kept
             collection = kept
         if len(collection) > INLINE_SECTIONS:
@@ -293,6 +292,11 @@ class App:
     def _must_be_allowed(self) -> None:
         if not _may_block.get():
             raise ColdWork
+
+
+def _size(collection: Collection) -> int:
+    """Count the bytes a collection keeps in memory, those of its documents included."""
+    return collection.nbytes + sum(indexed.nbytes for indexed in collection.documents)
 
 
 def _catalog(settings: Settings) -> Catalog:

@@ -36,7 +36,7 @@ from pathlib import Path
 from npl_index.documents import Limits
 from npl_index.errors import InvalidRequestError
 from npl_index.scoring import Weights
-from npl_index.tokens import VOCABULARIES
+from npl_index.tokens import ESTIMATED
 
 CACHE_MODES = ("memory", "sqlite")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -104,7 +104,7 @@ class Settings:
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
             "vocabulary": _choice(
-                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), VOCABULARIES
+                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED
             ),
             "vocabulary_folders": _vocabulary_folders(variables),
             "weights": _weights(variables),

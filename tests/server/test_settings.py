@@ -70,6 +70,7 @@ def test_the_command_line_beats_the_environment() -> None:
         ("NPL_CACHE_BYTES", "0"),
         ("NPL_STRUCTURED", "perhaps"),
         ("NPL_VOCABULARY", "o300k"),
+        ("NPL_VOCABULARY", "gpt2"),
         ("NPL_WEIGHTS", "0,0,0"),
         ("NPL_WEIGHTS", "1,nan,1"),
         ("NPL_LOG_LEVEL", "loud"),
