@@ -103,9 +103,7 @@ class Settings:
             "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
-            "vocabulary": _choice(
-                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED
-            ),
+            "vocabulary": _choice("NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED),
             "vocabulary_folders": _vocabulary_folders(variables),
             "weights": _weights(variables),
             "limits": Limits(max_bytes=_number(variables, "NPL_MAX_FILE_BYTES", Limits().max_bytes)),

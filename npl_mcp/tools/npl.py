@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from annotated_types import Ge
+
 from npl_index.assembling import Desk
 from npl_index.documents import DocumentRef
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -19,6 +21,7 @@ from npl_mcp.tools.spec import ToolSpec
 File = Annotated[str | None, "Markdown file, folder, glob or item name; default: NPL reference"]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
+Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Comma-separated names; * matches"]
 Skip = Annotated[str | None, "Names to leave out"]
 
@@ -147,7 +150,7 @@ def npl_section_index(
     ] = None,
     resource_type: Kind = None,
     item: Item = None,
-    depth: Annotated[int | None, "Levels shown"] = None,
+    depth: Annotated[Count | None, "Levels shown"] = None,
 ) -> IndexReply:
     """Browse the section tree of Markdown files: selectors, sizes, what sections contain.
 
@@ -203,12 +206,12 @@ def npl_load_tailored(
     selectors: Annotated[
         list[str] | None, 'Sections wanted anyway: "## Fences", "doc > ## A > ### B", "## A...## C"'
     ] = None,
-    token_budget: Annotated[int | None, "Most tokens returned"] = None,
+    token_budget: Annotated[Count | None, "Most tokens returned"] = None,
     file: File = None,
-    resource_type: Kind = None,
+    resource_type: Annotated[str | None, "As for npl_section_index"] = None,
     item: Item = None,
     sections: Annotated[list[str] | None, "Same as selectors"] = None,
-    depth: Annotated[int | None, "Subsection levels a selected section brings"] = None,
+    depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
     explain: Annotated[bool, "Add all hits and scores"] = False,
 ) -> Tailored:
     """Load only the Markdown sections a task needs, within a token budget.
