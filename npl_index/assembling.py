@@ -56,6 +56,7 @@ class Desk:
     :param counter: counts what is not counted there.
     :param companions: what earlier calls asked for together.
     :param weights: of the parts of a score.
+    :param unreadable: files that were asked for and are not in the collection, and why.
     """
 
     collection: Collection
@@ -65,6 +66,7 @@ class Desk:
     counter: TokenCounter
     companions: Companions
     weights: Weights
+    unreadable: tuple[str, ...] = ()
 
     def tree(self, document: int) -> SectionTree:
         """Give a document's sections."""
@@ -75,9 +77,11 @@ class Desk:
         return self.collection.documents[document].document.path
 
     def names(self, document: int) -> tuple[str, ...]:
-        """Give the names under which selectors know a document beside its own."""
+        """Give the names by which selectors know a document beside its own: path, ends of it, items."""
         path = PurePosixPath(self.path(document))
-        return (str(path), str(path.with_suffix("")), ".".join(path.with_suffix("").parts))
+        parts = path.with_suffix("").parts
+        ends = [parts[start:] for start in range(len(parts))]
+        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
 
     def text(self, place: Place) -> str:
         """Give a section's own text."""

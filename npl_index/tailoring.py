@@ -141,6 +141,7 @@ class Tailored:
     :param token_counter: how they were counted.
     :param file: the document's path below its root; for several documents what they have in common.
     :param not_found: for each selector that selects nothing, why.
+    :param unreadable: files of a set that were left out, and why.
     :param ranking: every hit, best first, when asked for.
     """
 
@@ -154,6 +155,7 @@ class Tailored:
     token_counter: str
     file: str
     not_found: tuple[str, ...] | None = None
+    unreadable: tuple[str, ...] | None = None
     ranking: tuple[RankedSection, ...] | None = None
 
 
@@ -183,6 +185,7 @@ def tailor(request: TailorRequest, desk: Desk) -> Tailored:
         token_counter=desk.counter.name,
         file=desk.file,
         not_found=not_found or None,
+        unreadable=desk.unreadable or None,
         ranking=tuple(_ranked(desk, hit) for hit in hits) if request.explain else None,
     )
 

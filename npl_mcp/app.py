@@ -58,29 +58,17 @@ def inline() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A file of a folder that was left out.
-
-    :param file: its path below the root.
-    :param error: why.
-    """
-
-    file: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
 class Gathered:
     """The documents a request is about.
 
     :param collection: their indices, together.
     :param several: whether the request names a set (a folder or a pattern), so that answers name files.
-    :param unreadable: files of the set that were left out.
+    :param unreadable: files of the set that were left out, and why.
     """
 
     collection: Collection
     several: bool
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +163,16 @@ class App:
 
     def _gather_all(self, states: Sequence[tuple[Found, Fingerprint]]) -> Gathered:
         documents: list[IndexedDocument] = []
-        unreadable: list[Unreadable] = []
+        unreadable: list[str] = []
         for found, state in states:
             try:
                 documents.append(self.indexed(found, state))
             except (DocumentError, DocumentNotFoundError) as error:
-                unreadable.append(Unreadable(found.path, error.message))
+                unreadable.append(f"{found.path}: {error.message}")
         if not documents:
             raise DocumentNotFoundError(
                 f"none of the {len(states)} files can be read",
-                hint=unreadable[0].error if unreadable else None,
+                hint=unreadable[0] if unreadable else None,
             )
         return Gathered(self._collection(documents), True, tuple(unreadable))
 

@@ -15,7 +15,7 @@ from npl_index.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.outline import OutlineNode, outline
 from npl_index.tailoring import Tailored, TailorRequest, tailor
 from npl_index.traits import TraitFilter
-from npl_mcp.app import App, Unreadable
+from npl_mcp.app import App
 from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[str | None, "Markdown file, folder, glob or item name; default: NPL reference"]
@@ -125,7 +125,7 @@ class IndexReply:
     :param total_tokens: tokens of all documents, whole.
     :param token_counter: how tokens were counted.
     :param version: of the document, where it says one.
-    :param unreadable: files of a set that were left out.
+    :param unreadable: files of a set that were left out, and why.
     """
 
     file: str
@@ -137,7 +137,7 @@ class IndexReply:
     total_tokens: int
     token_counter: str
     version: str | None
-    unreadable: tuple[Unreadable, ...] | None
+    unreadable: tuple[str, ...] | None
 
 
 def npl_section_index(
@@ -242,6 +242,7 @@ def npl_load_tailored(
         counter=counter,
         companions=app.companions,
         weights=app.settings.weights,
+        unreadable=gathered.unreadable,
     )
     return tailor(request, desk)
 

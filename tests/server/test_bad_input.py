@@ -237,5 +237,8 @@ def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) ->
     answer = calls(settings, [("npl_section_index", {"file": "plants"})])[0]["data"]
     assert [node["name"] for node in answer["sections"]] == ["plants/beans.md", "plants/roses.md"]
     (left_out,) = answer["unreadable"]
-    assert left_out["file"] == "plants/bad.md"
-    assert "not UTF-8" in left_out["error"]
+    assert left_out.startswith("plants/bad.md: ")
+    assert "not UTF-8" in left_out
+    tailored = calls(settings, [("npl_load_tailored", {"file": "plants", "context": "roses"})])[0]["data"]
+    assert tailored["unreadable"] == [left_out]
+    assert tailored["sections"][0]["file"] == "plants/roses.md"

@@ -227,6 +227,9 @@ def test_a_selector_can_name_the_document_itself(call: Call) -> None:
     data = call("npl_load_tailored", selectors=["npl-conventions > ## Fences"])["data"]
     assert data["file"].endswith("npl-conventions.md")
     assert data["sections"][0]["title"] == "Fences"
+    for name in ("syntax.placeholder", '"npl/syntax/placeholder.md"', "syntax/placeholder"):
+        item = call("npl_load_tailored", selectors=[f"{name} > ## Writing a placeholder"])["data"]
+        assert item["sections"][0]["title"] == "Writing a placeholder"
 
 
 def test_suggestions_are_new_few_and_explained(settings: Settings) -> None:
