@@ -9,7 +9,9 @@ three digits, a run of punctuation, white space) and then each piece into tokens
 the same pieces. A piece on its list costs one token: the list holds strings from many texts for which
 tiktoken answered 1. Any other piece is cut into the longest listed strings from left to right; a character
 that is on no list costs what tiktoken most often answered for it and its neighbours. Each cost is a whole
-number, so the estimate of a text is the sum over its pieces.
+number, so the estimate of a text is the sum over its pieces. Prompts, documentation and code in English
+are met within 10 per cent nineteen times in twenty, and mostly a little too high; everyday prose in other
+languages can be up to a fifth too high in ``o200k_base``, whose words of those languages are not all listed.
 
 **Parts.** For ``o200k_base``, ``o200k_harmony`` and ``cl100k_base``, exact or estimated::
 
@@ -243,7 +245,7 @@ def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
     return re.compile(_PIECES[model].format_map(_ASCII if ascii_only else _UNICODE))
 
 
-_WORD_END = re.compile(r"(?:[^\W\d_\u2000-\U0010ffff]|[\u0300-\u1fff])\Z")
+_WORD_END = re.compile(r"(?:[^\W\d_\u0e00-\U0010ffff]|[\u0300-\u0dff])\Z")
 _REACH = 24  # characters of the longest listed strings,
 _WIDE_REACH = 8  # of those in Chinese, Japanese and Korean,
 _RUN_REACH = 128  # and of those that repeat one character
@@ -259,8 +261,8 @@ class PieceCosts(dict[str, int]):
     :param characters: a digit for each 64 code points from U+0000 up: the tokens of a character in that
         block that is not listed. Beyond the last block a character costs 4.
     :param sparse: the list holds only a part of the vocabulary's words of other languages than English.
-        Such a word is then cut too often, and costs one token less if it was cut into four or more, in the
-        scripts from Hebrew on into three or more.
+        Such a word is then cut too often, and costs one token less if it was cut into four or more; in
+        the scripts from Hebrew to Sinhala also a short one that was cut into three.
     """
 
     def __init__(self, listed: Iterable[str], characters: str, sparse: bool) -> None:
@@ -271,7 +273,7 @@ class PieceCosts(dict[str, int]):
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
         if self._sparse and cost > 2 and not piece.isascii() and _WORD_END.search(piece):
-            cost -= cost > 3 or piece[-1] >= "\u0590"
+            cost -= cost > 3 or (len(piece) < 6 and piece[-1] >= "\u0590")
         if len(piece) <= _LONGEST_REMEMBERED and len(self) < _REMEMBERED:
             self[piece] = cost
         return cost
