@@ -311,7 +311,7 @@ def _repeated(piece: str, start: int, stop: int) -> int:
     if piece[start : start + _REACH] != piece[start] * _REACH:
         return 1
     run = _SAME.match(piece, start)
-    return (run.end() - start) // (stop - start) if run else 1
+    return max(1, (run.end() - start) // (stop - start)) if run else 1
 
 
 class Estimator:

@@ -31,6 +31,7 @@ CASES = Path(__file__).parents[1] / "cases" / "tokens"
 TRUTH: dict[str, dict[str, int]] = json.loads((CASES / "counts.json").read_text(encoding="utf-8"))
 SECTIONS: list[dict[str, Any]] = json.loads((CASES / "sections.json").read_text(encoding="utf-8"))
 ESTIMATED = ("o200k_base", "cl100k_base")
+NOT_ENGLISH = range(74, 81)  # of SECTIONS
 SIGNS = "ab\n\r \t/-.'⟪é"
 
 
@@ -133,11 +134,20 @@ def test_estimates_of_both_vocabularies_keep_the_promise() -> None:
 
 @pytest.mark.parametrize("vocabulary", ESTIMATED)
 def test_estimate_of_sections_is_near_the_truth(vocabulary: str) -> None:
-    """Sections of prompts, a tenth of them not English, are met within 10 % (93 in 100) and 3 % (half)."""
+    """Sections of prompts, code, tables and YAML are met within 10 % (95 in 100) and 3 % (half)."""
     counter = ESTIMATES[vocabulary]
-    errors = sorted(abs(counter.count(case["text"]) / case[vocabulary] - 1) for case in SECTIONS)
-    assert errors[len(errors) * 93 // 100] <= 0.1
+    cases = [case for number, case in enumerate(SECTIONS) if number not in NOT_ENGLISH]
+    errors = sorted(abs(counter.count(case["text"]) / case[vocabulary] - 1) for case in cases)
+    assert errors[len(errors) * 95 // 100] <= 0.1
     assert errors[len(errors) // 2] <= 0.03
+
+
+@pytest.mark.parametrize("vocabulary", ESTIMATED)
+def test_estimate_of_other_languages_is_on_the_safe_side(vocabulary: str) -> None:
+    """Paragraphs in seven other languages may be counted too high, hardly too low."""
+    counter = ESTIMATES[vocabulary]
+    shares = [counter.count(SECTIONS[n]["text"]) / SECTIONS[n][vocabulary] for n in NOT_ENGLISH]
+    assert all(0.95 <= share <= 1.3 for share in shares), shares
 
 
 @pytest.mark.parametrize("vocabulary", ESTIMATED)
