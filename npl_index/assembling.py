@@ -234,12 +234,8 @@ def _row(desk: Desk, group: Sequence[Part], score: float, cut: Part | None) -> T
 
 def _selector(desk: Desk, group: Sequence[Part]) -> str:
     first = group[0]
-    indexed = desk.collection.documents[first.document]
-    section = indexed.tree.sections[first.section]
-    selector = (indexed.qualified_selectors if desk.several else indexed.selectors)[first.section]
-    if first.lines is not section.own and first.lines != section.own:
-        return narrowed(selector, lines=first.lines)
-    return narrowed(selector, own=len(group) == 1 and bool(section.children))
+    lines = None if _is_whole(desk, first) else first.lines
+    return desk.selector((first.document, first.section), own=len(group) == 1, lines=lines)
 
 
 def request_more(desk: Desk, packed: Fit) -> tuple[str, ...]:

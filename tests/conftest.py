@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,7 @@ Turn the heap every month.
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the machine reaches a test."""
-    for name in list(__import__("os").environ):
+    for name in list(os.environ):
         if name.startswith(("NPL_", "TIKTOKEN", "DATA_GYM")):
             monkeypatch.delenv(name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
@@ -75,6 +75,3 @@ def corpus() -> Mapping[str, str]:
     """The bundled prompts, by path."""
     paths = sorted(CORPUS.rglob("*.md"))
     return {path.relative_to(CORPUS).as_posix(): path.read_text(encoding="utf-8") for path in paths}
-
-
-MakeDesk = Callable[..., Desk]
