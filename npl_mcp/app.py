@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from cachetools import LRUCache
-from platformdirs import user_data_path
 
 from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.catalog import Catalog, Root, places
@@ -28,6 +26,7 @@ from npl_index.selectors import Selector
 from npl_index.suggestions import Companions
 from npl_index.tokens import TokenCounter, estimator, load_vocabulary
 from npl_mcp.settings import Settings, corpus_folder
+from npl_mcp.stores import Stores
 from npl_mcp.stores.index_cache import SqliteIndexCache
 
 logger = logging.getLogger(__name__)
@@ -95,13 +94,13 @@ class App:
         self._vocabulary_tried = False
         self._below: SqliteIndexCache | None = None
         if settings.cache_mode == "sqlite":
-            folder = settings.data_dir or user_data_path("npl-mcp", appauthor=False)
-            self._below = SqliteIndexCache(Path(folder) / "index-cache.db")
+            self._below = SqliteIndexCache(settings.data_folder / "index-cache.db")
         below: IndexCache[IndexedDocument] | None = self._below
         memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
             settings.cache_bytes, lambda indexed: indexed.nbytes
         )
         self.indices = BuildingCache(memory, self._build, below)
+        self._stores = Stores(settings.data_folder, settings.max_artifact_bytes)
         self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(settings.cache_bytes, _size)
         self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
@@ -117,6 +116,15 @@ class App:
     def counter(self) -> TokenCounter:
         """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
         return self._counter
+
+    @property
+    def stores(self) -> Stores:
+        """What is kept: sessions, artifacts, rooms, reviews, worklogs.
+
+        :raises ColdWork: on the event loop, since each use may wait for the disk.
+        """
+        self.must_be_allowed()
+        return self._stores
 
     def load_counter(self) -> TokenCounter:
         """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
@@ -187,7 +195,7 @@ class App:
             with self._lock:
                 kept = self._counts.get(key)
             if kept is None:
-                self._must_be_allowed()
+                self.must_be_allowed()
                 kept = count_sections(indexed.tree, counter)
                 with self._lock:
                     self._counts[key] = kept
@@ -210,7 +218,7 @@ class App:
         """
         value = self.indices.peek(fingerprint)
         if value is None:
-            self._must_be_allowed()
+            self.must_be_allowed()
             value = self.indices.get(fingerprint, lambda: self.library.read(found))
         return value
 
@@ -238,12 +246,13 @@ class App:
             logger.warning("warm-up: %s", error)
 
     def close(self) -> None:
-        """Stop the warm-up and close the persistent cache."""
+        """Stop the warm-up; close the persistent cache and the database."""
         self._closing.set()
         if self._warm_up is not None:
             self._warm_up.join()
         if self._below is not None:
             self._below.close()
+        self._stores.close()
 
     def _build(self, document: Document) -> IndexedDocument:
         return index_document(document, deadline=time.monotonic() + self.settings.time_limit)
@@ -257,14 +266,14 @@ class App:
             with self._lock:
                 kept = self._collections.get(key)
             if kept is None:
-                self._must_be_allowed()
+                self.must_be_allowed()
                 kept = Collection.build(documents)
                 with self._lock:
                     if _size(kept) <= self._collections.maxsize:
                         self._collections[key] = kept
             collection = kept
         if len(collection) > INLINE_SECTIONS:
-            self._must_be_allowed()
+            self.must_be_allowed()
         return collection
 
     def _named_by(self, selectors: Sequence[Selector]) -> tuple[Found, ...]:
@@ -277,7 +286,8 @@ class App:
                     continue
         return tuple(found)
 
-    def _must_be_allowed(self) -> None:
+    def must_be_allowed(self) -> None:
+        """Raise :class:`ColdWork` where the current thread must not wait."""
         if not _may_block.get():
             raise ColdWork
 

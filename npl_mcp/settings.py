@@ -6,7 +6,9 @@ variable                    command-line flag       meaning
 ``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
 ``NPL_CACHE_MODE``          ``--cache``             ``memory`` (default) or ``sqlite`` (kept across restarts)
 ``NPL_CACHE_BYTES``                                 bound of the memory cache, default 256 MiB
-``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the persistent cache
+``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
+``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
+``NPL_MCP_WEB_URL``                                 address of a web face that answers link to
 ``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
@@ -33,6 +35,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 from npl_index.documents import Limits
 from npl_index.errors import InvalidRequestError
 from npl_index.scoring import Weights
@@ -41,6 +45,7 @@ from npl_index.tokens import ESTIMATED
 CACHE_MODES = ("memory", "sqlite")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MEMORY_CACHE_BYTES = 256 * 1024 * 1024
+MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,10 @@ class Settings:
     :param system: the machine's folder of NPL files.
     :param environment: search places that variables name, by variable.
     :param theme: preferred theme of styles.
-    :param data_dir: folder of the persistent cache.
+    :param data_dir: folder of the database, the artifacts and the persistent cache; ``None`` means the user's
+        data directory.
+    :param max_artifact_bytes: larger artifacts are refused.
+    :param web_url: address of a web face, without a final slash.
     :param cache_mode: ``memory`` or ``sqlite``.
     :param cache_bytes: bound of the memory cache.
     :param structured: add structured content and output schemas to every tool.
@@ -73,6 +81,8 @@ class Settings:
     environment: Mapping[str, Path] = field(default_factory=dict)
     theme: str = "default"
     data_dir: Path | None = None
+    max_artifact_bytes: int = MAX_ARTIFACT_BYTES
+    web_url: str | None = None
     cache_mode: str = "memory"
     cache_bytes: int = MEMORY_CACHE_BYTES
     structured: bool = False
@@ -83,6 +93,11 @@ class Settings:
     time_limit: float = 10.0
     log_level: str = "WARNING"
     warm_up: bool = True
+
+    @property
+    def data_folder(self) -> Path:
+        """The folder of all that is kept; nothing makes it before it is needed."""
+        return self.data_dir or user_data_path("npl-mcp", appauthor=False)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
@@ -100,6 +115,8 @@ class Settings:
             "environment": {name: Path(variables[name]) for name in _PLACES if name in variables},
             "theme": variables.get("NPL_THEME", "default"),
             "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
+            "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
+            "web_url": variables.get("NPL_MCP_WEB_URL", "").rstrip("/") or None,
             "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
@@ -124,6 +141,14 @@ _PLACES = (
     "NPL_USER_PERSONA_DIR",
     "NPL_WORKFLOW_DIR",
 )
+
+
+_PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+
+
+def child_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of a program this one runs: those every program needs, and the added ones."""
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | dict(added)
 
 
 def corpus_folder() -> Path:

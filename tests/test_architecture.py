@@ -26,9 +26,16 @@ ORDER = (
     "npl_index.cutting npl_index.budget npl_index.suggestions npl_index.assembling npl_index.tailoring",
     "npl_index",
     "npl_mcp",
-    "npl_mcp.settings npl_mcp.stores.index_cache npl_mcp.stores",
+    "npl_mcp.settings npl_mcp.stores.index_cache",
+    "npl_mcp.stores.errors npl_mcp.stores.checks npl_mcp.stores.paging",
+    "npl_mcp.stores.sqlite npl_mcp.stores.database",
+    "npl_mcp.stores.migrations npl_mcp.stores.migrations.env npl_mcp.stores.migrations.versions.0001_first",
+    "npl_mcp.stores.session npl_mcp.stores.artifact npl_mcp.stores.chat npl_mcp.stores.review",
+    "npl_mcp.stores.worklog npl_mcp.stores",
     "npl_mcp.app",
-    "npl_mcp.tools.responses npl_mcp.tools.errors npl_mcp.tools.spec npl_mcp.tools.npl npl_mcp.tools",
+    "npl_mcp.tools.responses npl_mcp.tools.errors npl_mcp.tools.spec npl_mcp.tools.npl",
+    "npl_mcp.tools.session npl_mcp.tools.artifact npl_mcp.tools.chat npl_mcp.tools.review",
+    "npl_mcp.tools.worklog npl_mcp.tools.utility npl_mcp.tools.aliases npl_mcp.tools",
     "npl_mcp.tools.registry npl_mcp.server npl_mcp.__main__ npl_mcp.demo npl_mcp.reference",
 )
 RANK = {name: place for place, name in enumerate(" ".join(ORDER).split())}

@@ -1,1 +1,35 @@
-"""What is kept on disk, one module per domain."""
+"""What is kept on disk, one module per domain on one database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npl_mcp.stores.artifact import ArtifactStore
+from npl_mcp.stores.chat import ChatStore
+from npl_mcp.stores.database import Database
+from npl_mcp.stores.review import ReviewStore
+from npl_mcp.stores.session import SessionStore
+from npl_mcp.stores.worklog import WorklogStore
+
+DATABASE_FILE = "npl.db"
+ARTIFACT_FOLDER = "artifacts"
+
+
+class Stores:
+    """The stores of one data folder; nothing is opened before it is used.
+
+    :param folder: the data folder.
+    :param max_artifact_bytes: larger artifacts are refused.
+    """
+
+    def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
+        self.database = Database(folder / DATABASE_FILE)
+        self.session = SessionStore(self.database)
+        self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
+        self.chat = ChatStore(self.database)
+        self.review = ReviewStore(self.database, self.artifact)
+        self.worklog = WorklogStore(self.database)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()

@@ -23,6 +23,20 @@ from npl_index.errors import (
     SelectorSyntaxError,
     UnreadableDocumentError,
 )
+from npl_mcp.stores.errors import (
+    AlreadyExistsError,
+    ArtifactNotFoundError,
+    ClosedError,
+    DatabaseError,
+    NotAllowedError,
+    RecordNotFoundError,
+    ReviewNotFoundError,
+    RoomNotFoundError,
+    SessionNotFoundError,
+    StorageError,
+    StoreError,
+    TooLargeError,
+)
 from npl_mcp.tools.responses import Failure
 
 logger = logging.getLogger(__name__)
@@ -45,17 +59,17 @@ class ErrorCode(str, Enum):
 
     INVALID_PARAMETER = "INVALID_PARAMETER", "an argument cannot be used; the message shows a valid one"
     MISSING_REQUIRED = "MISSING_REQUIRED", "a needed argument is absent"
-    NOT_FOUND = "NOT_FOUND", "a document, section or tool is not there; the message has near names"
+    NOT_FOUND = "NOT_FOUND", "what was named is not there; the message has near names"
     ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
     ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
     ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
     REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
-    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root"
-    OPERATION_FAILED = "OPERATION_FAILED", "a document is over a limit of size or time"
+    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or a persona may not do that"
+    OPERATION_FAILED = "OPERATION_FAILED", "it cannot be done: over a limit, or already closed"
     INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
-    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used"
-    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read: not UTF-8, binary, no permission"
+    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message says why"
+    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read or written"
 
 
 _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
@@ -70,6 +84,18 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
     UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
     DocumentTooLargeError: ErrorCode.OPERATION_FAILED,
     DocumentTimeoutError: ErrorCode.OPERATION_FAILED,
+    SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
+    ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
+    RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
+    ReviewNotFoundError: ErrorCode.REVIEW_NOT_FOUND,
+    RecordNotFoundError: ErrorCode.NOT_FOUND,
+    StoreError: ErrorCode.OPERATION_FAILED,
+    AlreadyExistsError: ErrorCode.ALREADY_EXISTS,
+    NotAllowedError: ErrorCode.PERMISSION_DENIED,
+    ClosedError: ErrorCode.OPERATION_FAILED,
+    TooLargeError: ErrorCode.INVALID_PARAMETER,
+    DatabaseError: ErrorCode.DATABASE_ERROR,
+    StorageError: ErrorCode.FILE_SYSTEM_ERROR,
     NPLError: ErrorCode.OPERATION_FAILED,
     OSError: ErrorCode.FILE_SYSTEM_ERROR,
 }

@@ -1,0 +1,149 @@
+"""Checks of what callers hand to a store, made once, where it enters.
+
+Every function gives the value back or raises :class:`InvalidRequestError` naming the parameter. Bounds are
+those that any database the stores may run on can hold: no NUL, no lone surrogates, whole numbers of 53 bits
+(the largest that every JSON reader keeps exact).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+
+LINE = 200
+"""Characters of a name, a title or a persona."""
+
+TEXT = 64 * 1024
+"""Characters of a message, a comment or a note."""
+
+LARGEST_ID = 2**53 - 1
+DEEPEST_JSON = 32
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+
+
+def text(value: str, parameter: str, longest: int = TEXT) -> str:
+    """Check a text of any number of lines: not blank, not too long, storable.
+
+    :param longest: characters.
+    """
+    _storable(value, parameter, longest)
+    if not value.strip():
+        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="give some text")
+    return value
+
+
+def line(value: str, parameter: str, longest: int = LINE) -> str:
+    """Check a name: one line, not blank, without control characters; blanks around it are removed.
+
+    :param longest: characters.
+    """
+    _storable(value, parameter, longest)
+    clean = value.strip()
+    if not clean:
+        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="give a name")
+    if _CONTROL.search(clean):
+        raise InvalidRequestError(
+            f"{parameter} has a line break or a control character", parameter=parameter, hint="use one line"
+        )
+    return clean
+
+
+def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:
+    """Apply a check to a value unless it is ``None``."""
+    return None if value is None else check(value, parameter, *more)
+
+
+def row_id(value: int, parameter: str) -> int:
+    """Check an id: a whole number from 1 on."""
+    if not 1 <= value <= LARGEST_ID:
+        raise InvalidRequestError(
+            f"{parameter} is {_number(value)}; ids are whole numbers from 1 on", parameter=parameter
+        )
+    return value
+
+
+def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
+    """Check a whole number from 0 on."""
+    if not 0 <= value <= most:
+        raise InvalidRequestError(
+            f"{parameter} is {_number(value)}; it must lie between 0 and {most:,}", parameter=parameter
+        )
+    return value
+
+
+def choice(value: str, parameter: str, options: Sequence[str]) -> str:
+    """Check that a value is one of a few."""
+    if value not in options:
+        near = difflib.get_close_matches(value[:64].lower(), options, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
+        raise InvalidRequestError(
+            f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"
+        )
+    return value
+
+
+def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE) -> tuple[str, ...]:
+    """Check a list of names; repeated ones are dropped, the order stays.
+
+    :param most: entries.
+    """
+    if len(values) > most:
+        raise InvalidRequestError(
+            f"{parameter} has {len(values):,} entries", parameter=parameter, hint=f"at most {most}"
+        )
+    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in enumerate(values)))
+
+
+def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
+    """Write a JSON value as compact text.
+
+    :param longest: characters of that text.
+    """
+    _depth(value, parameter)
+    try:
+        written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidRequestError(f"{parameter} is not JSON", parameter=parameter) from None
+    if "\\u0000" in written:
+        raise InvalidRequestError(f"{parameter} holds a NUL character", parameter=parameter)
+    return _storable(written, parameter, longest)
+
+
+def _storable(value: str, parameter: str, longest: int) -> str:
+    if len(value) > longest:
+        raise InvalidRequestError(
+            f"{parameter} has {len(value):,} characters", parameter=parameter, hint=f"at most {longest:,}"
+        )
+    if _UNSTORABLE.search(value):
+        raise InvalidRequestError(
+            f"{parameter} holds a NUL character or half of a surrogate pair", parameter=parameter
+        )
+    return value
+
+
+def _depth(value: object, parameter: str) -> None:
+    level = [value]
+    for _ in range(DEEPEST_JSON):
+        inner: list[object] = []
+        for part in level:
+            if isinstance(part, dict):
+                inner.extend(part.values())
+            elif isinstance(part, list | tuple):
+                inner.extend(part)
+        if not inner:
+            return
+        level = inner
+    raise InvalidRequestError(
+        f"{parameter} is nested too deeply", parameter=parameter, hint=f"at most {DEEPEST_JSON} levels"
+    )
+
+
+def _number(value: int) -> str:
+    return str(value) if -LARGEST_ID <= value <= LARGEST_ID else "out of range"

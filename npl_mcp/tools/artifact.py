@@ -1,0 +1,5 @@
+"""The artifact domain."""
+
+from npl_mcp.tools.spec import ToolSpec
+
+TOOLS: tuple[ToolSpec, ...] = ()

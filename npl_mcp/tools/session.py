@@ -1,0 +1,5 @@
+"""The session domain."""
+
+from npl_mcp.tools.spec import ToolSpec
+
+TOOLS: tuple[ToolSpec, ...] = ()

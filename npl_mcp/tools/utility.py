@@ -1,0 +1,290 @@
+"""The files of a git repository as git sees them: all their text, or how they lie in folders."""
+
+# Lists of many files are handled as plain strings, as in npl_index.documents.
+# ruff: noqa: PTH112, PTH117, PTH118, PTH119, PTH120
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentNotFoundError,
+    DocumentTimeoutError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    UnreadableDocumentError,
+)
+from npl_index.finding import outside, real_path, resolve, too_many
+from npl_index.patterns import PathPattern
+from npl_index.references import UNSPEAKABLE, check_name, near_names
+from npl_mcp.app import App
+from npl_mcp.git import visible
+from npl_mcp.tools.spec import ToolSpec
+
+ANSWER_BYTES = 1 << 20
+"""Most bytes of text in one answer: a dump leaves out files that do not fit, a tree is refused."""
+
+NAMED_LEFT_OUT = 100
+"""Files left out that are named; more are only counted."""
+
+Folder = Annotated[str, "Folder in a git repository"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file that a dump does not hold.
+
+    :param path: as a dump would call it.
+    :param reason: why.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DumpReply:
+    """Text files, one after the other.
+
+    :param content: for each file an empty line, ``# path``, ``---``, its text as it is, and ``* * *`` after
+        an empty line; paths are those below the search root.
+    :param files: how many.
+    :param total_bytes: size of their texts in UTF-8.
+    :param left_out: binary files, links and what did not fit; at most 100 are named.
+    :param left_out_count: how many there are.
+    """
+
+    content: str
+    files: int
+    total_bytes: int
+    left_out: tuple[LeftOut, ...] | None
+    left_out_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReply:
+    """A drawn tree.
+
+    :param content: the folder asked for, then a line for each folder and file below it.
+    :param directories: folders below the one asked for.
+    :param files: files.
+    """
+
+    content: str
+    directories: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class DepthReply:
+    """Folders and how deep they lie.
+
+    :param content: a line ``folder depth`` for each, ``. 0`` for the one asked for.
+    :param directories: how many lines.
+    """
+
+    content: str
+    directories: int
+
+
+def dump_files(
+    app: App,
+    path: Annotated[str, "Folder or file in a git repository"],
+    glob_filter: Annotated[str | None, "e.g. *.py or src/**/*.md"] = None,
+) -> DumpReply:
+    """Show the text of all files git sees below a folder.
+
+    :raises InvalidRequestError: the path lies in no git repository, or the glob cannot be used.
+    :raises DocumentNotFoundError: there is no such path, or git does not see the file.
+    :raises OutsideRootError: the path lies outside the search roots.
+    :raises UnreadableDocumentError: git refuses.
+    :raises DocumentTooLargeError: there are too many files.
+    :raises DocumentTimeoutError: it took longer than the limit.
+    """
+    app.must_be_allowed()
+    pattern = _pattern(glob_filter)
+    target = _existing(app, path)
+    folder = target if os.path.isdir(target) else os.path.dirname(target)
+    below = os.curdir if folder == target else os.path.basename(target)
+    names = visible(folder, path, app.settings.time_limit, below)
+    if folder != target and not names:
+        raise DocumentNotFoundError(f"git does not see {path!r}", hint="it is ignored; name another file")
+    if pattern is not None:
+        names = [name for name in names if _fits(pattern, name.split("/"))]
+    if len(names) > app.library.limits.max_files:
+        raise too_many(f"{app.library.limits.max_files:,} files")
+    return _dump(app, [os.path.join(folder, name) for name in names], path)
+
+
+def git_tree(app: App, path: Folder = ".") -> TreeReply:
+    """Draw the tree of the files git sees below a folder.
+
+    :raises InvalidRequestError: the path lies in no git repository, or is a file.
+    :raises DocumentNotFoundError: there is no such path.
+    :raises OutsideRootError: the path lies outside the search roots.
+    :raises UnreadableDocumentError: git refuses.
+    :raises DocumentTooLargeError: there are too many files.
+    :raises DocumentTimeoutError: it took longer than the limit.
+    """
+    app.must_be_allowed()
+    names = visible(_existing_folder(app, path), path, app.settings.time_limit)
+    content = _bounded([_shown(path), *_drawn(names)])
+    return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
+
+
+def git_tree_depth(app: App, path: Folder) -> DepthReply:
+    """List the folders git sees below a folder, each with its depth.
+
+    :raises InvalidRequestError: the path lies in no git repository, or is a file.
+    :raises DocumentNotFoundError: there is no such path.
+    :raises OutsideRootError: the path lies outside the search roots.
+    :raises UnreadableDocumentError: git refuses.
+    :raises DocumentTooLargeError: there are too many folders.
+    :raises DocumentTimeoutError: it took longer than the limit.
+    """
+    app.must_be_allowed()
+    folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
+    lines = [". 0", *(f"{_shown('/'.join(folder))} {len(folder)}" for folder in folders)]
+    return DepthReply(content=_bounded(lines), directories=len(lines))
+
+
+def _existing(app: App, path: str) -> str:
+    """Give the real path of a path that exists under a search root, the first root that has it."""
+    check_name(path, "path")
+    roots, clean = app.library.roots, os.path.normpath(path)
+    if clean.split(os.sep, 1)[0] == os.pardir:
+        raise outside(path)
+    meant = [real_path(clean)] if os.path.isabs(clean) else [resolve(root.path, clean) for root in roots]
+    for real in meant:
+        if real is not None and roots.is_there(real, path):
+            return real
+    near = near_names(path, roots.sample(("",)))
+    hint = None if near else "give a path below a search root"
+    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
+
+
+def _existing_folder(app: App, path: str) -> str:
+    real = _existing(app, path)
+    if not os.path.isdir(real):
+        raise InvalidRequestError(f"{path!r} is not a folder", parameter="path", hint="give its folder")
+    return real
+
+
+def _pattern(glob: str | None) -> PathPattern | None:
+    if glob is None:
+        return None
+    check_name(glob, "glob_filter")
+    return PathPattern.compile(glob.removeprefix("./").split("/"), parameter="glob_filter")
+
+
+def _fits(pattern: PathPattern, segments: Sequence[str]) -> bool:
+    return pattern.matches(segments) or pattern.matches(segments[-1:])
+
+
+def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
+    """Put the text of files together until the answer is full."""
+    deadline = time.monotonic() + app.settings.time_limit
+    parts: list[str] = []
+    left_out: list[LeftOut] = []
+    total = 0
+    for file in files:
+        if time.monotonic() > deadline:
+            raise DocumentTimeoutError(
+                f"reading {path!r} took longer than {app.settings.time_limit:g} seconds",
+                hint="name a smaller folder, or a glob_filter",
+            )
+        located = app.library.roots.locate(file)
+        name = _shown(located[1] if located else os.path.basename(file))
+        try:
+            data = _read(app, file, name, ANSWER_BYTES - total)
+        except (DocumentError, DocumentNotFoundError) as error:
+            left_out.append(LeftOut(name, error.message))
+            continue
+        parts.append(f"\n# {name}\n---\n{data.decode()}\n* * *\n")
+        total += len(data)
+    return DumpReply(
+        content="".join(parts),
+        files=len(parts),
+        total_bytes=total,
+        left_out=tuple(left_out[:NAMED_LEFT_OUT]) or None,
+        left_out_count=len(left_out),
+    )
+
+
+def _read(app: App, file: str, name: str, room: int) -> bytes:
+    """Read a text file, following no link.
+
+    :raises DocumentError: it is no regular file, too large for what is left of the answer, or not UTF-8 text.
+    """
+    found = app.library.roots.regular(file, name, ("",))
+    if app.library.stat(found).size > room:
+        raise DocumentTooLargeError(f"one answer holds {ANSWER_BYTES:,} bytes")
+    data = app.library.read(found).data
+    if len(data) > room:
+        raise DocumentTooLargeError(f"one answer holds {ANSWER_BYTES:,} bytes")
+    if b"\0" in data:
+        raise UnreadableDocumentError("binary")
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise UnreadableDocumentError("not UTF-8") from None
+    return data
+
+
+def _folders(names: Sequence[str]) -> set[tuple[str, ...]]:
+    """Give the folders that paths name, as segments; a folder brings those above it."""
+    folders: set[tuple[str, ...]] = set()
+    for name in names:
+        folder = tuple(name.split("/"))[:-1]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder[:-1]
+    return folders
+
+
+def _drawn(names: Sequence[str]) -> Iterator[str]:
+    """Draw a line for each folder and file; with a stack, since folders may nest deeper than calls."""
+    tree: dict[str, Any] = {}
+    for name in names:
+        place = tree
+        for segment in name.split("/"):
+            place = place.setdefault(segment, {})
+    waiting = _branches("", tree)
+    while waiting:
+        line, below, children = waiting.pop()
+        yield line
+        waiting += _branches(below, children)
+
+
+def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Give the line of each child, what stands before its own children, and these; the last child first."""
+    drawn: list[tuple[str, str, dict[str, Any]]] = []
+    bend, gap = "└── ", "    "
+    for name in reversed(children):
+        drawn.append((before + bend + _shown(name), before + gap, children[name]))
+        bend, gap = "├── ", "│   "
+    return drawn
+
+
+def _bounded(lines: Sequence[str]) -> str:
+    text = "\n".join(lines)
+    if len(text.encode("utf-8", "surrogatepass")) > ANSWER_BYTES:
+        raise too_many(f"{ANSWER_BYTES:,} bytes of lines")
+    return text
+
+
+def _shown(name: str) -> str:
+    """Write a name on one line: control characters, and bytes that are not UTF-8, as escapes."""
+    return UNSPEAKABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+
+
+TOOLS = (
+    ToolSpec(dump_files, {"path": "src", "glob_filter": "*.py"}),
+    ToolSpec(git_tree, {"path": "src"}),
+    ToolSpec(git_tree_depth, {"path": "src"}),
+)

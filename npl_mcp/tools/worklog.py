@@ -1,0 +1,5 @@
+"""The worklog domain."""
+
+from npl_mcp.tools.spec import ToolSpec
+
+TOOLS: tuple[ToolSpec, ...] = ()
