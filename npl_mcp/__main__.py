@@ -35,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--structured", action="store_true", default=None, help="add structured content and output schemas"
     )
+    result.add_argument(
+        "--exact-names", action="store_true", default=None, help="list tools under their former names"
+    )
     result.add_argument("--vocabulary", choices=ESTIMATED, help="count tokens with this vocabulary")
     result.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
     result.add_argument("--version", action="version", version=f"npl-mcp {__version__}")
@@ -53,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cache_mode=given.cache,
             data_dir=given.data_dir,
             structured=given.structured,
+            exact_names=given.exact_names,
             vocabulary=given.vocabulary,
             log_level=given.log_level,
         )

@@ -71,8 +71,13 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
     listed = _run(folder, path, (*_LIST_VISIBLE, below), seconds)
     # A path under conflict is listed several times; another repository ends in a slash.
     names = {os.fsdecode(name).rstrip("/") for name in listed.split(b"\0") if name}
-    present = (name for name in names if os.path.lexists(os.path.join(folder, name)))
+    present = (name for name in names if _inside(name) and os.path.lexists(os.path.join(folder, name)))
     return sorted(present, key=lambda name: name.split("/"))
+
+
+def _inside(name: str) -> bool:
+    """Say whether a path stays below its folder; git prints no other, but callers open what it prints."""
+    return {"", os.pardir}.isdisjoint(name.split("/"))
 
 
 def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:

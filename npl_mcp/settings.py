@@ -10,6 +10,7 @@ variable                    command-line flag       meaning
 ``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
 ``NPL_MCP_WEB_URL``                                 address of a web face that answers link to
 ``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
+``NPL_EXACT_NAMES``         ``--exact-names``       list tools under the names they had before
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
@@ -65,6 +66,7 @@ class Settings:
     :param cache_mode: ``memory`` or ``sqlite``.
     :param cache_bytes: bound of the memory cache.
     :param structured: add structured content and output schemas to every tool.
+    :param exact_names: list tools under the names they had before; both names are always accepted.
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where its file may lie.
     :param weights: of the three parts of a relevance score.
@@ -86,6 +88,7 @@ class Settings:
     cache_mode: str = "memory"
     cache_bytes: int = MEMORY_CACHE_BYTES
     structured: bool = False
+    exact_names: bool = False
     vocabulary: str = "o200k_base"
     vocabulary_folders: tuple[Path, ...] = ()
     weights: Weights = field(default_factory=Weights)
@@ -120,6 +123,7 @@ class Settings:
             "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
+            "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
             "vocabulary": _choice("NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED),
             "vocabulary_folders": _vocabulary_folders(variables),
             "weights": _weights(variables),

@@ -131,8 +131,9 @@ def with_client(settings: Settings, work: Callable[[Client[Any]], Awaitable[Any]
 
 
 def envelope(result: Any) -> dict[str, Any]:
-    """Read the one text block of an answer; the protocol's error mark and the envelope agree."""
-    (block,) = result.content
+    """Read the text block of an answer, which pictures may follow; the error mark and the envelope agree."""
+    block, *pictures = result.content
+    assert all(picture.type == "image" for picture in pictures)
     body: dict[str, Any] = json.loads(block.text)
     assert body["success"] is not result.is_error
     return body

@@ -5,25 +5,25 @@ The only module of this package that imports FastMCP; tools themselves stay plai
 
 from __future__ import annotations
 
+import base64
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, cast, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import Tool, ToolResult
-from fastmcp.tools.function_parsing import ParsedFunction
-from mcp_types import TextContent, ToolAnnotations
-from pydantic import PrivateAttr, TypeAdapter, ValidationError
+from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.errors import NPLError
 from npl_mcp.app import App, ColdWork, inline
 from npl_mcp.tools.errors import invalid_arguments
-from npl_mcp.tools.responses import Reply, as_dict, encode
+from npl_mcp.tools.responses import Reply, as_dict, encode, pictures
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -45,21 +45,16 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: handed to the function as first argument.
         """
-        collect = _collector(spec.function)
-        schema = _compact(ParsedFunction.from_function(collect).input_schema)
+        arguments, schema = _arguments(spec.function)
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
             name=spec.name,
             description=spec.description,
             parameters=schema,
             output_schema=reply,
-            annotations=ToolAnnotations(
-                read_only_hint=spec.read_only,
-                destructive_hint=None if spec.read_only else spec.destructive,
-                idempotent_hint=spec.idempotent,
-            ),
+            annotations=_annotations(spec),
         )
-        tool._spec, tool._app, tool._arguments = spec, app, TypeAdapter(cast("Any", collect))
+        tool._spec, tool._app, tool._arguments = spec, app, arguments
         return tool
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
@@ -72,8 +67,11 @@ class BoundTool(Tool):
         except NPLError as error:
             raise ToolError(str(error), log_level=logging.DEBUG) from error
         body = as_dict(Reply(data=data))
-        text = [TextContent(type="text", text=_json(body))]
-        return ToolResult(content=text, structured_content=body if self._app.settings.structured else None)
+        blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
+        for picture in pictures(data):
+            encoded = base64.b64encode(picture.data).decode()
+            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
+        return ToolResult(content=blocks, structured_content=body if self._app.settings.structured else None)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -109,8 +107,24 @@ def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) ->
         server.add_tool(BoundTool.bind(spec, app))
 
 
-def _collector(function: Callable[..., object]) -> Callable[..., dict[str, Any]]:
-    """Make a function with the tool's parameters, without the application, that returns its arguments."""
+def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
+    """Claim what differs from what the protocol assumes: that a tool writes, destroys, and does so each time.
+
+    Of a tool that only reads, the last two say nothing.
+    """
+    if spec.read_only:
+        return ToolAnnotations(read_only_hint=True)
+    if spec.destructive and not spec.idempotent:
+        return None
+    return ToolAnnotations(
+        destructive_hint=None if spec.destructive else False,
+        idempotent_hint=True if spec.idempotent else None,
+    )
+
+
+@cache
+def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Give what checks the arguments of a tool, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -118,7 +132,7 @@ def _collector(function: Callable[..., object]) -> Callable[..., dict[str, Any]]
     # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
     signature = inspect.signature(function, eval_str=True)
     parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=_described(parameter.annotation))
         for parameter in list(signature.parameters.values())[1:]
     ]
     collect.__name__ = collect.__qualname__ = function.__name__
@@ -127,7 +141,18 @@ def _collector(function: Callable[..., object]) -> Callable[..., dict[str, Any]]
         parameters=parameters, return_annotation=dict[str, Any]
     )
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return collect
+    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
+    return adapter, _compact(adapter.json_schema())
+
+
+def _described(annotation: Any) -> Any:
+    """Turn the text beside a type into the description of its schema."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *beside = get_args(annotation)
+    for part in beside:
+        kind = Annotated[kind, Field(description=part) if isinstance(part, str) else part]
+    return kind
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +171,8 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
             options = [_compact(option) for option in value if option.get("type") != "null"]
             if len(options) == 1:
                 kept.update(options[0])
+            elif all(option.keys() == {"type"} for option in options):
+                kept["type"] = [option["type"] for option in options]
             else:
                 kept[key] = options
         elif key == "properties":

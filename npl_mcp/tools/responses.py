@@ -41,6 +41,24 @@ class Failure:
     error_code: str
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image in a tool's answer; the envelope tells its type and size, a block of its own brings it.
+
+    :param data: the file.
+    :param media_type: e.g. ``image/png``.
+    """
+
+    data: bytes
+    media_type: str
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
+        """Describe what stands in the envelope."""
+        properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
+        return {"type": "object", "properties": properties, "required": list(properties)}
+
+
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -53,6 +71,7 @@ def as_dict(value: object) -> Any:
     """Turn a value into what JSON can hold; fields that are ``None`` are left out.
 
     :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
+    :raises TypeError: anything else.
     """
     kind: Any = value.__class__
     if kind in _PLAIN:
@@ -61,6 +80,8 @@ def as_dict(value: object) -> Any:
         return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
     if isinstance(value, Mapping):
         return {str(key): as_dict(part) for key, part in value.items()}
+    if isinstance(value, Picture):
+        return {"media_type": value.media_type, "bytes": len(value.data)}
     if dataclasses.is_dataclass(value):
         return {
             name: part if part.__class__ in _PLAIN else as_dict(part)
@@ -68,6 +89,17 @@ def as_dict(value: object) -> Any:
             if (part := getattr(value, name)) is not None
         }
     raise TypeError(f"{kind.__name__} cannot be sent")
+
+
+def pictures(value: object) -> list[Picture]:
+    """Give the pictures that are fields of a value, in their order; none lies deeper.
+
+    :param value: what a tool returned.
+    """
+    kind: Any = value.__class__
+    if not dataclasses.is_dataclass(value):
+        return []
+    return [part for name in _names(kind) if isinstance(part := getattr(value, name), Picture)]
 
 
 def encode(body: Mapping[str, object]) -> str:

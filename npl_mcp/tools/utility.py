@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 from npl_index.errors import (
@@ -31,6 +33,9 @@ ANSWER_BYTES = 1 << 20
 
 NAMED_LEFT_OUT = 100
 """Files left out that are named; more are only counted."""
+
+NEAR_ENTRIES = 1_000
+"""Entries of a folder that are looked at for names like one that is not there."""
 
 Folder = Annotated[str, "Folder in a git repository"]
 
@@ -156,16 +161,39 @@ def git_tree_depth(app: App, path: Folder) -> DepthReply:
 def _existing(app: App, path: str) -> str:
     """Give the real path of a path that exists under a search root, the first root that has it."""
     check_name(path, "path")
-    roots, clean = app.library.roots, os.path.normpath(path)
+    clean = os.path.normpath(path)
     if clean.split(os.sep, 1)[0] == os.pardir:
         raise outside(path)
+    for real in _meant(app, clean, path):
+        return real
+    near = _near(app, clean)
+    hint = None if near else "give a path below a search root"
+    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
+
+
+def _meant(app: App, clean: str, path: str) -> Iterator[str]:
+    """Give the real paths that exist of those a path may mean, root by root.
+
+    :param path: what the caller wrote, for messages.
+    """
+    roots = app.library.roots
     meant = [real_path(clean)] if os.path.isabs(clean) else [resolve(root.path, clean) for root in roots]
     for real in meant:
         if real is not None and roots.is_there(real, path):
-            return real
-    near = near_names(path, roots.sample(("",)))
-    hint = None if near else "give a path below a search root"
-    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
+            yield real
+
+
+def _near(app: App, clean: str) -> tuple[str, ...]:
+    """Give names that look like the first segment that is not there, beside where it would be."""
+    folder, wanted = os.path.split(clean)
+    parents = [real for real in _meant(app, folder or os.curdir, folder) if os.path.isdir(real)]
+    if not parents and folder:
+        return _near(app, folder)
+    names: list[str] = []
+    for parent in parents:
+        with suppress(OSError), os.scandir(parent) as entries:
+            names += (os.path.join(folder, entry.name) for entry in islice(entries, NEAR_ENTRIES))
+    return near_names(os.path.join(folder, wanted), (name for name in names if not UNSPEAKABLE.search(name)))
 
 
 def _existing_folder(app: App, path: str) -> str:

@@ -1,0 +1,96 @@
+"""Names that tools had before. They are accepted, and listed only where a client insists on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """What became of an old name.
+
+    :param new: the tool that has its place now.
+    :param chosen_by: a parameter only the old name has; it chooses between several tools.
+    :param choices: the tool for each of its values, ``new`` among them.
+    :param description: of the old name, where that of ``new`` would not do.
+    """
+
+    new: str
+    chosen_by: str | None = None
+    choices: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that stand for the old name."""
+        return tuple(self.choices.values()) or (self.new,)
+
+    def rewrite(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Turn the arguments of a call by the old name into a tool and its arguments.
+
+        :raises MissingRequestError: the parameter that chooses the tool is absent.
+        :raises InvalidRequestError: no tool stands for its value.
+        """
+        if self.chosen_by is None:
+            return self.new, dict(arguments)
+        hint = "use " + ", ".join(f"{value!r} ({tool})" for value, tool in self.choices.items())
+        rest = dict(arguments)
+        value = rest.pop(self.chosen_by, None)
+        if value is None:
+            raise MissingRequestError(f"{self.chosen_by} is required", parameter=self.chosen_by, hint=hint)
+        if not isinstance(value, str) or value not in self.choices:
+            shown = repr(value[:64]) if isinstance(value, str) else "not a text"
+            raise InvalidRequestError(f"{self.chosen_by} is {shown}", parameter=self.chosen_by, hint=hint)
+        return self.choices[value], rest
+
+
+RENAMED: Mapping[str, str] = {
+    "create_session": "session_create",
+    "get_session": "session_get",
+    "list_sessions": "session_list",
+    "update_session": "session_update",
+    "create_artifact": "artifact_create",
+    "add_revision": "artifact_add_revision",
+    "get_artifact": "artifact_get",
+    "list_artifacts": "artifact_list",
+    "get_artifact_history": "artifact_history",
+    "create_chat_room": "chat_create_room",
+    "send_message": "chat_send_message",
+    "react_to_message": "chat_react",
+    "share_artifact": "chat_share_artifact",
+    "create_todo": "chat_create_todo",
+    "get_chat_feed": "chat_get_feed",
+    "get_notifications": "chat_get_notifications",
+    "mark_notification_read": "chat_mark_read",
+    "create_review": "review_create",
+    "add_inline_comment": "review_add_comment",
+    "add_overlay_annotation": "review_add_annotation",
+    "get_review": "review_get",
+    "generate_annotated_artifact": "review_generate_annotated",
+    "complete_review": "review_complete",
+}
+"""Old names whose parameters are those of the new name."""
+
+ALIASES: Mapping[str, Alias] = {
+    "npl_load": Alias(
+        new="npl_load_components",
+        chosen_by="resource_type",
+        choices={"c": "npl_load_components", "m": "npl_load_meta", "s": "npl_load_style"},
+        description="Load whole NPL components (c), metadata (m) or style guides (s).",
+    ),
+    **{old: Alias(new) for old, new in RENAMED.items()},
+}
+"""Every old name. It may hold any character; only new names keep to what all model providers take."""
+
+
+def offered(tools: Collection[str]) -> dict[str, Alias]:
+    """Give the old names that lead to tools there are.
+
+    :param tools: names of the tools of a server.
+    """
+    known = set(tools)
+    return {old: alias for old, alias in ALIASES.items() if known.issuperset(alias.tools)}
