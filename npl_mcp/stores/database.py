@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult, Engine, TextClause
 
 HEAD = "0001"
-"""The newest migration; a database that has it needs no Alembic to open."""
+"""The newest migration, by its number; a database that has it needs no Alembic to open."""
 
 Row = dict[str, Any]
 
@@ -189,7 +189,6 @@ class Database:
     def _open(self) -> tuple[Engine, Engine]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            sqlite.check_file(self.path)
         except OSError as error:
             problem = f"the data folder cannot be used: {error.strerror}"
             raise DatabaseError(problem, hint="choose another with --data-dir") from None
@@ -199,7 +198,12 @@ class Database:
                 found = _version(connection)
                 if found is not None:
                     sqlite.check_content(connection)
-            if found not in (None, HEAD):
+            if found is not None and found > HEAD:
+                raise DatabaseError(
+                    "the database was made by a newer version of npl",
+                    hint="install that version or a later one",
+                )
+            if found is not None and found < HEAD:
                 sqlite.copy(self.path, self.path.with_suffix(f".{found}.bak"))
             if found != HEAD:
                 sqlite.migrating(writer, _upgrade)
@@ -222,17 +226,11 @@ def _upgrade(connection: Connection) -> None:
     # Alembic takes as long to load as SQLAlchemy and is needed once per version.
     from alembic.command import upgrade
     from alembic.config import Config
-    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
-    try:
-        upgrade(config, "head")
-    except CommandError:
-        raise DatabaseError(
-            "the database was made by a newer version of npl", hint="install that version or a later one"
-        ) from None
+    upgrade(config, "head")
 
 
 @contextmanager

@@ -1,12 +1,337 @@
-"""Sessions: what rooms and artifacts belong together."""
+"""Sessions: which rooms and artifacts belong together.
+
+The functions work inside a transaction of a caller, so that a room or an artifact and its session are made
+together or not at all; :class:`SessionStore` is what the session tools call.
+"""
 
 from __future__ import annotations
 
-from npl_mcp.stores.database import Database
+import re
+import secrets
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.references import near_names
+from npl_mcp.stores import checks
+from npl_mcp.stores.database import Database, Row, Transaction
+from npl_mcp.stores.errors import AlreadyExistsError, SessionNotFoundError
+from npl_mcp.stores.paging import Page, Slice, now
+
+STATUSES = ("active", "completed", "archived")
+SHOWN = 200
+"""Rooms, and artifacts, that one answer lists; the session's counts tell of more."""
+
+_PAGE = 20
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ALPHABET = string.ascii_lowercase + string.digits
+_ID_LENGTH = 8
+_COMPARED = 500
+_COLUMNS = "number, id, title, created_at, updated_at, status, room_count, artifact_count"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session.
+
+    :param id: its name for callers.
+    :param title: what it is about.
+    :param created_at: UTC, ISO 8601.
+    :param updated_at: when it, its rooms or its artifacts last changed; UTC, ISO 8601.
+    :param status: ``active``, ``completed`` or ``archived``.
+    :param room_count: rooms in it.
+    :param artifact_count: artifacts linked to it.
+    :param web_url: its page, if there is a web face.
+    """
+
+    id: str
+    title: str | None
+    created_at: str
+    updated_at: str
+    status: str
+    room_count: int
+    artifact_count: int
+    web_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRoom:
+    """A room of a session.
+
+    :param id: the room.
+    :param name: its name.
+    :param created_at: UTC, ISO 8601.
+    :param description: what it is for.
+    :param session_id: the session.
+    :param event_count: events in it.
+    :param member_count: members.
+    """
+
+    id: int
+    name: str
+    created_at: str
+    description: str | None
+    session_id: str
+    event_count: int
+    member_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionArtifact:
+    """An artifact linked to a session.
+
+    :param id: the artifact.
+    :param name: its name.
+    :param type: its type.
+    :param created_at: UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: number of the highest revision.
+    :param revision_count: revisions.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+    revision_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContent:
+    """A session with what is in it.
+
+    :param session: the session itself.
+    :param chat_rooms: its newest rooms, at most 200.
+    :param artifacts: its newest artifacts, at most 200.
+    :param web_url: its page, if there is a web face.
+    """
+
+    session: Session
+    chat_rooms: Sequence[SessionRoom]
+    artifacts: Sequence[SessionArtifact]
+    web_url: str | None = None
+
+
+def require(tx: Transaction, session_id: str) -> int:
+    """Give the number of a session.
+
+    :raises InvalidRequestError: no session can have such an id.
+    :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
+    """
+    return int(_row(tx, session_id)["number"])
+
+
+def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[int, str]:
+    """Give a session, made if it is absent.
+
+    :param session_id: its id; ``None`` makes a session with a new one.
+    :param title: for a session that is made.
+    :returns: number and id.
+    :raises InvalidRequestError: the id or the title cannot be used.
+    """
+    clean = checks.maybe(checks.line, title, "session_title")
+    wanted = None if session_id is None else _id(session_id)
+    if wanted is not None:
+        number = tx.value("SELECT number FROM session WHERE id = :id", id=wanted)
+        if number is not None:
+            return int(number), wanted
+    row = _insert(tx, wanted, clean)
+    return row["number"], row["id"]
+
+
+def touch(tx: Transaction, number: int) -> None:
+    """Note that something in a session changed now."""
+    tx.run("UPDATE session SET updated_at = :now WHERE number = :number", now=now(), number=number)
+
+
+def count_room(tx: Transaction, number: int) -> None:
+    """Note that a session got one room more."""
+    tx.run(
+        "UPDATE session SET room_count = room_count + 1, updated_at = :now WHERE number = :number",
+        now=now(),
+        number=number,
+    )
+
+
+def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
+    """Link an artifact to a session; a second time changes nothing but the session's time."""
+    moment = now()
+    made = tx.run(
+        "INSERT INTO session_artifact (session_number, artifact_id, linked_at)"
+        " VALUES (:number, :artifact, :now) ON CONFLICT DO NOTHING",
+        number=number,
+        artifact=artifact_id,
+        now=moment,
+    )
+    tx.run(
+        "UPDATE session SET artifact_count = artifact_count + :made, updated_at = :now"
+        " WHERE number = :number",
+        made=made,
+        now=moment,
+        number=number,
+    )
 
 
 class SessionStore:
-    """Sessions."""
+    """Sessions.
+
+    :param database: where they are kept.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def create(self, title: str | None = None, session_id: str | None = None) -> Session:
+        """Make a session.
+
+        :param session_id: letters, digits, ``.``, ``_`` and ``-``; at most 64. ``None``: a random one.
+        :raises InvalidRequestError: the title or the id cannot be used.
+        :raises AlreadyExistsError: the id is taken.
+        """
+        clean = checks.maybe(checks.line, title, "title")
+        wanted = None if session_id is None else _id(session_id)
+        with self._database.write() as tx:
+            return _session(_insert(tx, wanted, clean))
+
+    def get(self, session_id: str) -> SessionContent:
+        """Give a session, its rooms and its artifacts, newest first.
+
+        :raises SessionNotFoundError: there is none with that id.
+        """
+        with self._database.read() as tx:
+            row = _row(tx, session_id)
+            rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
+            artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
+        return SessionContent(
+            session=_session(row),
+            chat_rooms=tuple(SessionRoom(session_id=row["id"], **room) for room in rooms),
+            artifacts=tuple(SessionArtifact(**artifact) for artifact in artifacts),
+        )
+
+    def list(
+        self, status: str | None = None, limit: int | None = None, offset: int | None = None
+    ) -> Page[Session]:
+        """List sessions, newest first.
+
+        :param status: only those; ``None``: all.
+        :raises InvalidRequestError: an argument is out of range.
+        """
+        wanted = checks.maybe(checks.choice, status, "status", STATUSES)
+        part = Slice.parse(limit, offset, _PAGE)
+        where, name = ("", "session") if wanted is None else ("WHERE status = :status ", f"session:{wanted}")
+        sql = f"SELECT {_COLUMNS} FROM session {where}ORDER BY number DESC LIMIT :limit OFFSET :offset"
+        values = {} if wanted is None else {"status": wanted}
+        with self._database.read() as tx:
+            rows = tx.all(sql, limit=part.limit, offset=part.offset, **values)
+            total = read_total(tx, name)
+        return Page(tuple(map(_session, rows)), total, part.limit, part.offset)
+
+    def update(self, session_id: str, title: str | None = None, status: str | None = None) -> Session:
+        """Change a session's title or status.
+
+        :raises MissingRequestError: neither is given.
+        :raises InvalidRequestError: one of them cannot be used.
+        :raises SessionNotFoundError: there is none with that id.
+        """
+        if title is None and status is None:
+            raise MissingRequestError(
+                "there is nothing to change", parameter="title", hint="give title or status"
+            )
+        clean = checks.maybe(checks.line, title, "title")
+        wanted = checks.maybe(checks.choice, status, "status", STATUSES)
+        with self._database.write() as tx:
+            before = _row(tx, session_id)
+            after = before | {
+                "title": before["title"] if clean is None else clean,
+                "status": wanted or before["status"],
+                "updated_at": now(),
+            }
+            tx.run(
+                "UPDATE session SET title = :title, status = :status, updated_at = :updated_at"
+                " WHERE number = :number",
+                **{name: after[name] for name in ("title", "status", "updated_at", "number")},
+            )
+            if after["status"] != before["status"]:
+                add_total(tx, f"session:{before['status']}", -1)
+                add_total(tx, f"session:{after['status']}", 1)
+        return _session(after)
+
+
+def add_total(tx: Transaction, name: str, more: int) -> None:
+    """Add to a count that is kept because counting rows takes time in proportion to them."""
+    tx.run(
+        "INSERT INTO total (name, value) VALUES (:name, :more)"
+        " ON CONFLICT (name) DO UPDATE SET value = total.value + :more",
+        name=name,
+        more=more,
+    )
+
+
+def read_total(tx: Transaction, name: str) -> int:
+    """Give a count that :func:`add_total` keeps."""
+    return tx.value("SELECT value FROM total WHERE name = :name", name=name) or 0
+
+
+_ROOMS = """
+SELECT id, name, created_at, description, event_count, member_count
+FROM room WHERE session_number = :number ORDER BY id DESC LIMIT :most
+"""
+
+_ARTIFACTS = """
+SELECT artifact.id, artifact.name, artifact.type, artifact.created_at, artifact.revision_count,
+    revision.id AS current_revision_id, revision.revision_num AS current_revision
+FROM session_artifact AS link
+JOIN artifact ON artifact.id = link.artifact_id
+JOIN revision ON revision.artifact_id = artifact.id
+    AND revision.revision_num = artifact.revision_count - 1
+WHERE link.session_number = :number ORDER BY link.artifact_id DESC LIMIT :most
+"""
+
+
+def _id(value: str) -> str:
+    clean = checks.line(value, "session_id")
+    if _ID.fullmatch(clean) is None:
+        raise InvalidRequestError(
+            f"session_id is {clean!r}",
+            parameter="session_id",
+            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
+        )
+    return clean
+
+
+def _row(tx: Transaction, session_id: str) -> Row:
+    wanted = checks.line(session_id, "session_id")
+    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=wanted)
+    if row is None:
+        newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
+        raise SessionNotFoundError(
+            f"there is no session {wanted!r}", near=near_names(wanted, (row["id"] for row in newest))
+        )
+    return row
+
+
+def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
+    moment = now()
+    row = None
+    while row is None:
+        row = tx.one(
+            "INSERT INTO session (id, title, created_at, updated_at) VALUES (:id, :title, :now, :now)"
+            f" ON CONFLICT (id) DO NOTHING RETURNING {_COLUMNS}",
+            id=wanted or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH)),
+            title=title,
+            now=moment,
+        )
+        if row is None and wanted is not None:
+            raise AlreadyExistsError(
+                f"there is already a session {wanted!r}", hint="choose another id, or leave it out"
+            )
+    add_total(tx, "session", 1)
+    add_total(tx, f"session:{row['status']}", 1)
+    return row
+
+
+def _session(row: Row) -> Session:
+    return Session(**{name: value for name, value in row.items() if name != "number"})

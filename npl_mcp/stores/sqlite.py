@@ -25,8 +25,6 @@ QUEUE_SECONDS = 30.0
 JOURNAL_BYTES = 16 * 1024 * 1024
 CACHE_KIBIBYTES = 16 * 1024
 
-_HEADER = b"SQLite format 3\x00"
-
 
 def driver() -> Any:
     """Give the SQLite driver: the bundled current one where there is one, else that of Python.
@@ -69,8 +67,28 @@ def engines(path: Path) -> tuple[Engine, Engine]:
 def _set_up(raw: Any, read_only: bool) -> None:
     # Transactions begin where the program says so, not where the driver guesses.
     raw.isolation_level = None
-    cursor = raw.cursor()
-    for pragma in (
+    try:
+        cursor = raw.cursor()
+        _check_owner(cursor)
+        for pragma in _pragmas(read_only):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _check_owner(cursor: Any) -> None:
+    # SQLite itself must look. Were the file opened here and closed again, the system would drop all locks
+    # this process has on it, and another process could remove the log that a connection still writes to.
+    owner = cursor.execute("PRAGMA application_id").fetchone()[0]
+    # A crash before the first commit leaves a database that says nothing of whose it is.
+    if owner not in (0, APPLICATION_ID):
+        raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
+
+
+def _pragmas(read_only: bool) -> tuple[str, ...]:
+    return (
         f"busy_timeout = {BUSY_MILLISECONDS}",
         "journal_mode = WAL",
         "synchronous = FULL",
@@ -79,30 +97,7 @@ def _set_up(raw: Any, read_only: bool) -> None:
         f"cache_size = -{CACHE_KIBIBYTES}",
         "temp_store = MEMORY",
         f"query_only = {'ON' if read_only else 'OFF'}",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def check_file(path: Path) -> None:
-    """Look at a database file before it is opened: it may be absent, or must be ours.
-
-    :raises DatabaseError: it is not a database of this program.
-    :raises OSError: it cannot be read.
-    """
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        header = file.read(100)
-    if not header:
-        return
-    ours = int.from_bytes(header[68:72], "big")
-    # A crash before the first commit leaves a database that says nothing of whose it is.
-    if header[:16] != _HEADER or ours not in (0, APPLICATION_ID):
-        raise DatabaseError(
-            f"{path.name} in the data folder is not a database of npl",
-            hint="move it away, or choose another data folder",
-        )
+    )
 
 
 def check_content(connection: Connection) -> None:
@@ -160,6 +155,8 @@ def reason(error: BaseException) -> str:
     return type(error).__name__
 
 
+_FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
+
 _REASONS = {
     "disk is full": "the disk is full",
     "readonly": "the data folder is read-only",
@@ -167,7 +164,7 @@ _REASONS = {
     "unable to open": "its file cannot be opened or made; is the data folder there and writable?",
     "locked": "it was locked by another program for too long; try again",
     "malformed": "it is damaged; restore a backup",
-    "not a database": "its file is not a database",
+    "not a database": _FOREIGN,
     "disk i/o": "the disk reports an error, or its files were removed",
     "timeout": "too many calls wait for it; try again",
     "constraint failed": "it refused a row that contradicts others",

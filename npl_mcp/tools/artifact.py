@@ -1,5 +1,187 @@
-"""The artifact domain."""
+"""Artifacts: files that are shared, reviewed and revised."""
 
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Annotated
+
+from npl_mcp.app import App
+from npl_mcp.stores.artifact import ArtifactEntry, RevisionEntry, Stored
+from npl_mcp.stores.files import decode
+from npl_mcp.stores.paging import Page
 from npl_mcp.tools.spec import ToolSpec
 
-TOOLS: tuple[ToolSpec, ...] = ()
+
+@dataclass(frozen=True, slots=True)
+class RevisionContent:
+    """One revision of an artifact, whole.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: who made it.
+    :param created_at: UTC, ISO 8601.
+    :param purpose: what it is for.
+    :param filename: name of its file, as given.
+    :param file_content: the file in base64.
+    :param file_path: absolute path of the file.
+    :param metadata: text of its description: front matter and notes.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    filename: str
+    file_content: str
+    file_path: str
+    metadata: str
+
+
+def artifact_create(
+    app: App,
+    name: str,
+    artifact_type: Annotated[str, "e.g. document, code, image"],
+    file_content_base64: str,
+    filename: str,
+    created_by: str | None = None,
+    purpose: str | None = None,
+    session_id: str | None = None,
+) -> Stored:
+    """Store a file as a new artifact.
+
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises TooLargeError: the file has too many bytes.
+    :raises AlreadyExistsError: the name is taken.
+    :raises SessionNotFoundError: there is no such session.
+    :raises DatabaseError: the database cannot be used.
+    :raises StorageError: the file cannot be written.
+    """
+    store = app.stores.artifact
+    return store.create(
+        name,
+        artifact_type,
+        decode(file_content_base64, app.settings.max_artifact_bytes),
+        filename,
+        created_by=created_by,
+        purpose=purpose,
+        session_id=session_id,
+    )
+
+
+def artifact_add_revision(
+    app: App,
+    artifact_id: int,
+    file_content_base64: str,
+    filename: str,
+    created_by: str | None = None,
+    purpose: str | None = None,
+    notes: str | None = None,
+) -> Stored:
+    """Add a new current revision to an artifact.
+
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises TooLargeError: the file has too many bytes.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises DatabaseError: the database cannot be used.
+    :raises StorageError: the file cannot be written.
+    """
+    store = app.stores.artifact
+    return store.add_revision(
+        artifact_id,
+        decode(file_content_base64, app.settings.max_artifact_bytes),
+        filename,
+        created_by=created_by,
+        purpose=purpose,
+        notes=notes,
+    )
+
+
+def artifact_get(
+    app: App, artifact_id: int, revision: Annotated[int | None, "Number; default: newest"] = None
+) -> RevisionContent:
+    """Get an artifact's file (base64) and metadata.
+
+    :raises InvalidRequestError: a number is out of range.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision.
+    :raises DatabaseError: the database cannot be used.
+    :raises StorageError: its files are gone, cannot be read, or were changed.
+    """
+    found, content = app.stores.artifact.content(artifact_id, revision)
+    return RevisionContent(
+        artifact_id=found.artifact_id,
+        artifact_name=found.artifact_name,
+        artifact_type=found.artifact_type,
+        revision_id=found.revision_id,
+        revision_num=found.revision_num,
+        created_by=found.created_by,
+        created_at=found.created_at,
+        purpose=found.purpose,
+        filename=found.filename,
+        file_content=base64.b64encode(content).decode("ascii"),
+        file_path=found.file_path,
+        metadata=found.metadata,
+    )
+
+
+def artifact_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
+    """List artifacts, newest first.
+
+    :raises InvalidRequestError: the limit or the offset is out of range.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.artifact.list(limit, offset)
+
+
+def artifact_history(
+    app: App, artifact_id: int, limit: int | None = None, offset: int | None = None
+) -> Page[RevisionEntry]:
+    """List an artifact's revisions, newest first.
+
+    :raises InvalidRequestError: a number is out of range.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.artifact.history(artifact_id, limit, offset)
+
+
+TOOLS = (
+    ToolSpec(
+        artifact_create,
+        {
+            "name": "parser-design",
+            "artifact_type": "document",
+            "file_content_base64": "IyBQYXJzZXIK",
+            "filename": "design.md",
+            "created_by": "alice",
+            "purpose": "First draft",
+            "session_id": "parser-review",
+        },
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        artifact_add_revision,
+        {
+            "artifact_id": 1,
+            "file_content_base64": "IyBQYXJzZXIgMgo=",
+            "filename": "design.md",
+            "created_by": "bob",
+            "purpose": "Answers the review",
+            "notes": "Errors are described now.",
+        },
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(artifact_get, {"artifact_id": 1, "revision": 0}),
+    ToolSpec(artifact_list, {"limit": 50, "offset": 0}),
+    ToolSpec(artifact_history, {"artifact_id": 1, "limit": 50, "offset": 0}),
+)

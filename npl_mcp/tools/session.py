@@ -1,5 +1,110 @@
-"""The session domain."""
+"""Sessions: group the rooms and artifacts of one task."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from npl_mcp.app import App
+from npl_mcp.stores.paging import Page
+from npl_mcp.stores.session import Session, SessionContent
 from npl_mcp.tools.spec import ToolSpec
 
-TOOLS: tuple[ToolSpec, ...] = ()
+Status = Annotated[str | None, "active, completed or archived"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCreated:
+    """A session that was made.
+
+    :param session_id: its id.
+    :param title: what it is about.
+    :param created_at: UTC, ISO 8601.
+    :param status: ``active``.
+    :param web_url: its page, if there is a web face.
+    """
+
+    session_id: str
+    title: str | None
+    created_at: str
+    status: str
+    web_url: str | None
+
+
+def _web_url(app: App, session_id: str) -> str | None:
+    return app.settings.web_url and f"{app.settings.web_url}/session/{session_id}"
+
+
+def _linked(app: App, session: Session) -> Session:
+    return replace(session, web_url=_web_url(app, session.id))
+
+
+def session_create(
+    app: App,
+    title: str | None = None,
+    session_id: Annotated[str | None, "Own id, e.g. review-2024"] = None,
+) -> SessionCreated:
+    """Create a session that groups rooms and artifacts.
+
+    :raises InvalidRequestError: the title or the id cannot be used.
+    :raises AlreadyExistsError: the id is taken.
+    :raises DatabaseError: the database cannot be used.
+    """
+    session = app.stores.session.create(title, session_id)
+    return SessionCreated(
+        session_id=session.id,
+        title=session.title,
+        created_at=session.created_at,
+        status=session.status,
+        web_url=_web_url(app, session.id),
+    )
+
+
+def session_get(app: App, session_id: str) -> SessionContent:
+    """Get a session with its rooms and artifacts.
+
+    :raises SessionNotFoundError: there is no such session.
+    :raises DatabaseError: the database cannot be used.
+    """
+    content = app.stores.session.get(session_id)
+    return replace(content, web_url=_web_url(app, content.session.id))
+
+
+def session_list(
+    app: App, status: Status = None, limit: int | None = None, offset: int | None = None
+) -> Page[Session]:
+    """List sessions, newest first.
+
+    :raises InvalidRequestError: an argument is out of range.
+    :raises DatabaseError: the database cannot be used.
+    """
+    page = app.stores.session.list(status, limit, offset)
+    return replace(page, items=tuple(_linked(app, session) for session in page.items))
+
+
+def session_update(app: App, session_id: str, title: str | None = None, status: Status = None) -> Session:
+    """Change a session's title or status.
+
+    :raises MissingRequestError: there is nothing to change.
+    :raises InvalidRequestError: the title or the status cannot be used.
+    :raises SessionNotFoundError: there is no such session.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return _linked(app, app.stores.session.update(session_id, title, status))
+
+
+TOOLS = (
+    ToolSpec(
+        session_create,
+        {"title": "Parser review", "session_id": "parser-review"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(session_get, {"session_id": "parser-review"}),
+    ToolSpec(session_list, {"status": "active", "limit": 20, "offset": 0}),
+    ToolSpec(
+        session_update,
+        {"session_id": "parser-review", "title": "Parser review, part 2", "status": "completed"},
+        read_only=False,
+    ),
+)
