@@ -1,5 +1,215 @@
-"""The chat domain."""
+"""Chat: rooms in which personas talk, react, share artifacts and hand out todos."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from npl_mcp.app import App
+from npl_mcp.stores.chat import Message, Reaction, Share
+from npl_mcp.stores.feed import Event
+from npl_mcp.stores.inbox import MarkedRead, Notification
+from npl_mcp.stores.paging import Page
+from npl_mcp.stores.rooms import NewRoom, Room
+from npl_mcp.stores.todos import Todo, TodoUpdate
 from npl_mcp.tools.spec import ToolSpec
 
-TOOLS: tuple[ToolSpec, ...] = ()
+
+def chat_create_room(
+    app: App,
+    name: str,
+    members: Annotated[list[str], "Personas"],
+    description: str | None = None,
+    session_id: Annotated[str | None, "Made if absent"] = None,
+    session_title: Annotated[str | None, "Of a new session"] = None,
+) -> NewRoom:
+    """Create a room.
+
+    :raises AlreadyExistsError: the name is taken.
+    :raises MissingRequestError: a name is empty, or there are no members.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    room = app.stores.chat.create_room(name, members, description, session_id, session_title)
+    if app.settings.web_url is None:
+        return room
+    place = "" if room.session_id is None else f"/session/{room.session_id}"
+    return replace(room, web_url=f"{app.settings.web_url}{place}/room/{room.room_id}")
+
+
+def chat_send_message(
+    app: App, room_id: int, persona: str, message: str, reply_to_id: int | None = None
+) -> Message:
+    """Send a message; @name notifies a member.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: the persona is not a member of it.
+    :raises RecordNotFoundError: what is answered is not in the room.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.send_message(room_id, persona, message, reply_to_id)
+
+
+def chat_react(app: App, event_id: int, persona: str, emoji: str) -> Reaction:
+    """React to an event.
+
+    :raises RecordNotFoundError: there is no such event.
+    :raises NotAllowedError: the persona is not a member of its room.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.react(event_id, persona, emoji)
+
+
+def chat_share_artifact(
+    app: App,
+    room_id: int,
+    persona: str,
+    artifact_id: int,
+    revision: Annotated[int | None, "Default: current"] = None,
+) -> Share:
+    """Share an artifact with a room.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: the persona is not a member of it.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.share_artifact(room_id, persona, artifact_id, revision)
+
+
+def chat_create_todo(
+    app: App, room_id: int, persona: str, description: str, assigned_to: str | None = None
+) -> Todo:
+    """Create a todo in a room.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: one of the personas is not a member of it.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.create_todo(room_id, persona, description, assigned_to)
+
+
+def chat_update_todo(
+    app: App,
+    event_id: Annotated[int, "Of the todo"],
+    persona: str,
+    status: Annotated[str, "pending, in_progress, done or cancelled"],
+    assigned_to: str | None = None,
+) -> TodoUpdate:
+    """Change a todo's status or assignee.
+
+    :raises RecordNotFoundError: there is no such event.
+    :raises NotAllowedError: one of the personas is not a member of its room.
+    :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.update_todo(event_id, persona, status, assigned_to)
+
+
+def chat_get_feed(
+    app: App,
+    room_id: int,
+    since: Annotated[int | str | None, "Cursor of the last answer, or ISO 8601 time"] = None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> Page[Event]:
+    """Read a room's latest events, or those after a cursor, oldest first.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.feed(room_id, since, limit, offset)
+
+
+def chat_list_rooms(
+    app: App,
+    persona: Annotated[str | None, "Only its rooms"] = None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> Page[Room]:
+    """List rooms and their members, newest first.
+
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.list_rooms(persona, limit, offset)
+
+
+def chat_get_notifications(
+    app: App,
+    persona: str,
+    unread_only: bool = True,
+    limit: int | None = None,
+    offset: int | None = None,
+    since: Annotated[int | None, "Cursor of the last answer"] = None,
+) -> Page[Notification]:
+    """List a persona's notifications, newest first; after a cursor, oldest first.
+
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.notifications(persona, unread_only, limit, offset, since)
+
+
+def chat_mark_read(app: App, notification_id: int) -> MarkedRead:
+    """Mark a notification as read.
+
+    :raises RecordNotFoundError: there is no such notification.
+    :raises InvalidRequestError: the id cannot be one.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.mark_read(notification_id)
+
+
+TOOLS = (
+    ToolSpec(
+        chat_create_room,
+        {
+            "name": "release-1.2",
+            "members": ["alice", "bob"],
+            "description": "What is left before the release",
+            "session_id": "release",
+            "session_title": "Release 1.2",
+        },
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        chat_send_message,
+        {"room_id": 1, "persona": "alice", "message": "@bob please review", "reply_to_id": 3},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(chat_react, {"event_id": 3, "persona": "bob", "emoji": "👍"}, read_only=False),
+    ToolSpec(
+        chat_share_artifact,
+        {"room_id": 1, "persona": "alice", "artifact_id": 1, "revision": 0},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        chat_create_todo,
+        {"room_id": 1, "persona": "alice", "description": "Write the changelog", "assigned_to": "bob"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        chat_update_todo,
+        {"event_id": 4, "persona": "bob", "status": "done", "assigned_to": "alice"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(chat_get_feed, {"room_id": 1, "since": 4, "limit": 20, "offset": 0}),
+    ToolSpec(chat_list_rooms, {"persona": "alice", "limit": 20, "offset": 0}),
+    ToolSpec(
+        chat_get_notifications,
+        {"persona": "bob", "unread_only": False, "limit": 20, "offset": 0, "since": 7},
+    ),
+    ToolSpec(chat_mark_read, {"notification_id": 1}, read_only=False),
+)
