@@ -1,5 +1,126 @@
-"""The worklog domain."""
+"""The worklog: what the agents on one project report to each other, and read where they left off."""
 
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from npl_mcp.app import App
+from npl_mcp.stores.worklog import Closed, Logged, Opened, ReadEntries
+from npl_mcp.stores.worklog_format import WorklogSession
 from npl_mcp.tools.spec import ToolSpec
 
-TOOLS: tuple[ToolSpec, ...] = ()
+Session = Annotated[str | None, "Default: current"]
+
+
+def _project(app: App) -> str:
+    return str(app.settings.cwd.resolve())
+
+
+def worklog_init(
+    app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
+) -> Opened:
+    """Start or resume a worklog session; it becomes current.
+
+    :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
+    :raises AlreadyExistsError: the id is another's but for case.
+    :raises ClosedError: the session is closed.
+    """
+    return app.stores.worklog.init(_project(app), session_id, task)
+
+
+def worklog_log(
+    app: App,
+    agent_id: str,
+    action: Annotated[str, "e.g. started, found, decided, blocked, changed, done"],
+    summary: str,
+    data: Annotated[Any, "JSON"] = None,
+    tags: list[str] | None = None,
+    refs: Annotated[dict[str, Any] | None, 'e.g. {"files": ["a.py:3"]}'] = None,
+    session_id: Session = None,
+    agent_type: str | None = None,
+) -> Logged:
+    """Append an entry to the worklog.
+
+    :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
+    :raises RecordNotFoundError: there is no such session.
+    :raises ClosedError: the session takes no more entries.
+    """
+    return app.stores.worklog.log(
+        _project(app),
+        agent_id,
+        action,
+        summary,
+        agent_type=agent_type,
+        data=data,
+        tags=tags,
+        refs=refs,
+        session_id=session_id,
+    )
+
+
+def worklog_read(
+    app: App,
+    agent_id: str,
+    peek: Annotated[bool, "Keep the cursor"] = False,
+    since: Annotated[int | None, "Read after this seq"] = None,
+    session_id: Session = None,
+    limit: int | None = None,
+) -> ReadEntries:
+    """Read worklog entries the agent has not seen; moves its cursor.
+
+    :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
+    :raises RecordNotFoundError: there is no such session, or no current one.
+    """
+    return app.stores.worklog.read(
+        _project(app), agent_id, peek=peek, since=since, session_id=session_id, limit=limit
+    )
+
+
+def worklog_status(app: App, session_id: Session = None) -> WorklogSession:
+    """Show a worklog session's state, agents and counts.
+
+    :raises RecordNotFoundError: there is no such session, or no current one.
+    """
+    return app.stores.worklog.status(_project(app), session_id)
+
+
+def worklog_close(
+    app: App, archive: Annotated[bool, "Archive too"] = False, session_id: Session = None
+) -> Closed:
+    """Close a worklog session for good.
+
+    :raises RecordNotFoundError: there is no such session, or no current one.
+    """
+    return app.stores.worklog.close(_project(app), session_id, archive=archive)
+
+
+TOOLS = (
+    ToolSpec(
+        worklog_init,
+        {"session_id": "retry-audit", "task": "Find every call without a retry"},
+        read_only=False,
+    ),
+    ToolSpec(
+        worklog_log,
+        {
+            "agent_id": "scout-retry-001",
+            "action": "found",
+            "summary": "Only payment calls are retried: 3 times, 2 s apart",
+            "data": {"calls": 14, "retried": 3},
+            "tags": ["retry"],
+            "refs": {"files": ["pay/client.py:31"]},
+            "session_id": "retry-audit",
+            "agent_type": "scout",
+        },
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        worklog_read,
+        {"agent_id": "main", "peek": True, "since": 3, "session_id": "retry-audit", "limit": 50},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(worklog_status, {"session_id": "retry-audit"}),
+    ToolSpec(worklog_close, {"archive": True, "session_id": "retry-audit"}, read_only=False),
+)
