@@ -26,6 +26,7 @@ from npl_index.selectors import Selector
 from npl_index.suggestions import Companions
 from npl_index.tokens import TokenCounter, estimator, load_vocabulary
 from npl_mcp.settings import Settings, corpus_folder
+from npl_mcp.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.stores import Stores
 from npl_mcp.stores.index_cache import SqliteIndexCache
 
@@ -89,7 +90,9 @@ class App:
         self.catalog = _catalog(settings)
         self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
         self.companions = Companions()
-        self._counter = estimator(settings.vocabulary)
+        artifacts = ArtifactDocuments(lambda: self.stores)
+        self.documents: Source = Sources(self.library, {ArtifactDocuments.SCHEME: artifacts})
+        self._counter: TokenCounter | None = None
         self._counting = threading.Lock()
         self._vocabulary_tried = False
         self._below: SqliteIndexCache | None = None
@@ -115,6 +118,8 @@ class App:
     @property
     def counter(self) -> TokenCounter:
         """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
+        if self._counter is None:
+            self._counter = estimator(self.settings.vocabulary)
         return self._counter
 
     @property
@@ -133,7 +138,7 @@ class App:
                 exact = load_vocabulary(self.settings.vocabulary, self.settings.vocabulary_folders)
                 self._counter = exact or self._counter
                 self._vocabulary_tried = True
-        return self._counter
+        return self.counter
 
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Give the documents a request is about, indexed as they are on disk now.
@@ -144,10 +149,10 @@ class App:
         :raises DocumentError: the only one cannot be used.
         """
         found = self._named_by(selectors) if ref == DocumentRef() else ()
-        found = found or self.library.find(ref)
-        several = len(found) > 1 or self.library.is_set(ref)
+        found = found or self.documents.find(ref)
+        several = len(found) > 1 or self.documents.is_set(ref)
         if not several:
-            only = self.indexed(found[0], self.library.stat(found[0]))
+            only = self.indexed(found[0], self.documents.stat(found[0]))
             return Gathered(self._collection([only]), False, ())
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
         fingerprints = [state for _, state in states]
@@ -165,7 +170,7 @@ class App:
     def _state(self, found: Found) -> Fingerprint | None:
         """Give a file's state; ``None`` if it was there when its folder was listed and is gone now."""
         try:
-            return self.library.stat(found)
+            return self.documents.stat(found)
         except (DocumentNotFoundError, DocumentError):
             return None
 
@@ -186,7 +191,7 @@ class App:
 
     def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Give the counter, and the counts it made of each document of a collection."""
-        counter = self._counter
+        counter = self.counter
 
         @cache
         def counts(document: int) -> TokenCounts:
@@ -219,7 +224,7 @@ class App:
         value = self.indices.peek(fingerprint)
         if value is None:
             self.must_be_allowed()
-            value = self.indices.get(fingerprint, lambda: self.library.read(found))
+            value = self.indices.get(fingerprint, lambda: self.documents.read(found))
         return value
 
     def start_warm_up(self) -> None:
@@ -238,10 +243,10 @@ class App:
 
     def _index_ahead(self, ref: DocumentRef) -> None:
         try:
-            for found in self.library.find(ref):
+            for found in self.documents.find(ref):
                 if self._closing.is_set():
                     return
-                self.indexed(found, self.library.stat(found))
+                self.indexed(found, self.documents.stat(found))
         except NPLError as error:
             logger.warning("warm-up: %s", error)
 
@@ -281,7 +286,7 @@ class App:
         for selector in selectors:
             if selector.document is not None:
                 try:
-                    found.update(dict.fromkeys(self.library.find(DocumentRef(file=selector.document))))
+                    found.update(dict.fromkeys(self.documents.find(DocumentRef(file=selector.document))))
                 except NPLError:
                     continue
         return tuple(found)

@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import json
 import re
+import subprocess
 import sys
 import types
 import typing
@@ -19,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_type_hints
 
 import npl_index.errors
+import npl_mcp.stores.errors
 from npl_mcp.app import App
 from npl_mcp.settings import Settings
 from npl_mcp.tools import SPECS
@@ -45,7 +47,64 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "npl_load_agent": {"agent_name": "code-reviewer"},
     "npl_section_index": {"resource_type": "component", "item": "fences.example", "depth": 1},
     "npl_load_tailored": {"context": "write an example fence", "file": "fences.example", "token_budget": 150},
+    "session_create": {"title": "Importer", "session_id": "importer"},
+    "session_get": {"session_id": "importer"},
+    "session_list": {"status": "active"},
+    "session_update": {"session_id": "importer", "title": "Importer 2.0"},
+    "artifact_create": {
+        "name": "plan",
+        "artifact_type": "document",
+        "file_content_base64": "IyBQbGFuCgpTaGlwIGl0Lgo=",
+        "filename": "plan.md",
+        "created_by": "planner",
+        "session_id": "importer",
+    },
+    "artifact_add_revision": {
+        "artifact_id": 1,
+        "file_content_base64": "IyBQbGFuCgpUZXN0IGl0LCB0aGVuIHNoaXAgaXQuCg==",
+        "filename": "plan.md",
+        "purpose": "Tests first",
+    },
+    "artifact_get": {"artifact_id": 1, "revision": 0},
+    "artifact_list": {"limit": 10},
+    "artifact_history": {"artifact_id": 1},
+    "chat_create_room": {"name": "importer", "members": ["planner", "coder"], "session_id": "importer"},
+    "chat_send_message": {"room_id": 1, "persona": "planner", "message": "@coder please read the plan"},
+    "chat_react": {"event_id": 3, "persona": "coder", "emoji": "👍"},
+    "chat_share_artifact": {"room_id": 1, "persona": "planner", "artifact_id": 1},
+    "chat_create_todo": {
+        "room_id": 1,
+        "persona": "planner",
+        "description": "write the tests",
+        "assigned_to": "coder",
+    },
+    "chat_update_todo": {"event_id": 6, "persona": "coder", "status": "done"},
+    "chat_get_feed": {"room_id": 1, "since": 2, "limit": 2},
+    "chat_list_rooms": {"persona": "coder"},
+    "chat_get_notifications": {"persona": "coder"},
+    "chat_mark_read": {"notification_id": 1},
+    "review_create": {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "coder"},
+    "review_add_comment": {"review_id": 1, "location": "line:3", "comment": "when?", "persona": "coder"},
+    "review_add_annotation": {"review_id": 1, "x": 40, "y": 12, "comment": "here", "persona": "coder"},
+    "review_get": {"review_id": 1},
+    "review_generate_annotated": {"artifact_id": 1, "revision_id": 1},
+    "review_complete": {"review_id": 1, "overall_comment": "Good, once it has a date."},
+    "worklog_init": {"session_id": "importer", "task": "plan the importer"},
+    "worklog_log": {
+        "agent_id": "coder-1",
+        "action": "read",
+        "summary": "the plan has no date",
+        "tags": ["plan"],
+    },
+    "worklog_read": {"agent_id": "planner-1"},
+    "worklog_status": {},
+    "worklog_close": {"archive": True},
+    "dump_files": {"path": "notes"},
+    "git_tree": {"path": "."},
+    "git_tree_depth": {"path": "."},
 }
+SHOWN_FOLDER = "/home/me/.local/share/npl-mcp"
+SHOWN_TIME = "2026-01-31T12:00:00.000000Z"
 LONGEST_STRING = 160
 LONGEST_LIST = 2
 
@@ -53,10 +112,21 @@ LONGEST_LIST = 2
 def api() -> str:
     """Write the text of API.md."""
     with TemporaryDirectory() as folder:
-        empty = Path(folder)
-        app = App(Settings(cwd=empty, home=empty, system=empty / "none", warm_up=False))
+        data, work = Path(folder) / "data", Path(folder) / "work"
+        _repository(work)
+        app = App(Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False))
         parts = [INTRODUCTION, *(_tool(spec, app) for spec in SPECS), _codes()]
-    return "\n".join(parts)
+        app.close()
+    text = "\n".join(parts).replace(str(data), SHOWN_FOLDER)
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", SHOWN_TIME, text)
+
+
+def _repository(folder: Path) -> None:
+    """Make a small repository for the tools that look at one."""
+    (folder / "notes").mkdir(parents=True)
+    (folder / "notes" / "today.md").write_text("# Today\n", encoding="utf-8")
+    (folder / "README.md").write_text("# Read me\n", encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
 
 
 def table() -> str:
@@ -101,7 +171,7 @@ def _type(kind: Any) -> str:
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
-    if origin in (list, tuple):
+    if origin in (list, tuple, Sequence):
         return f"list of {_type(typing.get_args(kind)[0])}"
     if kind is Mapping or origin in (dict, Mapping) or str(origin).endswith("Mapping'>"):
         return "object"
@@ -109,15 +179,23 @@ def _type(kind: Any) -> str:
     return names.get(kind, "object")
 
 
-def _dataclass_in(kind: Any) -> type | None:
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+def _dataclass_in(kind: Any) -> Any:
+    """Find the dataclass in a type; that of a generic one keeps its argument."""
+    if dataclasses.is_dataclass(typing.get_origin(kind) or kind):
         return kind
     return next((found for part in typing.get_args(kind) if (found := _dataclass_in(part))), None)
 
 
-def _fields(kind: type, depth: int, above: tuple[type, ...] = ()) -> Iterator[str]:
-    meanings = _documented(kind)
-    for name, hint in get_type_hints(kind).items():
+def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]:
+    plain = typing.get_origin(kind) or kind
+    meanings = _documented(plain)
+    filled = dict(zip(getattr(plain, "__parameters__", ()), typing.get_args(kind), strict=False))
+    for name, declared in get_type_hints(plain).items():
+        hint = (
+            declared[filled[declared.__parameters__[0]]]
+            if getattr(declared, "__parameters__", ())
+            else declared
+        )
         inner = _dataclass_in(hint)
         yield f"{'  ' * depth}- `{name}` ({_type(hint)}): {meanings[name]}"
         if inner is not None and inner not in (*above, kind):
@@ -133,7 +211,8 @@ def _documented(kind: type) -> dict[str, str]:
 def _raises(spec: ToolSpec) -> Iterator[str]:
     text = inspect.getdoc(spec.function) or ""
     for name, meaning in re.findall(r"^:raises (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL):
-        code = code_of(getattr(npl_index.errors, name))
+        home = npl_index.errors if hasattr(npl_index.errors, name) else npl_mcp.stores.errors
+        code = code_of(getattr(home, name))
         yield f"- `{code.value}`: {' '.join(meaning.split())}"
 
 

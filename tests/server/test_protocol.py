@@ -17,6 +17,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from npl_mcp import __version__
+from npl_mcp.tools import SPECS
 
 
 @pytest.fixture
@@ -73,14 +74,7 @@ def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path
         assert process.stdin is not None
         process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\nnot json\n\n')
         tools = ask(process, 2, "tools/list", {})["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [
-            "npl_load_components",
-            "npl_load_meta",
-            "npl_load_style",
-            "npl_load_agent",
-            "npl_section_index",
-            "npl_load_tailored",
-        ]
+        assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
         assert not any("outputSchema" in tool or "title" in tool for tool in tools)
         request = {
             "name": "npl_load_tailored",

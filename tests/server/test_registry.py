@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import anyio
@@ -12,14 +14,24 @@ from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_index import errors as library_errors
+from npl_mcp import reference
 from npl_mcp.settings import Settings
-from npl_mcp.tools import SPECS, registry
+from npl_mcp.stores import errors as store_errors
+from npl_mcp.tools import DOMAINS, SPECS, registry, utility
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import encode
 from tests.conftest import calls, envelope, with_client
 
-LIST_BUDGET = 800
-"""Tokens the list of the six tools may cost every agent that connects."""
+LIST_BUDGETS = {
+    "npl": 800,
+    "session": 330,
+    "artifact": 520,
+    "chat": 1000,
+    "review": 560,
+    "worklog": 520,
+    "utility": 220,
+}
+"""Tokens the tools of each domain may cost every agent that connects."""
 
 
 def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
@@ -31,23 +43,47 @@ def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_list_is_cheap(settings: Settings) -> None:
-    """No titles, no output schemas, no repeated defaults; the whole stays within its budget."""
-    tools = listed(settings)
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.__name__.rpartition(".")[2])
+def test_the_list_is_cheap(settings: Settings, domain: Any) -> None:
+    """No titles, no output schemas, no repeated defaults; each domain stays within its budget."""
+    names = {spec.name for spec in domain.TOOLS}
+    tools = [tool for tool in listed(settings) if tool["name"] in names]
+    assert len(tools) == len(names)
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-    assert estimator("o200k_base").count(text) <= LIST_BUDGET * 1.04
-    for word in ('"title"', '"outputSchema"', '"default"', '"anyOf"', '"_meta"'):
+    budget = LIST_BUDGETS[domain.__name__.rpartition(".")[2]]
+    assert estimator("o200k_base").count(text) <= budget * 1.04
+    for word in ('"title":"', '"outputSchema"', '"default":null', '"default":false', '"anyOf"', '"_meta"'):
         assert word not in text
 
 
 def test_tools_claim_what_they_are(settings: Settings) -> None:
-    """All six only read, and a repeated call changes nothing."""
-    for tool in listed(settings):
-        assert tool["annotations"] == {"readOnlyHint": True, "idempotentHint": True}
+    """A tool that only reads says so; one that writes says that it destroys nothing, if so."""
+    for tool, spec in zip(listed(settings), SPECS, strict=True):
+        claimed = {"readOnlyHint": True} if spec.read_only else {"destructiveHint": False}
+        if spec.idempotent and not spec.read_only:
+            claimed["idempotentHint"] = True
+        assert tool["annotations"] == claimed
         assert tool["inputSchema"]["additionalProperties"] is False
         assert tool["description"].endswith((".", ")"))
-        for name, schema in tool["inputSchema"]["properties"].items():
-            assert schema["description"], name
+
+
+def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables."""
+    with closing(sqlite3.connect(settings.data_folder / "npl.db")) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in tables}
+
+
+def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
+    """Every reading tool is called on a filled database, and its bytes of data stay."""
+    kept = [spec for domain in DOMAINS if domain is not utility for spec in domain.TOOLS]
+    examples = [(spec.name, dict(reference.EXAMPLES[spec.name])) for spec in kept]
+    answers = calls(settings, examples)
+    assert [answer for answer in answers if not answer["success"]] == []
+    before = database(settings)
+    reading = {spec.name for spec in kept if spec.read_only}
+    calls(settings, [request for request in examples if request[0] in reading])
+    assert database(settings) == before
 
 
 def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
@@ -102,7 +138,7 @@ def error_classes(kind: type[NPLError]) -> list[type[NPLError]]:
 @pytest.mark.parametrize("kind", error_classes(NPLError))
 def test_every_error_of_the_library_has_a_code(kind: type[NPLError]) -> None:
     """None of them looks like a defect of the server."""
-    assert kind.__module__ == library_errors.__name__
+    assert kind.__module__ in (library_errors.__name__, store_errors.__name__)
     assert code_of(kind) is not ErrorCode.INTERNAL_ERROR
     assert code_of(kind).meaning
 
