@@ -240,16 +240,29 @@ class ArtifactStore:
         created_by: str | None = None,
         purpose: str | None = None,
         notes: str | None = None,
+        once: bool = False,
     ) -> Stored:
         """Add a revision; it becomes the current one.
 
+        :param once: add nothing, and answer with the revision there is, if the same maker stored the same
+            content before.
         :raises InvalidRequestError: an argument cannot be used.
         :raises TooLargeError: the content has too many bytes.
         :raises ArtifactNotFoundError: there is no such artifact.
         :raises StoreError: the database or a file cannot be written.
         """
         draft = self._draft(content, filename, created_by, purpose, notes)
-        return self._write(lambda tx: self._store(tx, require(tx, artifact_id), draft))
+
+        def work(tx: Transaction) -> Stored:
+            artifact = require(tx, artifact_id)
+            same = (
+                tx.one(_SAME, owner=artifact_id, digest=_digest(content), by=draft.created_by)
+                if once
+                else None
+            )
+            return self._store(tx, artifact, draft) if same is None else self._stored(artifact, **same)
+
+        return self._write(work)
 
     def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
         """Give a revision and its bytes.
@@ -372,13 +385,16 @@ class ArtifactStore:
         self._files.begin(owner, number)
         meta_text = description(artifact["name"], number, moment, draft)
         self._files.put(owner, number, draft.filename, draft.content, meta_text)
-        file, meta = self._files.paths(owner, number, draft.filename)
+        return self._stored(artifact, revision_id, number, draft.filename)
+
+    def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
+        file, meta = self._files.paths(artifact["id"], revision_num, filename)
         return Stored(
-            artifact_id=owner,
+            artifact_id=artifact["id"],
             artifact_name=artifact["name"],
             artifact_type=artifact["type"],
-            revision_id=revision_id,
-            revision_num=number,
+            revision_id=id,
+            revision_num=revision_num,
             file_path=str(file),
             meta_path=str(meta),
         )
@@ -407,6 +423,11 @@ INSERT INTO revision
     (artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes)
 VALUES (:owner, :number, :now, :by, :filename, :size, :digest, :purpose, :notes)
 RETURNING id
+"""
+
+_SAME = """
+SELECT id, revision_num, filename FROM revision
+WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
 """
 
 # The page is cut before its revisions are looked up.

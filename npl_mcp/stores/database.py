@@ -104,6 +104,7 @@ class Database:
         self._statements = _Statements()
         self._lock = threading.Lock()
         self._engines: tuple[Engine, Engine] | None = None
+        self._file: tuple[int, int] | None = None
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -156,9 +157,7 @@ class Database:
     def close(self) -> None:
         """Close all connections; the next use opens them again."""
         with self._lock:
-            for engine in self._engines or ():
-                engine.dispose()
-            self._engines = None
+            self._dispose()
 
     @contextmanager
     def _transaction(self, which: int) -> Iterator[Transaction]:
@@ -179,12 +178,28 @@ class Database:
 
     def _opened(self) -> tuple[Engine, Engine]:
         engines = self._engines
-        if engines is None:
+        if engines is None or self._file != self._present_file():
             with self._lock, _translated():
                 engines = self._engines
-                if engines is None:
-                    engines = self._engines = self._open()
+                if engines is None or self._file != self._present_file():
+                    self._dispose()
+                    engines = self._open()
+                    self._file = self._present_file()
+                    self._engines = engines
         return engines
+
+    def _dispose(self) -> None:
+        for engine in self._engines or ():
+            engine.dispose()
+        self._engines = None
+
+    def _present_file(self) -> tuple[int, int] | None:
+        """Tell which file has the name now: a connection would go on writing to one that was removed."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _open(self) -> tuple[Engine, Engine]:
         try:

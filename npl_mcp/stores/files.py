@@ -39,7 +39,7 @@ _FILENAME_BYTES = 200
 _FILENAME_SIGNS = " ._-()+@"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
-_NOTE = re.compile(r"([1-9][0-9]*)-(0|[1-9][0-9]*)")
+_NOTE = re.compile(r"([1-9][0-9]{0,15})-(0|[1-9][0-9]{0,15})")
 # The folder was never made, or is none: nothing was written there.
 _NOT_OURS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")

@@ -1,5 +1,162 @@
-"""The review domain."""
+"""Reviews: comments on an artifact's revision, and copies of it with the comments in them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from npl_mcp.app import App
+from npl_mcp.stores.annotation import Spot
+from npl_mcp.stores.review import Completion, NewComment, NewReview, ReviewContent
+from npl_mcp.tools.responses import Picture
 from npl_mcp.tools.spec import ToolSpec
 
-TOOLS: tuple[ToolSpec, ...] = ()
+RevisionId = Annotated[int, "revision_id, not number"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedReply:
+    """A revision with all its reviews.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param annotated_content: of a text: the text with footnotes.
+    :param image: of a picture: the picture with marks and a legend; sent beside this text.
+    :param annotated_revision_id: of a picture: row id of the revision it was stored as.
+    :param annotated_revision_num: its number.
+    :param file_path: its absolute path.
+    :param reviewer_files: each reviewer's comments and overall comment; the numbers are those of the copy.
+    :param total_comments: comments of all reviews.
+    :param reviewers: in the order of their first reviews.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    revision_id: int
+    revision_num: int
+    annotated_content: str | None
+    image: Picture | None
+    annotated_revision_id: int | None
+    annotated_revision_num: int | None
+    file_path: str | None
+    reviewer_files: Mapping[str, str]
+    total_comments: int
+    reviewers: Sequence[str]
+
+
+def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_persona: str) -> NewReview:
+    """Begin a review of a revision.
+
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.create(artifact_id, revision_id, reviewer_persona)
+
+
+def review_add_comment(
+    app: App,
+    review_id: int,
+    location: Annotated[str, "line:3, line:3-5 or @x:10,y:20"],
+    comment: str,
+    persona: str,
+) -> NewComment:
+    """Comment on lines or a spot.
+
+    :raises ReviewNotFoundError: there is no such review.
+    :raises InvalidRequestError: the location lies outside the file, or another argument cannot be used.
+    :raises ClosedError: the review is complete.
+    :raises StorageError: the file cannot be read.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.comment(review_id, location, comment, persona)
+
+
+def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str, persona: str) -> NewComment:
+    """Comment on a pixel of an image.
+
+    :raises ReviewNotFoundError: there is no such review.
+    :raises InvalidRequestError: the spot lies outside the picture, or another argument cannot be used.
+    :raises ClosedError: the review is complete.
+    :raises StorageError: the file cannot be read.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.comment(review_id, str(Spot(x, y)), comment, persona)
+
+
+def review_get(app: App, review_id: int) -> ReviewContent:
+    """Get a review with its comments.
+
+    :raises ReviewNotFoundError: there is no such review.
+    :raises InvalidRequestError: the id cannot be one.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.get(review_id)
+
+
+def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedReply:
+    """Put all reviews' comments into a copy: footnotes, or marks on an image (stored as revision).
+
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision.
+    :raises InvalidRequestError: an id cannot be one.
+    :raises StoreError: it is neither text nor a PNG or JPEG.
+    :raises StorageError: a file cannot be read or written.
+    :raises DatabaseError: the database cannot be used.
+    """
+    done = app.stores.review.annotated(artifact_id, revision_id)
+    drawn = done.drawn
+    return AnnotatedReply(
+        artifact_id=done.artifact_id,
+        artifact_name=done.artifact_name,
+        revision_id=done.revision_id,
+        revision_num=done.revision_num,
+        annotated_content=done.content,
+        image=Picture(drawn.data, drawn.media_type) if drawn else None,
+        annotated_revision_id=drawn.revision_id if drawn else None,
+        annotated_revision_num=drawn.revision_num if drawn else None,
+        file_path=drawn.file_path if drawn else None,
+        reviewer_files=done.reviewer_files,
+        total_comments=done.total_comments,
+        reviewers=done.reviewers,
+    )
+
+
+def review_complete(app: App, review_id: int, overall_comment: str | None = None) -> Completion:
+    """Complete a review.
+
+    :raises ReviewNotFoundError: there is no such review.
+    :raises ClosedError: it is complete, with another overall comment.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.complete(review_id, overall_comment)
+
+
+TOOLS = (
+    ToolSpec(
+        review_create,
+        {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "alice"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        review_add_comment,
+        {"review_id": 1, "location": "line:3-5", "comment": "Say why.", "persona": "alice"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(
+        review_add_annotation,
+        {"review_id": 1, "x": 120, "y": 40, "comment": "Too small", "persona": "alice"},
+        read_only=False,
+        idempotent=False,
+    ),
+    ToolSpec(review_get, {"review_id": 1}),
+    ToolSpec(review_generate_annotated, {"artifact_id": 1, "revision_id": 1}, read_only=False),
+    ToolSpec(review_complete, {"review_id": 1, "overall_comment": "Good to go."}, read_only=False),
+)

@@ -29,8 +29,6 @@ Ship the importer.
 The migration is slow.
 """
 
-TEAM = ["planner", "coder", "critic", "dana"]
-
 
 class Desk:
     """One server, and what a person at it does."""
@@ -38,6 +36,7 @@ class Desk:
     def __init__(self, client: Client[Any], task: str) -> None:
         self.client = client
         self.task = task
+        self.team = [f"{who}-{task}" for who in ("planner", "coder", "critic", "dana")]
 
     async def __call__(self, tool: str, **arguments: Any) -> Any:
         body = envelope(await self.client.call_tool(tool, arguments, raise_on_error=False))
@@ -55,9 +54,10 @@ def encoded(text: str) -> str:
 
 
 async def gather_the_team(do: Desk) -> tuple[str, int, int]:
+    planner = do.team[0]
     session = await do("session_create", title=f"Release {do.task}", session_id=f"release-{do.task}")
     room = await do(
-        "chat_create_room", name=f"release {do.task}", members=TEAM, session_id=session["session_id"]
+        "chat_create_room", name=f"release {do.task}", members=do.team, session_id=session["session_id"]
     )
     plan = await do(
         "artifact_create",
@@ -65,21 +65,22 @@ async def gather_the_team(do: Desk) -> tuple[str, int, int]:
         artifact_type="document",
         file_content_base64=encoded(PLAN),
         filename="plan.md",
-        created_by="planner",
+        created_by=planner,
         session_id=session["session_id"],
     )
     await do("worklog_init", session_id=f"release-{do.task}", task="ship the importer")
-    await do("worklog_log", agent_id="planner", action="wrote", summary="first plan")
+    await do("worklog_log", agent_id=planner, action="wrote", summary="first plan")
     return session["session_id"], room["room_id"], plan["artifact_id"]
 
 
 async def review_the_plan(do: Desk, room: int, plan: int) -> None:
-    shared = await do("chat_share_artifact", room_id=room, persona="planner", artifact_id=plan)
-    assert [note["persona"] for note in shared["notifications"]] == ["coder", "critic", "dana"]
+    planner, coder, critic, dana = do.team
+    shared = await do("chat_share_artifact", room_id=room, persona=planner, artifact_id=plan)
+    assert [note["persona"] for note in shared["notifications"]] == [coder, critic, dana]
     first = (await do("artifact_history", artifact_id=plan))["items"][0]
     for persona, location, comment in (
-        ("critic", "line:8", "why twice?"),
-        ("dana", "line:10-12", "how slow?"),
+        (critic, "line:8", "why twice?"),
+        (dana, "line:10-12", "how slow?"),
     ):
         review = await do(
             "review_create", artifact_id=plan, revision_id=first["id"], reviewer_persona=persona
@@ -97,19 +98,20 @@ async def review_the_plan(do: Desk, room: int, plan: int) -> None:
         await do("worklog_log", agent_id=persona, action="reviewed", summary=comment)
     annotated = await do("review_generate_annotated", artifact_id=plan, revision_id=first["id"])
     lines = annotated["annotated_content"].splitlines()
-    assert lines[7] == "2. Run the migration twice.[^critic-1]"
-    assert "[^critic-1]: @critic: why twice?" in lines
-    assert sorted(annotated["reviewer_files"]) == ["critic", "dana"]
-    assert "dana is done" in annotated["reviewer_files"]["dana"]
+    assert lines[7] == f"2. Run the migration twice.[^{critic}-1]"
+    assert f"[^{critic}-1]: @{critic}: why twice?" in lines
+    assert sorted(annotated["reviewer_files"]) == [critic, dana]
+    assert f"{dana} is done" in annotated["reviewer_files"][dana]
 
 
 async def do_the_work(do: Desk, room: int, plan: int) -> None:
-    asked = await do("chat_send_message", room_id=room, persona="dana", message="@coder please fix step 2")
-    assert asked["mentions"] == ["coder"]
+    _, coder, _, dana = do.team
+    asked = await do("chat_send_message", room_id=room, persona=dana, message=f"@{coder} please fix step 2")
+    assert asked["mentions"] == [coder]
     todo = await do(
-        "chat_create_todo", room_id=room, persona="dana", description="fix step 2", assigned_to="coder"
+        "chat_create_todo", room_id=room, persona=dana, description="fix step 2", assigned_to=coder
     )
-    waiting = await do("chat_get_notifications", persona="coder")
+    waiting = await do("chat_get_notifications", persona=coder)
     assert [note["notification_type"] for note in waiting["items"]] == [
         "todo_assign",
         "mention",
@@ -117,26 +119,26 @@ async def do_the_work(do: Desk, room: int, plan: int) -> None:
     ]
     for note in waiting["items"]:
         await do("chat_mark_read", notification_id=note["id"])
-    assert (await do("chat_get_notifications", persona="coder"))["total"] == 0
+    assert (await do("chat_get_notifications", persona=coder))["total"] == 0
     fixed = PLAN.replace("Run the migration twice.", "Run the migration once, then check it.")
     await do(
         "artifact_add_revision",
         artifact_id=plan,
         file_content_base64=encoded(fixed),
         filename="plan.md",
-        created_by="coder",
+        created_by=coder,
         purpose="Answer to the review",
     )
     answer = await do(
         "chat_send_message",
         room_id=room,
-        persona="coder",
+        persona=coder,
         message="done",
         reply_to_id=asked["event_id"],
     )
-    await do("chat_react", event_id=answer["event_id"], persona="dana", emoji="👍")
-    await do("chat_update_todo", event_id=todo["event_id"], persona="coder", status="done")
-    await do("worklog_log", agent_id="coder", action="fixed", summary="step 2")
+    await do("chat_react", event_id=answer["event_id"], persona=dana, emoji="👍")
+    await do("chat_update_todo", event_id=todo["event_id"], persona=coder, status="done")
+    await do("worklog_log", agent_id=coder, action="fixed", summary="step 2")
 
 
 async def look_back(do: Desk, session: str, room: int, plan: int) -> None:
@@ -152,14 +154,14 @@ async def look_back(do: Desk, session: str, room: int, plan: int) -> None:
         "todo_update",
     ]
     assert feed["items"][6]["data"]["status"] == "done"
-    assert feed["items"][7]["reactions"] == {"👍": ["dana"]}
+    assert feed["items"][7]["reactions"] == {"👍": [do.team[3]]}
     assert [event["id"] for event in feed["items"]] == sorted(event["id"] for event in feed["items"])
     again = await do("chat_get_feed", room_id=room, since=feed["cursor"])
     assert again["items"] == []
     found = await do("session_get", session_id=session)
     assert [one["id"] for one in found["chat_rooms"]] == [room]
     assert [(one["id"], one["revision_count"]) for one in found["artifacts"]] == [(plan, 2)]
-    for agent in TEAM:
+    for agent in do.team:
         read = await do("worklog_read", agent_id=agent)
         assert [entry["summary"] for entry in read["entries"]] == [
             "first plan",

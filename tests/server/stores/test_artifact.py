@@ -186,7 +186,7 @@ def test_leftovers_are_removed(stores: Stores, tmp_path: Path, how: str) -> None
 def test_notes_of_other_names_lead_nowhere(stores: Stores, tmp_path: Path) -> None:
     """Only numbers name what is removed."""
     folder = tmp_path / "data" / "artifacts"
-    notes = ("1", "1-x", "01-1", "1-01", "1-1.bak", "-1-1", "1-1\n", "..-1")
+    notes = ("1", "1-x", "01-1", "1-01", "1-1.bak", "-1-1", "1-1\n", "..-1", "9" * 20 + "-0")
     leave(folder, *(f".writing/{note}" for note in notes), "1/revision-1-b.bin")
     before = files_below(folder)
     stores.artifact.recover()

@@ -278,19 +278,8 @@ def test_errors_say_what_is_there(settings: Settings, request_: Request, code: s
     assert len(kept_files(settings)) == 4
 
 
-WRONG_BASE64 = (
-    "SGVsbG8",
-    "SGVsbG8=\n",
-    "SGVs bG8=",
-    "SGVsbG9=",
-    "SGVsbG8==",
-    "=",
-    "====",
-    "SGVsbG8_",
-    "Zm9v=",
-    "é===",
-    "A",
-)
+WRONG_PADDING, NO_CONTENT = ("SGVsbG8", "SGVsbG8==", "Zm9v=", "A"), ("=", "====", "é===")
+WRONG_BASE64 = (*WRONG_PADDING, *NO_CONTENT, "SGVsbG8=\n", "SGVs bG8=", "SGVsbG9=", "SGVsbG8_")
 
 
 def test_base64_is_strict(settings: Settings) -> None:
@@ -326,25 +315,9 @@ def test_the_size_of_a_file_is_capped(settings: Settings) -> None:
     assert "NPL_MAX_ARTIFACT_BYTES" in told[0]
 
 
-WRONG_FILENAMES = (
-    "../../x",
-    "a/b",
-    "a\\b",
-    "..",
-    ".",
-    "a.",
-    "a:b",
-    "a*b",
-    "a\nb",
-    "a\x1b[2Jb",
-    "a\u202eb",
-    "CON",
-    "nul.txt",
-    "Com1.md",
-    "x" * 121,
-    "堆" * 70,
-    "\ud800",
-)
+PATHS, UNSPEAKABLE = ("../../x", "a/b", "a\\b", "..", "."), ("a\nb", "a\x1b[2Jb", "a\u202eb", "\ud800")
+NOT_ON_WINDOWS, LONG = ("a.", "a:b", "a*b", "CON", "nul.txt", "Com1.md"), ("x" * 121, "堆" * 70)
+WRONG_FILENAMES = (*PATHS, *UNSPEAKABLE, *NOT_ON_WINDOWS, *LONG)
 
 
 def test_filenames_cannot_leave_the_store(settings: Settings) -> None:
