@@ -81,15 +81,15 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
         legend.add(mark)
     if len(marks) > LEGEND_ENTRIES:
         legend.more(len(marks) - LEGEND_ENTRIES)
-    result = Image.new(picture.mode, (width, picture.height + legend.height), _PAPER)
-    result.paste(picture, (0, 0))
-    pen = ImageDraw.Draw(result)
+    pen = ImageDraw.Draw(picture)
     number_font: Any = ImageFont.load_default(max(10, radius))
     for mark, place in zip(marks, _places(marks, picture.size, radius), strict=True):
         if place != (mark.x, mark.y):
             pen.line([(mark.x, mark.y), place], fill=_MARK, width=max(2, radius // 6))
         _disc(pen, place, radius, mark.number, number_font)
-    legend.draw(pen, picture.height)
+    result = Image.new(picture.mode, (width, picture.height + legend.height), _PAPER)
+    result.paste(picture, (0, 0))
+    legend.draw(ImageDraw.Draw(result), picture.height)
     out = io.BytesIO()
     options = {"quality": JPEG_QUALITY} if kind == "JPEG" else {}
     result.save(out, kind, **options)
