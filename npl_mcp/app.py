@@ -11,21 +11,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from cachetools import LRUCache
 
 from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
-from npl_index.catalog import Catalog, Root, places
 from npl_index.counting import TokenCounts, count_sections
-from npl_index.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.documents import Document, DocumentRef, Fingerprint, Found
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.indexing import Collection, IndexedDocument, index_document
 from npl_index.selectors import Selector
 from npl_index.suggestions import Companions
 from npl_index.tokens import TokenCounter, estimator, load_vocabulary
-from npl_mcp.settings import Settings, corpus_folder
+from npl_mcp.settings import Settings
+from npl_mcp.shelf import Shelf
 from npl_mcp.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.stores import Stores
 from npl_mcp.stores.index_cache import SqliteIndexCache
@@ -34,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 INLINE_SECTIONS = 5_000
 """Collections with more sections are ranked off the event loop, so that other callers are not held up."""
+
+VIEWS = 32
+"""Working directories whose views are kept."""
 
 VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
@@ -79,22 +84,39 @@ class _Set:
     gathered: Gathered
 
 
-class App:
+class _Counting:
+    """The token counter, made when it is first needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._counter: TokenCounter | None = None
+        self._vocabulary_tried = False
+
+    @property
+    def counter(self) -> TokenCounter:
+        if self._counter is None:
+            self._counter = estimator(self._settings.vocabulary)
+        return self._counter
+
+    def load(self) -> TokenCounter:
+        with self._lock:
+            if not self._vocabulary_tried:
+                exact = load_vocabulary(self._settings.vocabulary, self._settings.vocabulary_folders)
+                self._counter = exact or self._counter
+                self._vocabulary_tried = True
+        return self.counter
+
+
+class App(Shelf):
     """The state behind the tools.
 
     :param settings: see :class:`~npl_mcp.settings.Settings`.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.catalog = _catalog(settings)
-        self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
         self.companions = Companions()
-        artifacts = ArtifactDocuments(lambda: self.stores)
-        self.documents: Source = Sources(self.library, {ArtifactDocuments.SCHEME: artifacts})
-        self._counter: TokenCounter | None = None
-        self._counting = threading.Lock()
-        self._vocabulary_tried = False
+        self._counting = _Counting(settings)
         self._below: SqliteIndexCache | None = None
         if settings.cache_mode == "sqlite":
             self._below = SqliteIndexCache(settings.data_folder / "index-cache.db")
@@ -108,19 +130,40 @@ class App:
         self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
         )
-        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
-            settings.cache_bytes, lambda kept: _size(kept.gathered.collection)
-        )
         self._lock = threading.Lock()
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
+        self._views: LRUCache[Path, App] = LRUCache(VIEWS)
+        self._look_from(settings)
+
+    def _look_from(self, settings: Settings) -> None:
+        """Set up what depends on the working directory."""
+        Shelf.__init__(self, settings)
+        vars(self).pop("own", None)  # a copy has the other directory's
+        artifacts = ArtifactDocuments(lambda: self.stores)
+        self.documents: Source = Sources(self.library, {ArtifactDocuments.SCHEME: artifacts})
+        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
+            settings.cache_bytes, lambda kept: _size(kept.gathered.collection)
+        )
+
+    def at(self, cwd: Path) -> App:
+        """Give a view from another working directory: other roots and another project, the same state.
+
+        :param cwd: absolute.
+        """
+        if cwd == self.settings.cwd:
+            return self
+        with self._lock:
+            view = self._views.get(cwd)
+            if view is None:
+                view = self._views[cwd] = copy(self)
+                view._look_from(replace(self.settings, cwd=cwd))
+        return view
 
     @property
     def counter(self) -> TokenCounter:
         """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
-        if self._counter is None:
-            self._counter = estimator(self.settings.vocabulary)
-        return self._counter
+        return self._counting.counter
 
     @property
     def stores(self) -> Stores:
@@ -133,12 +176,7 @@ class App:
 
     def load_counter(self) -> TokenCounter:
         """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
-        with self._counting:
-            if not self._vocabulary_tried:
-                exact = load_vocabulary(self.settings.vocabulary, self.settings.vocabulary_folders)
-                self._counter = exact or self._counter
-                self._vocabulary_tried = True
-        return self.counter
+        return self._counting.load()
 
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Give the documents a request is about, indexed as they are on disk now.
@@ -300,20 +338,3 @@ class App:
 def _size(collection: Collection) -> int:
     """Count the bytes a collection keeps in memory, those of its documents included."""
     return collection.nbytes + sum(indexed.nbytes for indexed in collection.documents)
-
-
-def _catalog(settings: Settings) -> Catalog:
-    named = {name.lower(): str(path) for name, path in settings.environment.items()}
-    return places(
-        cwd=settings.cwd,
-        home=settings.home,
-        system=settings.system,
-        bundled=corpus_folder(),
-        theme=settings.theme,
-        **named,
-    )
-
-
-def _roots(settings: Settings, catalog: Catalog) -> tuple[Root, ...]:
-    given = [Root(str(path.absolute()), path.name or str(path)) for path in settings.roots]
-    return (*given, Root(str(settings.cwd), "working directory"), *dict.fromkeys(catalog.roots()))

@@ -37,7 +37,7 @@ ORDER = (
     "npl_mcp.stores.worklog_format npl_mcp.stores.worklog_files npl_mcp.stores.worklog_rows",
     "npl_mcp.stores.worklog_import npl_mcp.stores.worklog_export npl_mcp.stores.worklog",
     "npl_mcp.stores",
-    "npl_mcp.git npl_mcp.sources npl_mcp.app",
+    "npl_mcp.maintenance npl_mcp.git npl_mcp.sources npl_mcp.shelf npl_mcp.app",
     "npl_mcp.tools.responses npl_mcp.tools.errors npl_mcp.tools.spec npl_mcp.tools.npl",
     "npl_mcp.tools.session npl_mcp.tools.artifact npl_mcp.tools.chat npl_mcp.tools.review",
     "npl_mcp.tools.worklog npl_mcp.tools.utility npl_mcp.tools.aliases npl_mcp.tools",
