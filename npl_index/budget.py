@@ -78,7 +78,7 @@ def fit(
     packing = _Packing(limit, cutter, entry_cost or (lambda _: 0))
     waiting = []
     for number, part in enumerate(parts):
-        if part.chosen or number == 0 or part.cost <= LARGE * limit:
+        if part.chosen or number == 0 or part.cost / LARGE <= limit:  # a limit may be larger than any float
             packing.add(part)
         else:
             waiting.append(part)

@@ -6,7 +6,7 @@ Rows tell what there is, :mod:`npl_mcp.stores.files` keeps the bytes; both are w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -315,11 +315,25 @@ class ArtifactStore:
     def recover(self) -> None:
         """Remove what writes that ended half-way left behind, of this process or another.
 
+        A process may have died when its rows were in the database's log already, but not yet visible: they
+        come back when all processes have ended and the next one reads the log. So something is committed
+        first, which takes their place in the log. Whoever recovers in between does the same and is noticed
+        by the count that this commits.
+
         :raises StoreError: it cannot be looked at or removed; the next write tries again.
         """
-        if self._files.unfinished():
+        if not self._files.unfinished():
+            return
+        with self._database.write() as tx:
+            lost = self._unfinished(tx)
+            if lost:
+                session.add_total(tx, _RECOVERIES, 1)
+                turn = session.read_total(tx, _RECOVERIES)
+        if lost:
             with self._database.write() as tx:
-                self._recover(tx)
+                if session.read_total(tx, _RECOVERIES) == turn:
+                    for owner, number in lost:
+                        self._files.remove(owner, number)
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
@@ -331,22 +345,27 @@ class ArtifactStore:
         with self._database.read() as tx:
             yield tx
 
-    def _recover(self, tx: Transaction) -> None:
-        def claimed(owner: int, number: int) -> bool:
-            found = "SELECT 1 FROM revision WHERE artifact_id = :owner AND revision_num = :number"
-            return tx.value(found, owner=owner, number=number) is not None
-
-        self._files.recover(claimed)
+    def _unfinished(self, tx: Transaction) -> Sequence[tuple[int, int]]:
+        """List the writes that ended half-way; take the notes of those away that did not."""
+        found = "SELECT 1 FROM revision WHERE artifact_id = :owner AND revision_num = :number"
+        lost = []
+        for owner, number in self._files.unfinished():
+            if tx.value(found, owner=owner, number=number) is None:
+                lost.append((owner, number))
+            else:
+                self._files.end(owner, number)
+        return lost
 
     def _write(self, work: Callable[[Transaction], Stored]) -> Stored:
         """Store a revision; whatever goes wrong, its files go with its rows."""
         try:
-            with self._database.write() as tx:
-                self._recover(tx)
-                stored = work(tx)
+            stored = self._attempt(work)
+            while stored is None:
+                self.recover()
+                stored = self._attempt(work)
         except BaseException:
-            # Not before the transaction has ended, and in one of its own: the number is free by then, and
-            # somebody else may have taken it and made files of the same names.
+            # Not before the transaction has ended, and in others: the number is free by then, and somebody
+            # else may have taken it and made files of the same names.
             try:
                 self.recover()
             except StoreError:
@@ -354,6 +373,11 @@ class ArtifactStore:
             raise
         self._files.end(stored.artifact_id, stored.revision_num)
         return stored
+
+    def _attempt(self, work: Callable[[Transaction], Stored]) -> Stored | None:
+        """Store a revision unless a number may be in use by a write that ended half-way."""
+        with self._database.write() as tx:
+            return None if self._unfinished(tx) else work(tx)
 
     def _draft(
         self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
@@ -384,7 +408,13 @@ class ArtifactStore:
         )
         self._files.begin(owner, number)
         meta_text = description(artifact["name"], number, moment, draft)
-        self._files.put(owner, number, draft.filename, draft.content, meta_text)
+        try:
+            self._files.put(owner, number, draft.filename, draft.content, meta_text)
+        except BaseException:
+            # The number is nobody else's yet, so this need not wait; a full disk has room again at once.
+            with suppress(StorageError):
+                self._files.remove(owner, number)
+            raise
         return self._stored(artifact, revision_id, number, draft.filename)
 
     def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
@@ -415,6 +445,8 @@ class ArtifactStore:
             raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
         return content, text
 
+
+_RECOVERIES = "recoveries"
 
 _RESTORE = "restore it from a backup of the data folder"
 

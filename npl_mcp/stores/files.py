@@ -1,9 +1,9 @@
 """Files that belong to rows of the database: after any crash there is neither without the other.
 
 A file cannot take part in a transaction. So each write leaves a note of the files it is about to make, makes
-them, commits the rows, and takes the note away. A note that lies there when the next write begins is of a
-write that ended half-way; whoever holds the database's write lock asks the database whether the rows are
-there, and removes the files if not. Files of that write may be half written, or not yet under their names.
+them, commits the rows, and takes the note away. A note without rows that somebody finds who holds the
+database's write lock is of a write that ended half-way. Its files may be half written, or not yet under their
+names; :meth:`npl_mcp.stores.artifact.ArtifactStore.recover` says when they may be removed.
 
 Layout: ``<folder>/<owner>/revision-<n>-<name>`` and ``revision-<n>.meta.md``; notes are empty files
 ``<folder>/.writing/<owner>-<n>``, so that nothing in them can be torn or lead elsewhere. Folders and files
@@ -20,7 +20,7 @@ import errno
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,7 +189,7 @@ class RevisionFiles:
     def put(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
         """Make the files of a revision; they are on the disk when this returns.
 
-        :raises StorageError: they cannot be written; what was made is left to :meth:`recover`.
+        :raises StorageError: they cannot be written; what was made is left to :meth:`remove`.
         """
         with _writing(), _Folder.made(self.folder, str(owner)) as inside:
             for name, data in zip(_names(number, filename), (content, meta), strict=True):
@@ -199,25 +199,34 @@ class RevisionFiles:
             inside.sync()
 
     def end(self, owner: int, number: int) -> None:
-        """Take the note away after the rows were committed; :meth:`recover` does it if this cannot."""
+        """Take the note away after the rows were committed; the next write does it if this cannot."""
         with suppress(OSError), _Folder.found(self.folder, NOTES) as notes:
             notes.remove(f"{owner}-{number}")
 
-    def unfinished(self) -> bool:
-        """Tell whether notes lie there, be it of a write that another process does now."""
-        return bool(self._notes())
+    def unfinished(self) -> list[tuple[int, int]]:
+        """List owner and number of the writes whose notes lie there, be it of one another process does now.
 
-    def recover(self, claimed: Callable[[int, int], bool]) -> None:
-        """Remove the files of writes that ended half-way; the caller holds the database's write lock.
-
-        :param claimed: whether a committed row has that owner and number.
-        :raises StorageError: something cannot be removed; the notes stay.
+        :raises StorageError: they cannot be listed.
         """
-        for owner, number in self._notes():
-            with _writing():
-                if not claimed(owner, number):
-                    self._remove(owner, number)
-                self.end(owner, number)
+        try:
+            with _Folder.found(self.folder, NOTES) as notes:
+                names = notes.names()
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _cannot("listed", error) from None
+        matches = map(_NOTE.fullmatch, names)
+        return sorted((int(match[1]), int(match[2])) for match in matches if match is not None)
+
+    def remove(self, owner: int, number: int) -> None:
+        """Remove the files of a write that will never be committed, and its note.
+
+        :raises StorageError: something cannot be removed; the note stays.
+        """
+        with _writing():
+            self._remove(owner, number)
+            with suppress(FileNotFoundError), _Folder.found(self.folder, NOTES) as notes:
+                notes.remove(f"{owner}-{number}")
 
     def read(self, owner: int, number: int, filename: str, size: int) -> tuple[bytes, bytes]:
         """Give a revision's content and its description.
@@ -228,17 +237,6 @@ class RevisionFiles:
         name, meta = _names(number, filename)
         with _Folder.found(self.folder, str(owner)) as inside:
             return inside.read(name, size + 1), inside.read(meta, _META_BYTES)
-
-    def _notes(self) -> list[tuple[int, int]]:
-        try:
-            with _Folder.found(self.folder, NOTES) as notes:
-                names = notes.names()
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise _cannot("listed", error) from None
-        matches = map(_NOTE.fullmatch, names)
-        return sorted((int(match[1]), int(match[2])) for match in matches if match is not None)
 
     def _remove(self, owner: int, number: int) -> None:
         try:

@@ -8,6 +8,7 @@ refused at once, whatever the busy timeout, when somebody else wrote in between.
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -70,6 +71,7 @@ def _set_up(raw: Any, read_only: bool) -> None:
     try:
         cursor = raw.cursor()
         _check_owner(cursor)
+        _use_log(cursor)
         for pragma in _pragmas(read_only):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
@@ -87,10 +89,22 @@ def _check_owner(cursor: Any) -> None:
         raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
 
+def _use_log(cursor: Any) -> None:
+    # Of two processes that switch a new database to WAL at once SQLite refuses one without waiting.
+    end = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except driver().OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.005)
+
+
 def _pragmas(read_only: bool) -> tuple[str, ...]:
     return (
         f"busy_timeout = {BUSY_MILLISECONDS}",
-        "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
         f"journal_size_limit = {JOURNAL_BYTES}",

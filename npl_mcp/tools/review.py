@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_mcp.app import App
+from npl_mcp.stores import checks
 from npl_mcp.stores.annotation import Spot
+from npl_mcp.stores.overlay import MOST_PIXELS
 from npl_mcp.stores.review import Completion, NewComment, NewReview, ReviewContent
 from npl_mcp.tools.responses import Picture
 from npl_mcp.tools.spec import ToolSpec
@@ -85,7 +87,8 @@ def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str
     :raises StorageError: the file cannot be read.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.comment(review_id, str(Spot(x, y)), comment, persona)
+    spot = Spot(checks.whole(x, "x", MOST_PIXELS), checks.whole(y, "y", MOST_PIXELS))
+    return app.stores.review.comment(review_id, str(spot), comment, persona)
 
 
 def review_get(app: App, review_id: int) -> ReviewContent:
