@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: setup run test lint types check bench docs pin clean
+.PHONY: setup run test lint types check durability bench docs pin clean
 
 setup: $(SETUP)
 
@@ -29,6 +29,10 @@ types: $(SETUP)
 
 check: lint types test
 
+# Writers are killed two hundred times; the tests do it six times.
+durability: $(SETUP)
+	$(BIN)/python -m tests.server.stores.writer --kills 200
+
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
@@ -38,6 +42,7 @@ bench: $(SETUP)
 	$(BIN)/python benchmarks/bench_server.py
 	$(BIN)/python benchmarks/bench_folder.py
 	$(BIN)/python benchmarks/bench_memory.py
+	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python benchmarks/bench_index.py
 	$(BIN)/python benchmarks/bench_rank.py
 	$(BIN)/python benchmarks/bench_parse.py

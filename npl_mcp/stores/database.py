@@ -8,7 +8,7 @@ transactions, Alembic the migrations; both are loaded when the database is first
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,6 @@ class Transaction:
     def __init__(self, connection: Connection, statements: _Statements) -> None:
         self._connection = connection
         self._statements = statements
-        self._undo: list[Callable[[], None]] = []
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Give all rows, by column name."""
@@ -62,15 +61,6 @@ class Transaction:
         """Execute a statement once for each row of parameters."""
         if rows:
             self._connection.execute(self._statements.get(sql, rows[0]), list(rows))
-
-    def on_failure(self, undo: Callable[[], None]) -> None:
-        """Have something done if the transaction fails, the last named first; it must not raise."""
-        self._undo.append(undo)
-
-    def undo(self) -> None:
-        """Do what was asked for with :meth:`on_failure`."""
-        while self._undo:
-            self._undo.pop()()
 
     def _execute(self, sql: str, values: Mapping[str, Any]) -> CursorResult[Any]:
         return self._connection.execute(self._statements.get(sql, values), values)
@@ -163,14 +153,8 @@ class Database:
     def _transaction(self, which: int) -> Iterator[Transaction]:
         engine = self._opened()[which]
         try:
-            with _translated(), engine.connect() as connection:
-                transaction = Transaction(connection, self._statements)
-                try:
-                    with connection.begin():
-                        yield transaction
-                except BaseException:
-                    transaction.undo()
-                    raise
+            with _translated(), engine.connect() as connection, connection.begin():
+                yield Transaction(connection, self._statements)
         except DatabaseError:
             # Its connections may have seen files that are gone; the next call starts with new ones.
             self.close()

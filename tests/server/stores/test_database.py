@@ -21,7 +21,9 @@ from npl_mcp.stores.errors import DatabaseError
 MIGRATIONS = Path(sqlite.__file__).parent / "migrations"
 
 # A migration that was released is never edited: databases made by it are out there.
-RELEASED: dict[str, str] = {}
+RELEASED = {
+    "0001_first": "e8a37cac972214d5acb58adf75a0620c61a802fc9dfb95d3bca83c7cddc02183",
+}
 
 
 @pytest.fixture
@@ -92,20 +94,16 @@ def test_processes_that_open_a_new_database_at_once_agree(database: Database) ->
 
 
 def test_a_transaction_happens_whole_or_not_at_all(database: Database) -> None:
-    """An error rolls everything back, and what was to be undone is undone, the last first."""
-    undone: list[str] = []
+    """An error rolls everything back."""
 
     def work() -> None:
         with database.write() as tx:
-            tx.on_failure(lambda: undone.append("first"))
             tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
-            tx.on_failure(lambda: undone.append("second"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         work()
     assert names(database) == []
-    assert undone == ["second", "first"]
 
 
 def test_a_reader_cannot_write(database: Database) -> None:
