@@ -35,9 +35,8 @@ async def run(write: Callable[[str], object]) -> None:
         tools = await client.list_tools()
         loading = [tool.name for tool in tools if tool.name.startswith("npl_")]
         write(f"{len(loading)} tools for prompts: {', '.join(loading)}")
-        write(
-            f"{len(tools) - len(loading)} for sessions, artifacts, rooms, reviews, worklogs and repositories\n"
-        )
+        others = len(tools) - len(loading)
+        write(f"{others} for sessions, artifacts, rooms, reviews, worklogs and repositories\n")
         index = await _call(client, "npl_section_index", {"file": "npl"})
         whole = sum(node["token_count"] for node in index["sections"])
         write('npl_section_index(file="npl")')
