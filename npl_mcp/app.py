@@ -272,12 +272,19 @@ class App(Shelf):
             self._warm_up.start()
 
     def warm_up(self) -> None:
-        """Index the core reference, load the vocabulary, then index the components."""
+        """Index the core reference, check the database, load the vocabulary, then index the components."""
         self._index_ahead(DocumentRef())
         # Loading a vocabulary holds the interpreter for a third of a second; a first call is answered first.
         self._closing.wait(VOCABULARY_DELAY)
+        self._start_stores()
         self.load_counter()
         self._index_ahead(DocumentRef(kind="component", item="*"))
+
+    def _start_stores(self) -> None:
+        try:
+            self._stores.start()
+        except NPLError as error:
+            logger.error("data folder: %s", error)
 
     def _index_ahead(self, ref: DocumentRef) -> None:
         try:

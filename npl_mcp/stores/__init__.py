@@ -30,6 +30,15 @@ class Stores:
         self.review = ReviewStore(self.database, self.artifact)
         self.worklog = WorklogStore(self.database)
 
+    def start(self) -> None:
+        """Open and check what is there, and clear up after a crash; a new data folder is not made.
+
+        :raises StoreError: it cannot be used; each later call tries again.
+        """
+        if self.database.path.exists():
+            self.database.open()
+            self.artifact.recover()
+
     def close(self) -> None:
         """Close the database."""
         self.database.close()

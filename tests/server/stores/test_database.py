@@ -14,6 +14,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from npl_mcp.app import App
+from npl_mcp.settings import Settings
 from npl_mcp.stores import sqlite
 from npl_mcp.stores.database import HEAD, Database
 from npl_mcp.stores.errors import DatabaseError
@@ -306,6 +308,22 @@ def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path
     assert "before" in names(copied)
     assert copied.check() == []
     copied.close()
+
+
+def test_a_damaged_database_is_reported_when_the_server_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before anybody calls; a folder without a database stays without one."""
+    app = App(Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data"))
+    app.warm_up()
+    app.close()
+    assert not (tmp_path / "data").exists()
+    (tmp_path / "data").mkdir()
+    cut(tmp_path / "data" / "npl.db")
+    app = App(Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data"))
+    app.warm_up()
+    app.close()
+    assert "damaged" in caplog.text
 
 
 def test_the_driver_is_free_of_the_known_damage() -> None:
