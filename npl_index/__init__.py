@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from npl_index.assembling import Desk
     from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
     from npl_index.catalog import Catalog, Root, places
+    from npl_index.choices import Weights
     from npl_index.counting import TokenCounts, count_sections
     from npl_index.documents import Document, Fingerprint, Library
     from npl_index.errors import NPLError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from npl_index.indexing import Collection, IndexedDocument, index_document
     from npl_index.loading import Loaded, flag_header, load, load_agent
     from npl_index.references import DocumentRef
-    from npl_index.scoring import Hit, Query, Score, Weights, rank
+    from npl_index.scoring import Hit, Query, Score, rank
     from npl_index.sections import Section, SectionTree, Span, parse_sections
     from npl_index.selection import Selected, select, selector_for
     from npl_index.selectors import Selector, compile_selector
@@ -35,6 +36,7 @@ _HOMES = {
     "assembling": ("Desk",),
     "cache": ("BuildingCache", "IndexCache", "MemoryIndexCache"),
     "catalog": ("Catalog", "Root", "places"),
+    "choices": ("Weights",),
     "counting": ("TokenCounts", "count_sections"),
     "documents": ("Document", "Fingerprint", "Library"),
     "errors": ("NPLError",),
@@ -42,7 +44,7 @@ _HOMES = {
     "indexing": ("Collection", "IndexedDocument", "index_document"),
     "loading": ("Loaded", "flag_header", "load", "load_agent"),
     "references": ("DocumentRef",),
-    "scoring": ("Hit", "Query", "Score", "Weights", "rank"),
+    "scoring": ("Hit", "Query", "Score", "rank"),
     "sections": ("Section", "SectionTree", "Span", "parse_sections"),
     "selection": ("Selected", "select", "selector_for"),
     "selectors": ("Selector", "compile_selector"),

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from npl_index.budget import Fit, Part
+from npl_index.choices import Weights
 from npl_index.counting import TokenCounts, handed_text, starts_token
 from npl_index.cutting import line_ends
 from npl_index.indexing import Collection
-from npl_index.scoring import Hit, Weights
+from npl_index.scoring import Hit
 from npl_index.sections import SectionTree, Span
 from npl_index.selection import Selected, narrowed
 from npl_index.suggestions import Companions, Place

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rapidfuzz import fuzz, process
 
 from npl_index.analysis import Keywords, terms, without_compounds
+from npl_index.choices import Weights
 from npl_index.indexing import Collection
 from npl_index.postings import FIELD_WEIGHTS, K1, Counts, symbol
 
@@ -70,15 +71,6 @@ MOST_NAMED = 5
 _NEGLIGIBLE = 1e-6
 _SIMILARITY_CUTOFF = 80.0
 _TABLE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What the three factors of a score count; those of absent factors go to the others in proportion."""
-
-    name: float = 0.4
-    content: float = 0.3
-    topic: float = 0.3
 
 
 DEFAULT_WEIGHTS = Weights()

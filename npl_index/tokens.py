@@ -39,7 +39,6 @@ from npl_index.errors import InvalidRequestError
 VOCABULARIES = ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base", "gpt2")
 """The vocabularies tiktoken knows, newest first."""
 
-ESTIMATED = ("o200k_base", "o200k_harmony", "cl100k_base")
 """Those of them that can be counted without their files."""
 
 _DATA = Path(__file__).parent / "data"

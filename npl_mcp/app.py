@@ -30,6 +30,11 @@ from npl_mcp.settings import Settings
 from npl_mcp.shelf import Shelf
 from npl_mcp.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.stores import Stores
+from npl_mcp.stores.cr import ChangeRequests
+from npl_mcp.stores.cr_documents import CrDocuments
+from npl_mcp.stores.cr_editing import Outlines
+from npl_mcp.stores.cr_index import TicketIndices
+from npl_mcp.stores.cr_projects import Projects
 from npl_mcp.stores.index_cache import SqliteIndexCache
 
 logger = logging.getLogger(__name__)
@@ -126,6 +131,7 @@ class App(Shelf):
         )
         self.indices = BuildingCache(memory, self._build, below)
         self._stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self._tickets, self._outlines = TicketIndices(), Outlines()
         self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(settings.cache_bytes, _size)
         self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
@@ -139,9 +145,13 @@ class App(Shelf):
     def _look_from(self, settings: Settings) -> None:
         """Set up what depends on the working directory."""
         Shelf.__init__(self, settings)
-        vars(self).pop("own", None)  # a copy has the other directory's
         artifacts = ArtifactDocuments(lambda: self.stores)
-        self.documents: Source = Sources(self.library, {ArtifactDocuments.SCHEME: artifacts})
+        roots = (*settings.roots, *settings.cr_roots)
+        projects = Projects(settings.cwd, roots, settings.cr_folders, self.must_be_allowed)
+        self.changes = ChangeRequests(projects, self._tickets, self._outlines)
+        changes = CrDocuments(self.changes, settings.limits.max_files)
+        schemes: dict[str, Source] = {ArtifactDocuments.SCHEME: artifacts, CrDocuments.SCHEME: changes}
+        self.documents: Source = Sources(self.library, schemes)
         self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
             settings.cache_bytes, lambda kept: _size(kept.gathered.collection)
         )

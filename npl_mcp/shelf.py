@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cached_property
 
 from npl_index.catalog import Catalog, Kind, Root, places
 from npl_index.documents import Library
@@ -29,11 +28,11 @@ class Shelf:
         self.settings = settings
         self.catalog = _catalog(settings)
         self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
-
-    @cached_property
-    def own(self) -> Library:
+        self.own: Library = OwnItems(self.library, str(corpus_folder()))
         """The same library for the command line, where patterns mean the user's own items."""
-        return OwnItems(self.library, str(corpus_folder()))
+
+    def must_be_allowed(self) -> None:
+        """Refuse where the current thread must not wait for the disk; a command always may."""
 
 
 class OwnItems(Library):

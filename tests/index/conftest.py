@@ -10,10 +10,10 @@ import pytest
 import tiktoken
 
 from npl_index.assembling import Desk
+from npl_index.choices import Weights
 from npl_index.counting import count_sections
 from npl_index.documents import Document, Fingerprint
 from npl_index.indexing import Collection, index_document
-from npl_index.scoring import Weights
 from npl_index.suggestions import Companions
 from npl_index.tokens import ExactCounter, TokenCounter, estimator
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.analysis import Keywords, extract_keywords
+from npl_index.choices import Weights
 from npl_index.documents import Document, Fingerprint
 from npl_index.indexing import Collection, index_document
-from npl_index.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, Weights, cut, rank
+from npl_index.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, cut, rank
 
 GUIDE = """\
 # NPL Guide

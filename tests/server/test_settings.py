@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from npl_index.choices import Weights
 from npl_index.errors import DocumentTooLargeError, InvalidRequestError
 from npl_index.finding import Limits
-from npl_index.scoring import Weights
 from npl_mcp.__main__ import main, parser
 from npl_mcp.app import App
 from npl_mcp.settings import Settings, corpus_folder
