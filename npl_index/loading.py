@@ -32,7 +32,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from npl_index.catalog import FLAGS, Kind
@@ -95,10 +95,12 @@ class MissingItem:
 
     :param name: as it was asked for.
     :param near: names that do exist and look alike, best first.
+    :param kind: name of its kind, where several were asked for.
     """
 
     name: str
     near: tuple[str, ...]
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class Loaded:
     :param items: where each item came from, in the order of ``content``.
     :param missing: what was not found.
     :param skipped: items left out because of ``skip``.
+    :param problems: why items could not be used, where a load goes on without them.
     """
 
     content: str
@@ -117,6 +120,7 @@ class Loaded:
     items: tuple[LoadedItem, ...]
     missing: tuple[MissingItem, ...] = ()
     skipped: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,7 @@ class AgentInfo:
     :param name: its item name.
     :param root: label of the place that has it.
     :param path: path below its root.
+    :param absolute: the file's absolute path; not for messages.
     :param fields: its front matter, scalars as text; empty where the file cannot be read.
     :param text: the whole file, or ``""``.
     """
@@ -133,8 +138,54 @@ class AgentInfo:
     name: str
     root: str
     path: str
+    absolute: str
     fields: Mapping[str, object]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What to load of one kind.
+
+    :param kind: name or short name of the kind.
+    :param items: names and patterns, separated by commas.
+    :param skip: patterns over names to leave out, separated by commas or blanks.
+    """
+
+    kind: str
+    items: str
+    skip: str = ""
+
+
+def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
+    """Load items of several kinds, one group after the other; each item once.
+
+    What cannot be used is reported in ``problems``, and the rest is loaded.
+
+    :raises NPLError: as :func:`load`, for what concerns a whole group.
+    """
+    texts: list[tuple[LoadedItem, str]] = []
+    missing: list[MissingItem] = []
+    skipped: list[str] = []
+    problems: list[str] = []
+    taken: set[str] = set()
+    for group in groups:
+        kind = library.catalog.kind(group.kind)
+        picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
+        texts += _read_all(library, kind, picked.found, problems)
+        missing += (replace(one, kind=kind.name) for one in picked.missing)
+        skipped += picked.skipped
+    names: dict[str, list[str]] = {}
+    for item, _ in texts:
+        names.setdefault(library.catalog.kind(item.kind).flag or "", []).append(item.name)
+    return Loaded(
+        content=_joined(texts),
+        flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if flag in names},
+        items=tuple(item for item, _ in texts),
+        missing=tuple(missing),
+        skipped=tuple(skipped),
+        problems=tuple(problems),
+    )
 
 
 def load(
@@ -159,12 +210,16 @@ def load(
     read = tuple(_read_all(library, of_kind, picked.found))
     names = [item.name for item, _ in read]
     return Loaded(
-        content=_SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in read),
+        content=_joined(read),
         flags={of_kind.flag: ",".join(sorted(names))} if names and of_kind.flag else {},
         items=tuple(item for item, _ in read),
         missing=picked.missing,
         skipped=picked.skipped,
     )
+
+
+def _joined(texts: Iterable[tuple[LoadedItem, str]]) -> str:
+    return _SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts)
 
 
 def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
@@ -229,10 +284,10 @@ def list_agents(library: Library) -> tuple[AgentInfo, ...]:
 def _agent(library: Library, name: str, found: Found) -> AgentInfo:
     """Describe one agent; a file that cannot be read is listed by its name alone."""
     try:
-        text = _text(library.read(found))
+        text = text_of(library.read(found))
     except NPLError:
         text = ""
-    return AgentInfo(name, found.label, found.path, front_matter(text), text)
+    return AgentInfo(name, found.label, found.path, found.absolute, front_matter(text), text)
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
@@ -301,17 +356,34 @@ class _Picked:
     skipped: tuple[str, ...]
 
 
-def _pick(library: Library, kind: Kind, wanted: Iterable[str], skip: _Skip) -> _Picked:
-    """Find what is wanted: a file once, in the order of first mention."""
+def _pick(
+    library: Library,
+    kind: Kind,
+    wanted: Iterable[str],
+    skip: _Skip,
+    taken: set[str] | None = None,
+    problems: list[str] | None = None,
+) -> _Picked:
+    """Find what is wanted: a file once, in the order of first mention.
+
+    :param taken: absolute paths of files that are had already; those found are added.
+    :param problems: takes what is wrong with a name; without it the first is raised.
+    """
     found: dict[str, Found] = {}
     absent: list[str] = []
     skipped: dict[str, None] = {}
-    taken: set[str] = set()
+    taken = set() if taken is None else taken
     for name in wanted:
         if not has_magic(name) and skip.holds(name):
             skipped[name] = None
             continue
-        matches = library.find_items(kind, name)
+        try:
+            matches = library.find_items(kind, name)
+        except NPLError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+            continue
         if not matches:
             absent.append(name)
         for match in sorted(matches):
@@ -325,14 +397,23 @@ def _pick(library: Library, kind: Kind, wanted: Iterable[str], skip: _Skip) -> _
     return _Picked(found, missing, tuple(skipped))
 
 
-def _read_all(library: Library, kind: Kind, found: Mapping[str, Found]) -> Iterator[tuple[LoadedItem, str]]:
+def _read_all(
+    library: Library, kind: Kind, found: Mapping[str, Found], problems: list[str] | None = None
+) -> Iterator[tuple[LoadedItem, str]]:
     """Read items with their patches, as long as they stay below the limit together.
 
+    :param problems: takes why an item cannot be read; without it the first is raised.
     :raises DocumentTooLargeError: they do not.
     """
     size = 0
     for name, one in found.items():
-        described, text = _read(library, kind, name, one)
+        try:
+            described, text = _read(library, kind, name, one)
+        except NPLError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+            continue
         size += len(text)
         if size > library.limits.max_bytes:
             problem = f"the items are larger than {library.limits.max_bytes:,} characters together"
@@ -343,7 +424,7 @@ def _read_all(library: Library, kind: Kind, found: Mapping[str, Found]) -> Itera
 def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
     """Read one item and put its patch in front of it."""
     document = library.read(found)
-    text = _text(document)
+    text = text_of(document)
     patch = library.find_patch(kind, name)
     patched, digest = None, document.digest
     version = version_of(text)
@@ -351,7 +432,7 @@ def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[Loaded
         addition = library.read(patch)
         patched = addition.path
         digest = blake2b((addition.digest + digest).encode(), digest_size=16).hexdigest()
-        text = f"『(patch)\n{_text(addition)}\n』\n{text}"
+        text = f"『(patch)\n{text_of(addition)}\n』\n{text}"
     return LoadedItem(name, kind.name, found.label, found.path, version, digest, patched), text
 
 
@@ -367,7 +448,7 @@ def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]
     return _read(library, kind, name, found)
 
 
-def _text(document: Document) -> str:
+def text_of(document: Document) -> str:
     """Decode a document; line ends become line feeds and a byte order mark goes.
 
     :raises UnreadableDocumentError: it is not UTF-8.

@@ -1,0 +1,46 @@
+"""Choose among agents by what their files say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from npl_index.errors import InvalidRequestError
+
+
+def search_expression(text: str) -> re.Pattern[str]:
+    """Compile an expression that is searched for without regard to case.
+
+    :raises InvalidRequestError: it is none.
+    """
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        raise InvalidRequestError(f"Invalid regex pattern: {error}", parameter="search") from None
+
+
+def field_condition(text: str) -> tuple[str, str]:
+    """Read ``field:value``.
+
+    :raises InvalidRequestError: there is no colon.
+    """
+    name, colon, value = text.partition(":")
+    if not colon:
+        problem = f"Invalid filter format. Use field:value (got: {text})"
+        raise InvalidRequestError(problem, parameter="filter-meta")
+    return name, value
+
+
+def has_field(fields: Mapping[str, object], condition: tuple[str, str]) -> bool:
+    """Say whether a field of the front matter has a value; case does not matter."""
+    name, value = condition
+    return name in fields and str(fields[name]).lower() == value.lower()
+
+
+def in_category(fields: Mapping[str, object], category: str) -> bool:
+    """Say whether the front matter lists a category, or holds it where ``categories`` is one text."""
+    categories = fields.get("categories", ())
+    if isinstance(categories, str):
+        return category.lower() in categories.lower()
+    listed: Iterable[object] = categories if isinstance(categories, list | tuple) else ()
+    return category.lower() in {str(one).lower() for one in listed}

@@ -1,0 +1,112 @@
+"""Which notation of NPL a text uses, and how often.
+
+A text is searched for each row of a table, row by row, so that what belongs to several is counted in each:
+``⟪📅: today⟫`` is a value placeholder and a directive. Counts and categories are those the command
+``npl-load syntax`` has always printed.
+
+An expression that needs an end marks it with the group ``end``. Where the end is missing the group matches
+nothing, the match is dropped and the search goes on behind it, so that the time stays proportional to the
+length of the text whatever is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_END = "end"
+
+
+def _between(start: str, stop: str, inside: str) -> str:
+    """Write the expression for what stands between two marks.
+
+    :param inside: expression for the text between them; it cannot match the last mark.
+    """
+    return f"{start}{inside}(?P<{_END}>{stop}|)"
+
+
+_TABLE: tuple[tuple[str, str, str], ...] = (
+    ("basic_syntax", "highlight", _between("`", "`", "([^`]+)")),
+    ("basic_syntax", "placeholder", _between(r"\{", r"\}", "([^}]+)")),
+    ("basic_syntax", "placeholder_angle", _between("<", ">", "([^>]+)")),
+    ("basic_syntax", "qualified_placeholder", r"<<([^>]+)(?:>([^>]+)(?P<end>>|)|)"),
+    ("basic_syntax", "in_fill", _between(r"\[\.{3}", r"\]", r"([^\]]*)")),
+    ("basic_syntax", "omission", r"\[_{3}\]"),
+    ("special_syntax", "attention", r"🎯\s*(.+)"),
+    ("special_syntax", "note", _between(r"\(note:", r"\)", r"\s*([^)]+)")),
+    ("special_syntax", "qualifier", r"(?<!\w)(\w+)\|([^\s\]]+)"),
+    ("communication", "attention_alias", r"🙋\s+(.+)"),
+    ("communication", "direct_message", _between(r"@\{", r"\}", "([^}]+)")),
+    ("communication", "value_placeholder", _between("⟪", "⟫", "([^⟫]+)")),
+    ("validation", "validation_positive", r"✔\s+(.+)"),
+    ("validation", "validation_negative", r"❌\s+(.+)"),
+    ("validation", "separator", "﹍"),
+    ("content_generation", "inference_dots", r"\.{3}(?!\.)"),
+    ("content_generation", "inference_etc", r"\betc\.?\b"),
+    ("content_generation", "literal_output", r"`\{~l\|([^`]+)\}`"),
+    ("logic_operators", "summation", _between(r"∑\(", r"\)", r"[^)]+")),
+    ("logic_operators", "intersection", "∩"),
+    ("logic_operators", "union", "∪"),
+    ("logic_operators", "subset", "⊆"),
+    ("logic_operators", "element_of", "∈"),
+    ("fences", "fence_simple", r"`{3}(\w+)"),
+    ("fences", "fence_compound", r"`{3}(\w+-\w+)"),
+    ("handlebars", "handlebars_var", r"\{\{(\w+)\}\}"),
+    ("handlebars", "handlebars_foreach", r"\{\{foreach\s+(\w+)\}\}"),
+    ("handlebars", "handlebars_if", _between(r"\{\{if", r"\}\}", r"\s+([^}]+)")),
+    ("handlebars", "handlebars_end", r"\{\{/(\w+)\}\}"),
+    ("npl_specific", "npl_tag", r"<npl-(\w+)>"),
+    ("npl_specific", "npl_section_start", _between("⌜", "⌝", "([^⌝]+)")),
+    ("npl_specific", "npl_section_end", _between("⌞", "⌟", "([^⌟]+)")),
+    ("directives", "directive", r"⟪([^:]+)(?::\s*([^⟫]+)(?P<end>⟫|)|)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One notation that a text uses.
+
+    :param name: of the notation.
+    :param category: what it belongs to.
+    :param count: how often it stands there.
+    :param matches: the first few; several parts of one are joined by `` | ``.
+    """
+
+    name: str
+    category: str
+    count: int
+    matches: tuple[str, ...]
+
+
+def analyse(text: str, most: int = 0) -> tuple[Usage, ...]:
+    """Count the notations of NPL in a text.
+
+    :param most: matches of each to give.
+    :returns: those that are used, by name.
+    """
+    found = (_usage(text, category, name, expression, most) for category, name, expression in _TABLE)
+    return tuple(sorted((usage for usage in found if usage.count), key=lambda usage: usage.name))
+
+
+def _usage(text: str, category: str, name: str, expression: str, most: int) -> Usage:
+    count, matches = 0, []
+    for match in _complete(re.compile(expression), text):
+        count += 1
+        if count <= most:
+            matches.append(_shown(match))
+    return Usage(name, category, count, tuple(matches))
+
+
+def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Give the matches that have their end."""
+    for match in pattern.finditer(text):
+        if _END not in pattern.groupindex or match[_END]:
+            yield match
+
+
+def _shown(match: re.Match[str]) -> str:
+    """Give what stands between the marks of a match, or all of it where nothing does."""
+    end = match.re.groupindex.get(_END)
+    parts = [part for number, part in enumerate(match.groups(), 1) if number != end]
+    return " | ".join(part or "" for part in parts) if parts else match[0]
