@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markdown_it.token import Token
@@ -29,6 +29,9 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
 _WHITE = b" \t\r\n"
 _HINT = "set restructure to change the document's structure on purpose"
+
+Parse = Callable[[bytes], SectionTree]
+"""Reads a result for the check; whoever keeps trees has the result's then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,14 @@ class _Draft:
 
 
 def replace_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, restructure: bool = False
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    whole: bool = True,
+    restructure: bool = False,
+    parse: Parse | None = None,
 ) -> bytes:
     """Put another text in the place of a section's body.
 
@@ -82,6 +92,7 @@ def replace_text(
     :param text: the new body; a blank one clears it.
     :param whole: replace the subsections, too, not only the text before them.
     :param restructure: allow what changes the tree outside of the section.
+    :param parse: reads the result, by default ``parse_sections`` with the tree's name and dialect.
     :returns: the file's new bytes.
     :raises InvalidRequestError: the text cannot stand there; says why and where.
     """
@@ -96,11 +107,18 @@ def replace_text(
         begin = section.own_bytes.start
         end = begin + len(data[begin : body.start].rstrip(b"\r\n"))
         result = result[:begin] + _encode(draft.title, data) + result[end:]
-    return result if restructure else _checked(data, tree, index, draft, result, index + 1, removed)
+    return result if restructure else _checked(data, tree, index, draft, result, index + 1, removed, parse)
 
 
 def append_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, restructure: bool = False
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    whole: bool = True,
+    restructure: bool = False,
+    parse: Parse | None = None,
 ) -> bytes:
     """Put a text behind a section's body; for the other parameters see :func:`replace_text`.
 
@@ -117,11 +135,17 @@ def append_text(
         )
     result = _appended(data, body, _encode(draft.body, data))
     place = tree.subtree(index).stop if whole else index + 1
-    return result if restructure else _checked(data, tree, index, draft, result, place)
+    return result if restructure else _checked(data, tree, index, draft, result, place, 0, parse)
 
 
 def prepend_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, restructure: bool = False
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    restructure: bool = False,
+    parse: Parse | None = None,
 ) -> bytes:
     """Put a text between a section's heading and its body; for the parameters see :func:`replace_text`.
 
@@ -131,7 +155,7 @@ def prepend_text(
     body = _find_body(data, tree.sections[index], whole=False)
     draft = _read(text, tree, tree.sections[index], restructure=restructure, rename=False)
     result = _prepended(data, body, _encode(draft.body, data))
-    return result if restructure else _checked(data, tree, index, draft, result, index + 1)
+    return result if restructure else _checked(data, tree, index, draft, result, index + 1, 0, parse)
 
 
 def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
@@ -198,6 +222,10 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
 
 
 def _ends_in_fence(tree: SectionTree) -> bool:
+    """Say whether a code fence is open at the end; it would have begun in the last section's own text."""
+    own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
+    if "```" not in own and "~~~" not in own:
+        return False
     blocks = read_blocks(tree.source, tree.line_starts, 0, nesting=tree.dialect == "npl")
     return blocks.open_fence
 
@@ -267,14 +295,21 @@ def _ends_line(data: bytes, stop: int) -> bool:
 
 
 def _checked(
-    data: bytes, tree: SectionTree, index: int, draft: _Draft, result: bytes, place: int, removed: int = 0
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    draft: _Draft,
+    result: bytes,
+    place: int,
+    removed: int,
+    parse: Parse | None,
 ) -> bytes:
     """Give the result if its tree is the old one but for what was edited.
 
     :param place: index that the first new subsection gets.
     :param removed: number of subsections there that are gone.
     """
-    new = parse_sections(result, tree.name, npl=tree.dialect == "npl")
+    new = parse(result) if parse else parse_sections(result, tree.name, npl=tree.dialect == "npl")
     grown, moved = len(draft.headings) - removed, len(result) - len(data)
 
     def is_kept(section: Section) -> bool:

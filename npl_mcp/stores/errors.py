@@ -8,10 +8,13 @@
     │   ├── ArtifactNotFoundError
     │   ├── RoomNotFoundError
     │   ├── ReviewNotFoundError
+    │   ├── ProjectNotFoundError       of change requests
+    │   ├── ChangeNotFoundError        a change request
     │   └── RecordNotFoundError        a revision, an event, a notification, a worklog session
     └── StoreError                     the store refuses, or cannot
         ├── AlreadyExistsError         the name is taken
         ├── NotAllowedError            the caller may not do that there
+        ├── ConflictError              somebody else changed the same thing meanwhile
         ├── ClosedError                what was completed or closed takes nothing more
         ├── TooLargeError              over a limit of size
         ├── DatabaseError              the database cannot be used
@@ -39,6 +42,14 @@ class ReviewNotFoundError(NotFoundError):
     """No review has the id that was given."""
 
 
+class ProjectNotFoundError(NotFoundError):
+    """No project with change requests has the code that was given, or several might be meant."""
+
+
+class ChangeNotFoundError(NotFoundError):
+    """No change request has the key that was given."""
+
+
 class RecordNotFoundError(NotFoundError):
     """No revision, event, notification or worklog session is where it was looked for."""
 
@@ -53,6 +64,10 @@ class AlreadyExistsError(StoreError):
 
 class NotAllowedError(StoreError):
     """The persona may not do that: it is not a member of the room."""
+
+
+class ConflictError(StoreError):
+    """Somebody else changed the same thing between reading and writing, or two things claim one name."""
 
 
 class ClosedError(StoreError):

@@ -1,0 +1,52 @@
+"""Templates of change requests by the names they had as tools; agents are shown neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npl_mcp.app import App
+from npl_mcp.stores import checks
+from npl_mcp.stores.cr_format import TYPES
+from npl_mcp.stores.cr_templates import TEMPLATES
+from npl_mcp.tools.spec import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateList:
+    """The types of change requests, each of which has a template.
+
+    :param types: their names.
+    """
+
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The template of a type.
+
+    :param type: its name.
+    :param template: Markdown below the title.
+    """
+
+    type: str
+    template: str
+
+
+def list_cr_templates(app: App) -> TemplateList:  # noqa: ARG001 - the interface of all tools
+    """List the types of change requests."""
+    return TemplateList(TYPES)
+
+
+def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the interface of all tools
+    """Read the template of a type of change requests.
+
+    :raises InvalidRequestError: there is no such type.
+    """
+    return Template(checks.choice(type, "type", TYPES), TEMPLATES[type])
+
+
+TOOLS = (
+    ToolSpec(list_cr_templates, {}, listed=False),
+    ToolSpec(get_cr_template, {"type": "Bug Fix"}, listed=False),
+)
