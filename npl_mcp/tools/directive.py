@@ -1,0 +1,115 @@
+"""Templates for specs, impact analyses and design reviews, from the project's ``directive/`` folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npl_mcp.app import App
+from npl_mcp.directive import CONTEXT, Bundle, Directive, TextFile
+from npl_mcp.tools.spec import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReply:
+    """What the folder holds.
+
+    :param files: paths, sorted, each beginning with ``directive/``.
+    """
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A file that a bundle holds.
+
+    :param path: beginning with ``directive/``.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundleReply:
+    """A template and what an agent must know to fill it in; clients know the fields by these names.
+
+    :param primer: the one sentence of the operating procedure to keep in mind.
+    :param agentOperatingProcedure: how agents work.
+    :param agentContext: the project's conventions.
+    :param template: to fill in.
+    :param resources: the three files.
+    """
+
+    primer: str
+    agentOperatingProcedure: TextFile  # noqa: N815 - clients know it by this name
+    agentContext: TextFile  # noqa: N815 - clients know it by this name
+    template: TextFile
+    resources: tuple[Resource, ...]
+
+
+def directive_files_list(app: App) -> FilesReply:
+    """List all files under directive/.
+
+    :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
+    :raises OutsideRootError: it is a link that leads out of every root.
+    :raises DocumentTooLargeError: there are too many files.
+    """
+    return FilesReply(_directive(app).files())
+
+
+def directive_file_get(app: App, path: str) -> TextFile:
+    """Read a file under directive/.
+
+    :raises InvalidRequestError: no file can have this name.
+    :raises DocumentNotFoundError: there is no such file, or no ``directive/`` folder.
+    :raises OutsideRootError: it lies outside the folder, or a link leads there.
+    :raises UnreadableDocumentError: it is no regular file, or not UTF-8.
+    :raises DocumentTooLargeError: it is larger than the limit.
+    """
+    return TextFile(path, _directive(app).read(path))
+
+
+def directive_spec_template(app: App) -> BundleReply:
+    """Spec template with primer, operating procedure and context.
+
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
+    :raises DocumentError: a file of the bundle cannot be used.
+    """
+    return _bundle(_directive(app).bundle("spec"))
+
+
+def directive_impact_template(app: App) -> BundleReply:
+    """Impact template with primer, operating procedure and context.
+
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
+    :raises DocumentError: a file of the bundle cannot be used.
+    """
+    return _bundle(_directive(app).bundle("impact"))
+
+
+def directive_tdr_template(app: App) -> BundleReply:
+    """Technical design review template with primer, procedure and context.
+
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
+    :raises DocumentError: a file of the bundle cannot be used.
+    """
+    return _bundle(_directive(app).bundle("tdr"))
+
+
+def _directive(app: App) -> Directive:
+    app.must_be_allowed()
+    return Directive(app.library)
+
+
+def _bundle(bundle: Bundle) -> BundleReply:
+    parts = (bundle.procedure, bundle.context, bundle.template)
+    return BundleReply(bundle.primer, *parts, tuple(Resource(part.path) for part in parts))
+
+
+TOOLS = (
+    ToolSpec(directive_files_list, {}, title="List Directive Files"),
+    ToolSpec(directive_file_get, {"path": f"reference/{CONTEXT}"}, title="Read Directive File"),
+    ToolSpec(directive_spec_template, {}, title="Spec Template Bundle"),
+    ToolSpec(directive_impact_template, {}, title="Impact Template Bundle"),
+    ToolSpec(directive_tdr_template, {}, title="TDR Template Bundle"),
+)
