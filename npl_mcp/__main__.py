@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from npl_index.errors import DocumentNotFoundError, NPLError
-from npl_index.tokens import ESTIMATED
+from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.directive import scaffold
+from npl_mcp.logs import set_up_log
 from npl_mcp.maintenance import back_up, check
-from npl_mcp.settings import CACHE_MODES, LOG_LEVELS, Settings
+from npl_mcp.options import add_options, settings_of
+from npl_mcp.settings import Settings
 from npl_mcp.stores import Stores
 
 
@@ -23,28 +24,7 @@ def parser() -> argparse.ArgumentParser:
         description="Serves Markdown prompts, section by section, to MCP clients over standard streams.",
         epilog="Each option can be set in the environment as well; see README.md.",
     )
-    result.add_argument(
-        "--root",
-        action="append",
-        type=Path,
-        metavar="DIR",
-        help="serve the Markdown below this folder (repeatable; first wins)",
-    )
-    result.add_argument("--cache", choices=CACHE_MODES, help="keep parsed files in memory or across restarts")
-    result.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder of the database, the artifacts and the kept cache",
-    )
-    result.add_argument(
-        "--structured", action="store_true", default=None, help="add structured content and output schemas"
-    )
-    result.add_argument(
-        "--exact-names", action="store_true", default=None, help="list tools under their former names"
-    )
-    result.add_argument("--vocabulary", choices=ESTIMATED, help="count tokens with this vocabulary")
-    result.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
+    add_options(result)
     result.add_argument("--version", action="version", version=f"npl-mcp {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", help="without one the server runs")
     backup = commands.add_parser("backup", help="copy database and artifacts while servers run")
@@ -56,6 +36,10 @@ def parser() -> argparse.ArgumentParser:
     export = steps.add_parser("export", help="write a session's worklog anew")
     export.add_argument("session", nargs="?", help="its id; by default the current session")
     export.add_argument("folder", nargs="?", type=Path, help="where to; by default .npl/sessions/ID")
+    directive = commands.add_parser("directive", help="set up directive/ with templates")
+    steps = directive.add_subparsers(dest="step", metavar="STEP", required=True)
+    init = steps.add_parser("init", help="write what is missing in directive/; nothing is overwritten")
+    init.add_argument("folder", nargs="?", type=Path, default=Path(), help="by default this one")
     return result
 
 
@@ -66,24 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = parser().parse_args(arguments)
     try:
-        settings = Settings.from_env(
-            roots=tuple(given.root) if given.root else None,
-            cache_mode=given.cache,
-            data_dir=given.data_dir,
-            structured=given.structured,
-            exact_names=given.exact_names,
-            vocabulary=given.vocabulary,
-            log_level=given.log_level,
-        )
-        _check_roots(settings.roots)
+        settings = settings_of(given)
     except NPLError as error:
         sys.stderr.write(f"npl-mcp: {error}\n")
         return 2
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    set_up_log(settings.log_level)
     if given.command is not None:
         return _run(given, settings)
     # Importing FastMCP takes most of a second; --help and the commands need none of it.
@@ -117,6 +88,8 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
         report = check(stores)
         found = f"{len(report.problems)} problems" if report.problems else "no problem"
         return report.problems, f"database and {report.revisions} revisions checked: {found}"
+    if given.command == "directive":
+        return (), _directive(given.folder)
     if given.step == "import":
         done = stores.worklog.import_folder(project)
         skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
@@ -124,10 +97,10 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
     return (), f"written to {stores.worklog.export(project, given.session, given.folder)}"
 
 
-def _check_roots(roots: Sequence[Path]) -> None:
-    for root in roots:
-        if not root.is_dir():
-            raise DocumentNotFoundError(f"--root {root} is not a folder", hint="give an existing folder")
+def _directive(folder: Path) -> str:
+    done = scaffold(folder)
+    lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
+    return "\n".join([*lines, f"{len(done.made)} files written, {len(done.kept)} were there"])
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import fastmcp
@@ -14,17 +16,34 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import NotFoundError as UnknownToolError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import CallToolRequestParams, ListToolsRequest, TextContent
+from mcp import MCPError
+from mcp_types import CLIENT_INFO_META_KEY, CallToolRequestParams, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError
 from npl_mcp import __version__
 from npl_mcp.app import App
+from npl_mcp.bounded import bound_standard_input
+from npl_mcp.calls import (
+    CALLER,
+    CALLER_KEY,
+    CURRENT,
+    FOLDER_KEY,
+    Call,
+    Caller,
+    FolderRefusedError,
+    Reports,
+    log_sinks,
+)
+from npl_mcp.framing import accept_headers
+from npl_mcp.offers import offer_directive
 from npl_mcp.settings import Settings
-from npl_mcp.tools import SPECS
+from npl_mcp.small_list import CallsByName, SmallList
+from npl_mcp.tools import domains_named, tools_of
 from npl_mcp.tools.aliases import Alias, offered
 from npl_mcp.tools.errors import translate
-from npl_mcp.tools.registry import register_all
+from npl_mcp.tools.registry import BoundTool, register_all
 from npl_mcp.tools.responses import as_dict, encode
+from npl_mcp.tools.spec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +54,61 @@ INSTRUCTIONS = (
 
 WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
+
+
+class Reported(Middleware):
+    """Follows each call from its arrival to its answer, and has it reported.
+
+    :param reports: told about finished calls.
+    """
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Answer as what lies below does."""
+        message = context.message
+        call = Call(message.name, _caller(context), message.arguments or {})
+        token = CURRENT.set(call)
+        self._reports.at_work += 1
+        try:
+            result = await call_next(context)
+        finally:
+            self._reports.at_work -= 1
+            CURRENT.reset(token)
+            call.seconds = time.perf_counter() - call.started
+        if self._reports.running:
+            call.size = sum(len(block.text.encode()) for block in result.content if block.type == "text")
+            self._reports.add(call)
+        return result
+
+
+def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
+    """Say who calls, as far as the connection and the message tell."""
+    request = context.fastmcp_context and context.fastmcp_context.request_context
+    if not request:
+        return CALLER.get() or Caller()
+    meta = request.meta or {}
+    client = meta.get(CLIENT_INFO_META_KEY)
+    if not isinstance(client, dict):
+        known = request.session.client_params
+        client = known.client_info.model_dump() if known else {}
+    folder = meta.get(FOLDER_KEY)
+    caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    return replace(
+        caller or Caller(),
+        name=_text(client.get("name")),
+        version=_text(client.get("version")),
+        folder=None if folder is None else str(folder),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 class ErrorReplies(Middleware):
@@ -58,6 +132,9 @@ class ErrorReplies(Middleware):
         """Answer with the envelope whatever happens."""
         try:
             return await call_next(context)
+        except MCPError:
+            # It says that the request cannot be served at all, by a code of the protocol.
+            raise
         except UnknownToolError:
             name = context.message.name[:64]
             alike = difflib.get_close_matches(name, self._names, n=3, cutoff=0.5)
@@ -68,9 +145,12 @@ class ErrorReplies(Middleware):
             # FastMCP wraps what a tool raised in an error of its own.
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
         body = as_dict(translate(error, context.message.name))
+        if (call := CURRENT.get()) is not None:
+            call.code = body["error_code"]
         return ToolResult(
             content=[TextContent(type="text", text=encode(body))],
             structured_content=body if self._structured else None,
+            meta={FOLDER_KEY: "refused"} if isinstance(error, FolderRefusedError) else None,
             is_error=True,
         )
 
@@ -109,13 +189,15 @@ class OldNames(Middleware):
         context: MiddlewareContext[ListToolsRequest],
         call_next: CallNext[ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """List the tools, in the same order by either name."""
-        tools = await call_next(context)
+        """List the tools that are for agents, in the same order by either name."""
+        tools = [tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.listed]
         return list(self._renamed(tools)) if self._listed else tools
 
     def _renamed(self, tools: Sequence[Tool]) -> Iterator[Tool]:
         for tool in tools:
-            old_names = [old for old, alias in self._aliases.items() if tool.name in alias.tools]
+            old_names = [
+                old for old, alias in self._aliases.items() if alias.listed and tool.name in alias.tools
+            ]
             if not old_names:
                 yield tool
             for old in old_names:
@@ -136,55 +218,81 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
     return tool.model_copy(update=changes)
 
 
-def create_server(settings: Settings) -> FastMCP[Any]:
+def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
     :param settings: see :class:`~npl_mcp.settings.Settings`.
+    :param app: closed when the server stops; by default a new one.
+    :param reports: told about calls; by default the log is, at the level INFO.
+    :raises InvalidRequestError: the settings name a domain there is not.
     """
-    app = App(settings)
+    domains = domains_named(settings.domains)
+    listed, others = tools_of(domains)
+    app = app or App(settings)
+    reports = reports or Reports(*log_sinks())
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
+        reports.start()
         timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
         try:
             yield {}
         finally:
             timer.cancel()
+            reports.close()
             app.close()
 
-    aliases = offered([spec.name for spec in SPECS])
+    aliases = offered([spec.name for spec in listed])
     server: FastMCP[Any] = FastMCP(
         "npl",
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS if "npl" in domains else None,
         lifespan=lifespan,
+        mask_error_details=True,
         middleware=[
-            ErrorReplies(_proposals(aliases, settings.exact_names), settings.structured),
+            *([CallsByName()] if settings.small_list else ()),
+            Reported(reports),
+            ErrorReplies(_proposals(listed, aliases, settings.exact_names), settings.structured),
             OldNames(aliases, settings.exact_names),
         ],
     )
-    register_all(server, app, SPECS)
+    register_all(server, app, (*listed, *others))
+    if "directive" in domains:
+        offer_directive(server, app)
+    if settings.small_list:
+        server.add_transform(SmallList(app, domains))
+    # Otherwise the SDK lists all tools before each call, to look for parameters that are sent as headers as
+    # well; there is none.
+    server._mcp_server.get_tool_input_schema = lambda _: None
     return server
 
 
-def _proposals(aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
+def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
     """Give for every name that is accepted the name that is listed.
 
     :param old: old names are listed.
     """
-    names = {spec.name: spec.name for spec in SPECS}
-    for name, alias in aliases.items():
-        names[name] = name if old else alias.new
-        if old:
-            names.update(dict.fromkeys(alias.tools, name))
-    return names
+    names = {spec.name: spec.name for spec in specs}
+    if old:
+        for name, alias in aliases.items():
+            if alias.listed:
+                names.update(dict.fromkeys(alias.tools, name))
+    return names | {name: names[alias.new] for name, alias in aliases.items()}
+
+
+def quiet_fastmcp() -> None:
+    """Let FastMCP's messages go the way of all others; its own handler draws boxes and wraps lines."""
+    fastmcp.settings.log_enabled = False
+    theirs = logging.getLogger("fastmcp")
+    theirs.handlers.clear()
+    theirs.setLevel(logging.NOTSET)
+    theirs.propagate = True
 
 
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
-    # FastMCP's own handler draws boxes and wraps lines; its messages go the way of all others instead.
-    fastmcp.settings.log_enabled = False
-    theirs = logging.getLogger("fastmcp")
-    theirs.handlers.clear()
-    theirs.propagate = True
-    create_server(settings).run(transport="stdio", show_banner=False)
+    quiet_fastmcp()
+    bound_standard_input(settings.body_limit)
+    server = create_server(settings)
+    accept_headers(settings.body_limit)
+    server.run(transport="stdio", show_banner=False)

@@ -17,12 +17,16 @@ class Alias:
     :param chosen_by: a parameter only the old name has; it chooses between several tools.
     :param choices: the tool for each of its values, ``new`` among them.
     :param description: of the old name, where that of ``new`` would not do.
+    :param listed: this is the one to list, where a tool had several names.
+    :param fixed: arguments that the old name says itself.
     """
 
     new: str
     chosen_by: str | None = None
     choices: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
+    listed: bool = True
+    fixed: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -36,7 +40,7 @@ class Alias:
         :raises InvalidRequestError: no tool stands for its value.
         """
         if self.chosen_by is None:
-            return self.new, dict(arguments)
+            return self.new, {**arguments, **self.fixed}
         hint = "use " + ", ".join(f"{value!r} ({tool})" for value, tool in self.choices.items())
         rest = dict(arguments)
         value = rest.pop(self.chosen_by, None)
@@ -75,6 +79,28 @@ RENAMED: Mapping[str, str] = {
 }
 """Old names whose parameters are those of the new name."""
 
+DIRECTIVE: Mapping[str, tuple[str, ...]] = {
+    "directive_files_list": ("directive/files.list", "directive.files.list"),
+    "directive_file_get": ("directive/file.get", "directive/files.get", "directive.file.get"),
+    "directive_spec_template": ("directive/spec.template", "directive/templates.spec", "spec.template"),
+    "directive_impact_template": (
+        "directive/impact.template",
+        "directive/templates.impact",
+        "impact.template",
+    ),
+    "directive_tdr_template": ("directive/tdr.template", "directive/templates.tdr", "tdr.template"),
+}
+"""The names each tool of Directive had, the one its contract gives first."""
+
+CHANGE_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "get_cr_full_content": ("get_cr", {"mode": "full"}),
+    "get_cr_attributes": ("get_cr", {"mode": "attributes"}),
+    "list_cr_sections": ("manage_cr_sections", {"operation": "list"}),
+    "get_cr_section": ("manage_cr_sections", {"operation": "get"}),
+    "update_cr_section": ("manage_cr_sections", {}),
+}
+"""Names from before tools for change requests were joined, and the arguments they stand for."""
+
 ALIASES: Mapping[str, Alias] = {
     "npl_load": Alias(
         new="npl_load_components",
@@ -83,6 +109,8 @@ ALIASES: Mapping[str, Alias] = {
         description="Load whole NPL components (c), metadata (m) or style guides (s).",
     ),
     **{old: Alias(new) for old, new in RENAMED.items()},
+    **{old: Alias(new, listed=old == olds[0]) for new, olds in DIRECTIVE.items() for old in olds},
+    **{old: Alias(new, listed=False, fixed=fixed) for old, (new, fixed) in CHANGE_REQUESTS.items()},
 }
 """Every old name. It may hold any character; only new names keep to what all model providers take."""
 

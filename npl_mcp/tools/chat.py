@@ -114,7 +114,9 @@ def chat_update_todo(
 def chat_get_feed(
     app: App,
     room_id: int,
-    since: Annotated[int | str | None, "Cursor of the last answer, or ISO 8601 time"] = None,
+    since: Annotated[
+        int | str | None, "Cursor of the last answer, or ISO 8601 time", {"type": "string"}
+    ] = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[Event]:

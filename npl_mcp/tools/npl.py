@@ -18,7 +18,9 @@ from npl_index.traits import TraitFilter
 from npl_mcp.app import App
 from npl_mcp.tools.spec import ToolSpec
 
-File = Annotated[str | None, "Markdown file, folder, glob, item name or artifact:12; default: NPL reference"]
+File = Annotated[
+    str | None, "Markdown file, folder, glob, item name, artifact:12 or cr:KEY-1; default: NPL reference"
+]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
 Count = Annotated[int, Ge(0)]

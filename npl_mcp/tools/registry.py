@@ -22,6 +22,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.errors import NPLError
 from npl_mcp.app import App, ColdWork, inline
+from npl_mcp.calls import CURRENT
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures
 from npl_mcp.tools.spec import ToolSpec
@@ -57,15 +58,26 @@ class BoundTool(Tool):
         tool._spec, tool._app, tool._arguments = spec, app, arguments
         return tool
 
+    @property
+    def listed(self) -> bool:
+        """Whether agents are shown it."""
+        return self._spec.listed
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Check the arguments, call the function, wrap what it returns.
 
         :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
         """
+        call = CURRENT.get()
         try:
-            data = await self._call(self._checked(arguments))
+            if call is not None:
+                call.tool, call.known = self.name, True
+            app = self._app if call is None else call.caller.view(self._app)
+            data = await self._call(app, self._checked(arguments))
         except NPLError as error:
             raise ToolError(str(error), log_level=logging.DEBUG) from error
+        if call is not None:
+            call.data, call.arguments = data, arguments
         body = as_dict(Reply(data=data))
         blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
         for picture in pictures(data):
@@ -80,17 +92,18 @@ class BoundTool(Tool):
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    async def _call(self, values: dict[str, Any]) -> object:
-        call = partial(self._spec.function, self._app, **values)
+    async def _call(self, app: App, values: dict[str, Any]) -> object:
+        call = partial(self._spec.function, app, **values)
         try:
             with inline():
-                return call()
+                answer = call()
         except ColdWork:
             return await anyio.to_thread.run_sync(call)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """List the tool without a title that repeats its name and without FastMCP's own metadata."""
-        return super().to_mcp_tool(**{**overrides, "title": None, "_meta": None})
+        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
 
 
 def _json(body: dict[str, Any]) -> str:
@@ -146,12 +159,16 @@ def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, A
 
 
 def _described(annotation: Any) -> Any:
-    """Turn the text beside a type into the description of its schema."""
+    """Turn the text beside a type into the description of its schema, and a mapping into parts of it."""
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, *beside = get_args(annotation)
     for part in beside:
-        kind = Annotated[kind, Field(description=part) if isinstance(part, str) else part]
+        if isinstance(part, str):
+            part = Field(description=part)
+        elif isinstance(part, dict):
+            part = Field(json_schema_extra=part)
+        kind = Annotated[kind, part]
     return kind
 
 
@@ -167,12 +184,12 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key == "default" and value in (None, False):
             continue
+        if key == "anyOf" and "type" in schema:
+            continue  # what is shown was said beside the type
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
             if len(options) == 1:
                 kept.update(options[0])
-            elif all(option.keys() == {"type"} for option in options):
-                kept["type"] = [option["type"] for option in options]
             else:
                 kept[key] = options
         elif key == "properties":

@@ -17,6 +17,8 @@ class ToolSpec:
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.
     :param destructive: may remove or overwrite what was there.
+    :param listed: shown to agents; a tool that is not can still be called by name.
+    :param title: what people are shown, where it says more than the name.
     """
 
     function: Callable[..., object]
@@ -24,6 +26,8 @@ class ToolSpec:
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
+    listed: bool = True
+    title: str | None = None
 
     @property
     def name(self) -> str:

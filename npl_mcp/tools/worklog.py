@@ -33,7 +33,7 @@ def worklog_log(
     agent_id: str,
     action: Annotated[str, "e.g. started, found, decided, blocked, changed, done"],
     summary: str,
-    data: Annotated[Any, "JSON"] = None,
+    data: Annotated[Any, "Any JSON", {"type": "object"}] = None,
     tags: list[str] | None = None,
     refs: Annotated[dict[str, Any] | None, 'e.g. {"files": ["a.py:3"]}'] = None,
     session_id: Session = None,

@@ -1,0 +1,261 @@
+"""Who may call the HTTP server, and how much at once.
+
+A page in the user's browser can reach every port of the machine: by the name of a foreign host that it made
+to mean this machine (DNS rebinding), or simply by sending a form. So a request must name the server as it is
+known (``Host``), must not come from a page (``Origin``), and must bring what no form can send (a content type
+of JSON).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from npl_mcp.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
+from npl_mcp.settings import Listening
+from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.responses import Failure, as_dict, encode
+
+OPEN = ("/healthz",)
+"""Paths that need no token."""
+
+HELD_BODIES = 8
+"""Bodies of the greatest length that may be in memory at one time."""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def names(listening: Listening, port: int | None) -> frozenset[str]:
+    """Give what a ``Host`` header may say.
+
+    :param port: the port listened on.
+    """
+    own = (*_LOOPBACK, f"[{listening.host}]" if ":" in listening.host else listening.host)
+    known = {f"{name}:{port}".lower() for name in own}
+    if port == 80:
+        known.update(name.lower() for name in own)
+    for name in listening.hosts:
+        known.add(name.lower())
+        known.add(f"{name}:{port}".lower())
+    return frozenset(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is sent away.
+
+    :param status: of HTTP.
+    :param code: of the envelope.
+    :param message: what is wrong, and what to do instead.
+    :param headers: added to the answer.
+    """
+
+    status: int
+    code: ErrorCode
+    message: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    async def send(self, send: Send) -> None:
+        """Answer with the envelope."""
+        body = encode(as_dict(Failure(error=self.message, error_code=self.code.value))).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *self.headers,
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+BUSY = Refusal(
+    503,
+    ErrorCode.OPERATION_FAILED,
+    "too many calls are at work; try again in a second",
+    ((b"retry-after", b"1"),),
+)
+NO_TOKEN = Refusal(
+    401,
+    ErrorCode.PERMISSION_DENIED,
+    "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
+    ((b"www-authenticate", b"Bearer"),),
+)
+NOT_JSON = Refusal(
+    400,
+    ErrorCode.INVALID_PARAMETER,
+    "the content type must be application/json; send Content-Type: application/json",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is asked of a request.
+
+    :param hosts: what ``Host`` may say; see :func:`names`.
+    :param origins: what ``Origin`` may say.
+    :param token: callers of a port must bring it.
+    :param own_token: proves that the caller reads this user's files; serves as the token as well.
+    :param body_limit: bytes of the longest body.
+    :param max_calls: at work at one time.
+    """
+
+    hosts: frozenset[str]
+    origins: tuple[str, ...]
+    token: str | None = field(repr=False)
+    own_token: str = field(repr=False)
+    body_limit: int
+    max_calls: int
+
+    def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal:
+        """Say who calls, or why the request is sent away."""
+        # Only a port has a number; browsers cannot reach a socket, and its file says who may.
+        unix = scope["server"] is not None and scope["server"][1] is None
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not unix and host.lower() not in self.hosts:
+            return Refusal(
+                421,
+                ErrorCode.PERMISSION_DENIED,
+                f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host",
+            )
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1") not in self.origins:
+            return Refusal(
+                403,
+                ErrorCode.PERMISSION_DENIED,
+                "web pages may not call this server; an origin is added by --allow-origin",
+            )
+        given = _bearer(headers)
+        trusted = unix or hmac.compare_digest(given, self.own_token.encode())
+        allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
+        if not allowed and scope["path"] not in OPEN:
+            return NO_TOKEN
+        if scope["method"] == "POST" and not _is_json(headers):
+            return NOT_JSON
+        if _declared(headers) > self.body_limit:
+            return self.too_long
+        agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
+        name, _, version = agent.partition("/")
+        folder = headers.get(FOLDER_HEADER.lower().encode())
+        return Caller(
+            transport=UNIX if unix else HTTP,
+            trusted=trusted,
+            name=name or None,
+            version=version or None,
+            folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
+        )
+
+    @property
+    def too_long(self) -> Refusal:
+        """The answer to a longer body."""
+        limit = (
+            f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
+        )
+        return Refusal(413, ErrorCode.INVALID_PARAMETER, limit)
+
+
+def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _is_json(headers: Mapping[bytes, bytes]) -> bool:
+    kind = headers.get(b"content-type", b"").partition(b";")[0]
+    return kind.strip().lower() == b"application/json"
+
+
+def _declared(headers: Mapping[bytes, bytes]) -> int:
+    text = headers.get(b"content-length", b"0")
+    return int(text) if text.isdigit() else 0
+
+
+class Guard:
+    """Lets a request through to the application once it is allowed and there whole.
+
+    :param app: gets requests of one message.
+    :param policy: see :class:`Policy`.
+    """
+
+    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+        self._app = app
+        self._policy = policy
+        self._at_work = 0
+        self._held = 0
+        self._most_held = HELD_BODIES * policy.body_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        judged = self._policy.judge(scope, dict(scope["headers"]))
+        if isinstance(judged, Refusal):
+            await judged.send(send)
+        elif scope["method"] != "POST":
+            await self._app({**scope, CALLER_KEY: judged}, receive, send)
+        else:
+            await self._post({**scope, CALLER_KEY: judged}, receive, send)
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body first: a caller that is slow to send it takes no place among the calls at work."""
+        body = bytearray()
+        try:
+            if not await self._read(body, receive):
+                return
+            if len(body) > self._policy.body_limit:
+                await self._policy.too_long.send(send)
+            elif self._at_work >= self._policy.max_calls or self._held > self._most_held:
+                await BUSY.send(send)
+            else:
+                await self._work(scope, _replayed(bytes(body), receive), send)
+        finally:
+            self._held -= len(body)
+
+    async def _read(self, body: bytearray, receive: Receive) -> bool:
+        """Read a body no further than the limits; say whether the caller is still there."""
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return False
+            part = message.get("body", b"")
+            body += part
+            self._held += len(part)
+            full = len(body) > self._policy.body_limit or self._held > self._most_held
+            if full or not message.get("more_body", False):
+                return True
+
+    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count the call until its answer begins: a caller that is slow to read takes no place either."""
+        working = True
+        self._at_work += 1
+
+        def done() -> None:
+            nonlocal working
+            if working:
+                working = False
+                self._at_work -= 1
+
+        async def noticed(message: Message) -> None:
+            done()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noticed)
+        finally:
+            done()
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Give the body as one message, then what comes after it."""
+    told = False
+
+    async def replay() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

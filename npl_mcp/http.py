@@ -1,0 +1,143 @@
+"""The HTTP face: MCP at ``/mcp``, plain JSON at ``/mcp/tools/{name}``, ``/healthz`` and ``/metrics``.
+
+Both faces go through the same server, and so through the same checks, as standard streams do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastmcp import FastMCP
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import TextContent
+from pydantic_core import from_json
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp import __version__
+from npl_mcp.app import App
+from npl_mcp.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.guard import Guard, Policy
+from npl_mcp.metrics import CONTENT_TYPE, Metrics
+from npl_mcp.server import create_server
+from npl_mcp.settings import Settings
+from npl_mcp.tools.errors import ErrorCode, translate
+from npl_mcp.tools.responses import as_dict
+
+MAX_SESSIONS = 1_000
+"""Connections of the older protocol that are kept; each ends after half an hour without a request."""
+
+STATUS: Mapping[ErrorCode, int] = {
+    ErrorCode.INVALID_PARAMETER: 400,
+    ErrorCode.MISSING_REQUIRED: 400,
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.ARTIFACT_NOT_FOUND: 404,
+    ErrorCode.SESSION_NOT_FOUND: 404,
+    ErrorCode.ROOM_NOT_FOUND: 404,
+    ErrorCode.REVIEW_NOT_FOUND: 404,
+    ErrorCode.ALREADY_EXISTS: 409,
+    ErrorCode.OPERATION_FAILED: 422,
+    ErrorCode.INTERNAL_ERROR: 500,
+    ErrorCode.DATABASE_ERROR: 500,
+    ErrorCode.FILE_SYSTEM_ERROR: 500,
+}
+"""The status a failed call of ``/mcp/tools/{name}`` is answered with; MCP itself answers 200."""
+
+
+def create_app(settings: Settings, policy: Policy) -> ASGIApp:
+    """Build the application; it opens nothing before it runs.
+
+    :param settings: see :class:`~npl_mcp.settings.Settings`.
+    :param policy: who may call.
+    """
+    app = App(settings)
+    metrics = Metrics(app)
+    server = create_server(settings, app, metrics.reports)
+    protocol = _Protocol(server, policy.body_limit)
+
+    async def health(_: Request) -> Response:
+        return JSONResponse({"ok": True, "name": server.name, "version": __version__})
+
+    async def figures(_: Request) -> Response:
+        return Response(await run_in_threadpool(metrics.text), media_type=CONTENT_TYPE)
+
+    async def tool(request: Request) -> Response:
+        return await _call(server, request)
+
+    routes = [
+        Route("/mcp", protocol),
+        Route("/mcp/", protocol),
+        Route("/mcp/tools/{name:path}", tool, methods=["POST"]),
+        Route("/healthz", health),
+        Route("/metrics", figures),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=protocol.lifespan), policy)
+
+
+class _Protocol:
+    """Streamable MCP of both eras: by single requests, and by sessions for clients that shake hands.
+
+    :param server: answers.
+    :param body_limit: bytes of the longest request.
+    """
+
+    def __init__(self, server: FastMCP[Any], body_limit: int) -> None:
+        self._manager = StreamableHTTPSessionManager(
+            server._mcp_server,
+            # The guard before it has looked.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=body_limit,
+            max_sessions=MAX_SESSIONS,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run the server while the application runs."""
+        async with self._manager.run():
+            yield
+
+
+async def _call(server: FastMCP[Any], request: Request) -> Response:
+    """Call a tool with the JSON object that is the request's body."""
+    name = request.path_params["name"]
+    try:
+        arguments = _arguments(await request.body())
+    except InvalidRequestError as error:
+        body = as_dict(translate(error, name))
+        return JSONResponse(body, STATUS[ErrorCode.INVALID_PARAMETER])
+    token = CALLER.set(request.scope[CALLER_KEY])
+    try:
+        result = await server.call_tool(name, arguments)
+    finally:
+        CALLER.reset(token)
+    block = result.content[0]
+    assert isinstance(block, TextContent)
+    if not result.is_error:
+        return Response(block.text, media_type="application/json")
+    refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None
+    code = ErrorCode[json.loads(block.text)["error_code"]]
+    return Response(block.text, STATUS[code], refused, "application/json")
+
+
+def _arguments(body: bytes) -> dict[str, Any]:
+    hint = 'send the arguments as an object, e.g. {"file": "npl.md"}'
+    try:
+        arguments = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidRequestError(f"the body is not JSON: {error}", hint=hint) from None
+    if not isinstance(arguments, dict):
+        raise InvalidRequestError("the body is not an object", hint=hint)
+    return arguments

@@ -1,0 +1,47 @@
+"""The log on standard error: written by a thread of its own, so that who reads it slowly delays no call."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import logging.handlers
+import queue
+import sys
+
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_ESCAPES_IN_LINES = {code: text for code, text in _ESCAPES.items() if code != ord("\n")}
+
+
+class PlainFormatter(logging.Formatter):
+    """Writes each message on one line; what would control a terminal or begin another line is escaped."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
+        """Give the line of a record."""
+        record.message = record.message.translate(_ESCAPES)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:  # noqa: N802
+        """Give the lines of a traceback."""
+        return super().formatException(ei).translate(_ESCAPES_IN_LINES)  # type: ignore[arg-type]
+
+
+class _Handing(logging.handlers.QueueHandler):
+    """Hands records on as they are; nothing here crosses a process."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Give what is queued."""
+        return record
+
+
+def set_up_log(level: str) -> None:
+    """Write what is logged from now on to standard error; what is left at the end is written then.
+
+    :param level: the least important that is written.
+    """
+    lines: queue.SimpleQueue[object] = queue.SimpleQueue()
+    writer = logging.StreamHandler(sys.stderr)
+    writer.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    listener = logging.handlers.QueueListener(lines, writer)
+    listener.start()
+    atexit.register(listener.stop)
+    logging.basicConfig(level=level, handlers=[_Handing(lines)])

@@ -1,0 +1,135 @@
+"""Figures of a running server in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cachetools import LRUCache, TTLCache
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from npl_index.documents import DocumentRef
+from npl_index.errors import NPLError
+from npl_index.tailoring import Tailored
+from npl_mcp.app import App
+from npl_mcp.calls import Call, Reports, log_sinks
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Each counter would come with a second one, of the time it was made.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds; a warm call takes one to three milliseconds."""
+
+_SUGGESTIONS_KEPT = 4096
+_SIZES_KEPT = 1024
+_SIZES_SECONDS = 30.0
+
+
+class Metrics:
+    """Counts the calls that ``reports`` is told about; they go to the log as well.
+
+    :param app: its cache is read, and its documents are measured.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.reports = Reports(self.count, *log_sinks())
+        self._registry = CollectorRegistry()
+        self._calls = Counter(
+            "npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "npl_call_seconds", "Time of tool calls", ("tool",), registry=self._registry, buckets=BUCKETS
+        )
+        at_work = Gauge("npl_calls_in_flight", "Tool calls at work", registry=self._registry)
+        at_work.set_function(lambda: self.reports.at_work)
+        self._served = Counter("npl_tokens_served", "Tokens of tailored answers", registry=self._registry)
+        self._saved = Counter(
+            "npl_tokens_saved",
+            "Tokens of the whole documents that tailored answers came from, less those served",
+            registry=self._registry,
+        )
+        self._suggested = Counter("npl_suggestions", "Sections suggested", registry=self._registry)
+        self._followed = Counter(
+            "npl_suggestions_followed",
+            "Selectors called for that were suggested before",
+            registry=self._registry,
+        )
+        self._registry.register(_CacheFigures(app))
+        self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_SIZES_KEPT, _SIZES_SECONDS)
+        self._remembered: LRUCache[tuple[str, str], bool] = LRUCache(_SUGGESTIONS_KEPT)
+
+    def count(self, call: Call) -> None:
+        """Count one call."""
+        tool = call.tool if call.known else "unknown"
+        self._calls.labels(tool, call.code or "OK").inc()
+        self._seconds.labels(tool).observe(call.seconds)
+        if isinstance(call.data, Tailored):
+            self._count_followed(call.data, call.arguments)
+            self._count_tokens(call, call.data)
+
+    def text(self) -> bytes:
+        """Give all figures, those of calls that were just answered included."""
+        self.reports.flush()
+        return generate_latest(self._registry)
+
+    def _count_followed(self, answer: Tailored, arguments: Mapping[str, object]) -> None:
+        for key in ("selectors", "sections"):
+            given = arguments.get(key)
+            for selector in given if isinstance(given, list) else ():
+                if self._remembered.pop((answer.file, str(selector)), False):
+                    self._followed.inc()
+        for suggestion in answer.suggestions:
+            self._remembered[answer.file, suggestion.selector] = True
+        self._suggested.inc(len(answer.suggestions))
+
+    def _count_tokens(self, call: Call, answer: Tailored) -> None:
+        files = {section.file or answer.file for section in answer.sections}
+        try:
+            app = call.caller.view(self._app)
+            whole = sum(self._tokens(app, file) for file in files)
+        except NPLError:  # a file is gone meanwhile
+            return
+        self._served.inc(answer.total_tokens)
+        self._saved.inc(max(0, whole - answer.total_tokens))
+
+    def _tokens(self, app: App, file: str) -> int:
+        """Count a document's tokens; a change of it may be seen late."""
+        key = (str(app.settings.cwd), file)
+        kept = self._sizes.get(key)
+        if kept is None:
+            collection = app.gather(DocumentRef(file=file)).collection
+            _, counts = app.counting(collection)
+            kept = self._sizes[key] = sum(
+                counts(number).total(range(len(indexed.tree.sections)))
+                for number, indexed in enumerate(collection.documents)
+            )
+        return kept
+
+
+class _CacheFigures(Collector):
+    """Reads the figures of the cache of indices when they are asked for."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the hits and misses since the start."""
+        figures = self._app.indices.statistics
+        family = CounterMetricFamily(
+            "npl_cache", "Indices of documents by where they came from", labels=("source",)
+        )
+        family.add_metric(("memory",), figures.hits)
+        family.add_metric(("disk",), figures.restored)
+        family.add_metric(("built",), figures.built)
+        yield family

@@ -1,0 +1,307 @@
+"""``npl-mcp-server``: runs the HTTP server, and starts, stops and shows the one of a data folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from npl_index.errors import NPLError
+from npl_mcp import __version__, service
+from npl_mcp.logs import set_up_log
+from npl_mcp.options import add_options, settings_of
+from npl_mcp.service import AlreadyRunningError, State
+from npl_mcp.settings import PORT, Settings, inherited_environment, parse_port
+
+UNUSABLE = 2
+NOT_RUNNING = 3
+
+START_SECONDS = 60.0
+
+_FOREGROUND = "--foreground"
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+COMMANDS = {
+    "run": "serve until a signal comes (what happens without a command)",
+    "start": "serve in the background; return once the server answers",
+    "stop": "end the server of the data folder",
+    "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
+    "config": "print what clients need to connect",
+}
+
+EPILOG = """\
+examples:
+  npl-mcp-server start                         in the background, at http://127.0.0.1:8765/mcp
+  npl-mcp-server status
+  npl-mcp-server config                        for Claude Code, Cursor and others
+  npl-mcp-server stop
+  npl-mcp-server --socket ~/.npl.sock          for this user alone
+  NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
+
+Each option can be set in the environment as well; see README.md. A token given there is not seen in the list
+of processes.
+"""
+
+
+def parser(prog: str = "npl-mcp-server") -> argparse.ArgumentParser:
+    """Describe the command line.
+
+    :param prog: the command's name.
+    """
+    result = argparse.ArgumentParser(
+        prog=prog,
+        description="Serves Markdown prompts, section by section, over HTTP: to MCP clients and to npl-load.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = "; ".join(f"{name}: {meaning}" for name, meaning in COMMANDS.items())
+    result.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=commands)
+    for name in ("config", "status", "stop"):
+        result.add_argument(
+            f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
+        )
+    result.add_argument(_FOREGROUND, dest="flag", action="store_const", const="run", help=argparse.SUPPRESS)
+    result.add_argument("--host", metavar="ADDRESS", help="listen on this address (127.0.0.1)")
+    result.add_argument(
+        "--port", metavar="NUMBER", help="listen on this port (8765); 0 means any that is free"
+    )
+    result.add_argument("--socket", type=Path, metavar="PATH", help="listen on a Unix socket, and no port")
+    result.add_argument("--token", metavar="TEXT", help="bearer token callers of the port must bring")
+    result.add_argument(
+        "--allow-host", action="append", metavar="NAME", help="callers may use this name for the server"
+    )
+    result.add_argument(
+        "--allow-origin", action="append", metavar="ORIGIN", help="web pages of this origin may call"
+    )
+    result.add_argument("--show-token", action="store_true", help="let config print the token")
+    add_options(result)
+    result.add_argument("--version", action="version", version=f"{prog} {__version__}")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "npl-mcp-server", default: str = "run") -> int:
+    """Run a command.
+
+    :param prog: the command's name.
+    :param default: what happens without a command.
+    :returns: the exit code: 0; 1 where it failed; 2 where something cannot be used; 3 where no server runs.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(prog).parse_args(given)
+    command = options.flag or options.command or default
+    try:
+        settings = _settings(options)
+        if command in ("run", "start"):
+            service.check(settings.listening)
+        if command == "start":
+            return _start(settings, given)
+        if command == "stop":
+            return _stop(settings)
+        if command == "status":
+            return _status(settings)
+        if command == "config":
+            return _config(settings, options.show_token)
+        return _run(settings)
+    except AlreadyRunningError as error:
+        sys.stderr.write(f"{prog}: {error}\n")
+        return 1
+    except NPLError as error:
+        sys.stderr.write(f"{prog}: {error}\n")
+        return UNUSABLE
+
+
+def web() -> int:
+    """Run ``npl-mcp-web``."""
+    return _deprecated("npl-mcp-web", "run")
+
+
+def unified() -> int:
+    """Run ``npl-mcp-unified``."""
+    return _deprecated("npl-mcp-unified", "run")
+
+
+def launcher() -> int:
+    """Run ``npl-mcp-launcher``."""
+    return _deprecated("npl-mcp-launcher", "start")
+
+
+def _deprecated(name: str, command: str) -> int:
+    sys.stderr.write(f"{name} is deprecated; use: npl-mcp-server {command}\n")
+    return main(prog=name, default=command)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    settings = settings_of(options)
+    listening = settings.listening
+    if options.socket is not None:
+        listening = replace(listening, socket=options.socket, port=None)
+    if options.port is not None:
+        listening = replace(listening, port=parse_port("--port", options.port))
+    elif options.host is not None and listening.port is None:
+        listening = replace(listening, port=PORT)
+    given = {
+        "host": options.host,
+        "token": options.token,
+        "hosts": options.allow_host and tuple(options.allow_host),
+        "origins": options.allow_origin and tuple(options.allow_origin),
+    }
+    listening = replace(listening, **{name: value for name, value in given.items() if value})
+    return replace(settings, listening=listening)
+
+
+def _run(settings: Settings) -> int:
+    set_up_log(settings.log_level)
+    # Importing FastMCP takes most of a second; the other commands need none of it.
+    from npl_mcp.listening import serve
+
+    serve(settings, lambda state: _tell(f"listening on {_place(state)}"))
+    return 0
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"npl-mcp-server: {text}\n")
+    sys.stderr.flush()
+
+
+def _place(state: State) -> str:
+    return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
+
+
+def _start(settings: Settings, given: Sequence[str]) -> int:
+    folder = settings.data_folder
+    state = service.running(folder)
+    if state is not None and service.answers(state):
+        sys.stdout.write(f"already running: {_place(state)} (process {state.pid})\n")
+        return 0
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = folder / service.LOG
+    before = log.stat().st_size if log.exists() else 0
+    child = _spawn(settings, given)
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        state = service.running(folder)
+        if state is not None and service.answers(state):
+            return _started(state, child)
+        if child.poll() is not None and not service.is_held(folder):
+            break
+        time.sleep(0.05)
+    child.terminate()
+    lines = log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    _tell(f"not started; the log is {log}")
+    return child.returncode if child.returncode in (1, UNUSABLE) else 1
+
+
+def _started(state: State, child: subprocess.Popen[bytes]) -> int:
+    """Tell which server runs; a child that came second must not take over once the first has gone."""
+    word = "running"
+    if state.pid != child.pid:
+        word = "already running"
+        child.kill()
+        child.wait()
+    sys.stdout.write(f"{word}: {_place(state)} (process {state.pid})\n")
+    return 0
+
+
+def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a server that outlives this process; the token is handed on where nobody reads it."""
+    token = settings.listening.token
+    with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "npl_mcp.serving", *_without_token(given), _FOREGROUND],
+            env=inherited_environment({"NPL_MCP_TOKEN": token} if token else {}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _without_token(given: Sequence[str]) -> list[str]:
+    """Leave out the option that everyone would see in the list of processes."""
+    return [
+        one
+        for before, one in zip(("", *given), given, strict=False)
+        if "--token" not in (one, before) and not one.startswith("--token=")
+    ]
+
+
+def _stop(settings: Settings) -> int:
+    try:
+        state = service.stop(settings.data_folder)
+    except (TimeoutError, PermissionError) as error:
+        _tell(str(error))
+        return 1
+    if state is None:
+        sys.stdout.write("not running\n")
+        return NOT_RUNNING
+    sys.stdout.write(f"stopped: {_place(state)} (process {state.pid})\n")
+    return 0
+
+
+def _status(settings: Settings) -> int:
+    state = service.running(settings.data_folder)
+    if state is None:
+        sys.stdout.write(f"not running\ndata folder: {settings.data_folder}\n")
+        return NOT_RUNNING
+    rows = {
+        "state": "running" if service.answers(state) else "does not answer",
+        "address": state.url and f"{state.url}/mcp",
+        "socket": state.socket,
+        "process": state.pid,
+        "version": state.version,
+        "uptime": _duration(time.time() - state.since),
+        "data folder": settings.data_folder,
+        "token": "needed" if state.guarded else "not needed",
+    }
+    sys.stdout.write("".join(f"{name}: {value}\n" for name, value in rows.items() if value is not None))
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _config(settings: Settings, show_token: bool) -> int:
+    state = service.running(settings.data_folder)
+    listening = settings.listening
+    if state is None:
+        _tell("not running; this is what a start with these options would need")
+    base = state.url if state else listening.port and f"http://{listening.host}:{listening.port}"
+    if not base:
+        _tell("MCP clients cannot use a Unix socket; start the server with --port as well")
+        return 1
+    guarded = state.guarded if state else listening.token is not None
+    token = listening.token if show_token and listening.token else "YOUR_TOKEN"
+    sys.stdout.write(snippets(f"{base}/mcp", token if guarded else None))
+    return 0
+
+
+def snippets(address: str, token: str | None) -> str:
+    """Give what clients need to connect.
+
+    :param address: of the MCP endpoint.
+    :param token: bearer token, where one is needed.
+    """
+    headers = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
+    flag = f' --header "Authorization: Bearer {token}"' if token else ""
+    cursor = {"mcpServers": {"npl": {"url": address, **headers}}}
+    generic = {"mcpServers": {"npl": {"type": "http", "url": address, **headers}}}
+    return (
+        f"Claude Code:\n  claude mcp add --transport http npl {address}{flag}\n\n"
+        f"Cursor (.cursor/mcp.json):\n{json.dumps(cursor, indent=2)}\n\n"
+        f"Other clients:\n{json.dumps(generic, indent=2)}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

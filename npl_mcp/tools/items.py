@@ -1,0 +1,114 @@
+"""Whole items of any kind, for the command line.
+
+These tools are called by name and not listed. Answers hold no token counts, which would cost a command line
+more than all the rest; the module imports no more than loading needs, for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from npl_index.errors import InvalidRequestError
+from npl_index.loading import Group, LoadedItem, MissingItem, flag_header, load_agent, load_groups, load_raw
+from npl_mcp.shelf import Shelf
+from npl_mcp.tools.spec import ToolSpec
+
+MAX_GROUPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsReply:
+    """Whole items of one or more kinds.
+
+    :param header: tells an agent what has been loaded; empty if nothing was.
+    :param content: the text of all items.
+    :param flags: names of what was loaded, by flag.
+    :param items: where each came from, in the order of ``content``.
+    :param missing: what was not found.
+    :param skipped: what a ``skip`` left out.
+    :param problems: why names or files could not be used; the rest is loaded.
+    """
+
+    header: str
+    content: str
+    flags: Mapping[str, str]
+    items: tuple[LoadedItem, ...]
+    missing: tuple[MissingItem, ...] | None
+    skipped: tuple[str, ...] | None
+    problems: tuple[str, ...] | None
+
+
+def items_load(
+    app: Shelf, groups: Annotated[list[dict[str, str]], "Each with kind, items and, if wanted, skip"]
+) -> ItemsReply:
+    """Load whole items of several kinds.
+
+    :raises InvalidRequestError: a group or its pattern cannot be read, or there is no such kind.
+    :raises DocumentTooLargeError: the items are too large together.
+    """
+    app.must_be_allowed()
+    if len(groups) > MAX_GROUPS:
+        problem = f"{len(groups)} groups are too many"
+        raise InvalidRequestError(problem, parameter="groups", hint=f"give at most {MAX_GROUPS}")
+    loaded = load_groups(app.own, [_group(group) for group in groups])
+    return ItemsReply(
+        header=flag_header(loaded.flags),
+        content=loaded.content,
+        flags=loaded.flags,
+        items=loaded.items,
+        missing=loaded.missing or None,
+        skipped=loaded.skipped or None,
+        problems=loaded.problems or None,
+    )
+
+
+def _group(given: Mapping[str, str]) -> Group:
+    if not {"kind", "items"} <= given.keys() <= {"kind", "items", "skip"}:
+        hint = 'write {"kind": "component", "items": "syntax", "skip": ""}'
+        raise InvalidRequestError("a group cannot be read", parameter="groups", hint=hint)
+    return Group(given["kind"], given["items"], given.get("skip", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class TextReply:
+    """One item.
+
+    :param content: its text.
+    """
+
+    content: str
+
+
+def items_raw(
+    app: Shelf,
+    kind: Annotated[str, "e.g. schema or init"],
+    name: Annotated[str | None, "May be left out for init"] = None,
+) -> TextReply:
+    """Load one item as it is.
+
+    :raises DocumentNotFoundError: there is no such item.
+    """
+    app.must_be_allowed()
+    return TextReply(load_raw(app.own, kind, name).content)
+
+
+def items_agent(app: Shelf, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
+    """Load an agent.
+
+    :raises DocumentNotFoundError: there is no such agent.
+    """
+    app.must_be_allowed()
+    return TextReply(load_agent(app.own, name, with_definition=definition).content)
+
+
+TOOLS = (
+    ToolSpec(
+        items_load,
+        {"groups": [{"kind": "component", "items": "syntax,fences", "skip": "syntax"}]},
+        listed=False,
+    ),
+    ToolSpec(items_raw, {"kind": "init", "name": "npl"}, listed=False),
+    ToolSpec(items_agent, {"name": "code-reviewer", "definition": True}, listed=False),
+)

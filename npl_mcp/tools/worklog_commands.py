@@ -1,0 +1,138 @@
+"""What the command line of worklogs needs beyond what agents are shown.
+
+These tools are called by name and not listed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from npl_index.errors import OutsideRootError
+from npl_mcp.app import App
+from npl_mcp.stores.worklog import Opened
+from npl_mcp.stores.worklog_format import WorklogSession
+from npl_mcp.tools.spec import ToolSpec
+
+
+def _project(app: App) -> str:
+    return str(app.settings.cwd.resolve())
+
+
+def worklog_open(
+    app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
+) -> Opened:
+    """Start a worklog session; one that is there already is left as it is.
+
+    :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
+    :raises AlreadyExistsError: the id is another's but for case.
+    """
+    return app.stores.worklog.init(_project(app), session_id, task, switch=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentReply:
+    """The current session.
+
+    :param session_id: its id; left out if there is none.
+    """
+
+    session_id: str | None
+
+
+def worklog_current(app: App) -> CurrentReply:
+    """Tell the current worklog session."""
+    return CurrentReply(app.stores.worklog.current(_project(app)))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsReply:
+    """The worklog sessions of a project.
+
+    :param sessions: the newest first.
+    """
+
+    sessions: tuple[WorklogSession, ...]
+
+
+def worklog_sessions(app: App, archived: Annotated[bool, "Add the archived ones"] = False) -> SessionsReply:
+    """List worklog sessions."""
+    return SessionsReply(app.stores.worklog.sessions(_project(app), archived=archived))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReply:
+    """Files that were written.
+
+    :param folder: where they are, below the working directory.
+    """
+
+    folder: str
+
+
+def worklog_export(
+    app: App,
+    session_id: Annotated[str | None, "Default: current"] = None,
+    folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
+) -> ExportReply:
+    """Write the files of a worklog session anew.
+
+    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises OutsideRootError: the folder is not below the working directory.
+    :raises StorageError: the folder cannot be written.
+    """
+    project = Path(_project(app))
+    target = None if folder is None else _below(project, folder)
+    written = app.stores.worklog.export(str(project), session_id, target)
+    return ExportReply(os.path.relpath(written, project))
+
+
+def _below(project: Path, folder: str) -> Path:
+    target = (project / folder).resolve()
+    if not target.is_relative_to(project):
+        hint = "give one below it; 'npl-mcp worklog export' writes anywhere"
+        raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReply:
+    """What was taken from a project's ``.npl`` folder.
+
+    :param sessions: sessions that were not known before.
+    :param entries: their entries.
+    :param skipped_lines: lines that are no entry.
+    :param dropped_keys: keys of entries that mean nothing here.
+    """
+
+    sessions: int
+    entries: int
+    skipped_lines: int
+    dropped_keys: int
+
+
+def worklog_import(app: App) -> ImportReply:
+    """Take in worklogs of the project's folder that are not known yet."""
+    done = app.stores.worklog.import_folder(_project(app))
+    return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
+
+
+TOOLS = (
+    ToolSpec(
+        worklog_open,
+        {"session_id": "retry-audit", "task": "Find every call without a retry"},
+        read_only=False,
+        listed=False,
+    ),
+    ToolSpec(worklog_current, {}, listed=False),
+    ToolSpec(worklog_sessions, {"archived": True}, listed=False),
+    ToolSpec(
+        worklog_export,
+        {"session_id": "retry-audit", "folder": "reports/retry-audit"},
+        read_only=False,
+        listed=False,
+    ),
+    ToolSpec(worklog_import, {}, read_only=False, listed=False),
+)

@@ -1,0 +1,177 @@
+"""A server process for tests, and requests written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from npl_mcp.service import State, read_state
+
+JSON = {"Content-Type": "application/json"}
+MODERN = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "test-client", "version": "7.1"},
+}
+"""What each request of the newer protocol says of its client."""
+
+
+@dataclass
+class Running:
+    """A server and where it is reached."""
+
+    process: subprocess.Popen[bytes]
+    state: State
+    folder: Path
+
+    @property
+    def port(self) -> int:
+        return int((self.state.url or "").rpartition(":")[2])
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")
+
+
+@dataclass
+class Answer:
+    """What came back over a raw connection."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Variables of a process that sees nothing of the machine's settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NPL_", "TIKTOKEN"))}
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return {**kept, "HOME": str(home), "NPL_MCP_DATA_DIR": str(folder / "data"), **variables}
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, "-m", "npl_mcp.serving", *flags]
+
+
+@contextmanager
+def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
+    """Run a server on a port the system chooses; it is ended whatever happens."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    variables = {"NPL_MCP_PORT": "0", **variables}
+    with (folder / "stderr.txt").open("wb") as log:
+        process = subprocess.Popen(
+            command(*flags),
+            cwd=work,
+            env=environment(folder, **variables),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield Running(process, _listening(process, folder), folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listening(process: subprocess.Popen[bytes], folder: Path) -> State:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        state = read_state(folder / "data")
+        if state is not None and state.pid == process.pid:
+            return state
+        time.sleep(0.02)
+    raise AssertionError((folder / "stderr.txt").read_text())
+
+
+def connected(server: Running) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
+
+
+def request(
+    server: Running,
+    method: str,
+    path: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+    host: str | None = "",
+) -> Answer:
+    """Send one request and read its answer.
+
+    :param body: bytes as they are, else JSON.
+    :param host: the Host header; empty means the right one.
+    """
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    sent = {"Connection": "close"}
+    if host is not None:
+        sent["Host"] = host or f"127.0.0.1:{server.port}"
+    if body is not None:
+        sent["Content-Length"] = str(len(data))
+    sent.update(headers or {})
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
+    with connected(server) as line:
+        # A server that refuses a long body may answer before it has read it.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.sendall("\r\n".join(lines).encode("utf-8", "surrogateescape") + data)
+        return read(line)
+
+
+def read(line: socket.socket) -> Answer:
+    """Read an answer up to the end of the connection, or its length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += _more(line)
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in rest)}
+    length = int(headers.get("content-length", "-1"))
+    while len(body) != length:
+        part = line.recv(65536)
+        if not part:
+            break
+        body += part
+    return Answer(int(first.split()[1]), headers, body)
+
+
+def _more(line: socket.socket) -> bytes:
+    part = line.recv(65536)
+    assert part, "the connection ended before the answer"
+    return part
+
+
+def call(server: Running, tool: str, arguments: object, **headers: str) -> Answer:
+    """Call a tool by its plain route."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return request(server, "POST", f"/mcp/tools/{tool}", arguments, {**JSON, **named})
+
+
+def mcp(server: Running, method: str, params: dict[str, Any], **headers: str) -> Answer:
+    """Send one request of the newer protocol, which knows no handshake."""
+    params = {**params, "_meta": {**META, **params.get("_meta", {})}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    sent = {
+        **JSON,
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": method,
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    if "name" in params:
+        sent["Mcp-Name"] = params["name"]
+    return request(server, "POST", "/mcp", body, sent)
