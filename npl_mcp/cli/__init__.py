@@ -1,0 +1,1 @@
+"""The command lines, thin clients of the tools."""
