@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: setup run test lint types check durability bench docs pin clean
+.PHONY: setup run test lint types check durability conformance bench docs pin clean
 
 setup: $(SETUP)
 
@@ -29,12 +29,16 @@ types: $(SETUP)
 
 check: lint types test
 
+# The protocol's official suite, its inspector and clients written by others; needs npm and the network.
+conformance: $(SETUP)
+	$(BIN)/python tests/conformance/run.py
+
 # Writers are killed two hundred times; the tests do it six times.
 durability: $(SETUP)
 	$(BIN)/python -m tests.server.stores.writer --kills 200
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .conformance .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
 bench: $(SETUP)
@@ -43,6 +47,8 @@ bench: $(SETUP)
 	$(BIN)/python benchmarks/bench_folder.py
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py
+	$(BIN)/python benchmarks/bench_http.py
+	$(BIN)/python benchmarks/bench_cli.py
 	$(BIN)/python benchmarks/bench_index.py
 	$(BIN)/python benchmarks/bench_rank.py
 	$(BIN)/python benchmarks/bench_parse.py

@@ -1,0 +1,25 @@
+"""``npl-mcp-server`` with the suite's fixture added to its tools: takes the same command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from fastmcp import FastMCP
+from fixture import mount
+
+from npl_mcp import http, serving
+
+plain = http.create_server
+
+
+def with_fixture(*given: Any) -> FastMCP[Any]:
+    """Build the server as the package does, and add the fixture."""
+    server = plain(*given)
+    mount(server)
+    return server
+
+
+if __name__ == "__main__":
+    http.create_server = with_fixture
+    sys.exit(serving.main())
