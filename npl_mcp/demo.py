@@ -36,7 +36,8 @@ async def run(write: Callable[[str], object]) -> None:
         loading = [tool.name for tool in tools if tool.name.startswith("npl_")]
         write(f"{len(loading)} tools for prompts: {', '.join(loading)}")
         others = len(tools) - len(loading)
-        write(f"{others} for sessions, artifacts, rooms, reviews, worklogs and repositories\n")
+        domains = "sessions, artifacts, rooms, reviews, worklogs, change requests, templates and repositories"
+        write(f"{others} for {domains}\n")
         index = await _call(client, "npl_section_index", {"file": "npl"})
         whole = sum(node["token_count"] for node in index["sections"])
         write('npl_section_index(file="npl")')

@@ -22,6 +22,7 @@ from typing import Any, get_type_hints
 import npl_index.errors
 import npl_mcp.stores.errors
 from npl_mcp.app import App
+from npl_mcp.directive import scaffold
 from npl_mcp.settings import Settings
 from npl_mcp.tools import SPECS
 from npl_mcp.tools.errors import ErrorCode, code_of
@@ -99,11 +100,52 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "worklog_read": {"agent_id": "planner-1"},
     "worklog_status": {},
     "worklog_close": {"archive": True},
+    "list_projects": {},
+    "get_project_info": {"key": "DEMO"},
+    "list_crs": {"filters": {"status": "Proposed"}},
+    "create_cr": {"type": "Bug Fix", "data": {"title": "Importer drops the last line", "priority": "High"}},
+    "get_cr": {"key": "DEMO-002", "mode": "attributes"},
+    "update_cr_status": {"key": "DEMO-002", "status": "In Progress"},
+    "update_cr_attrs": {"key": "DEMO-002", "attributes": {"assignee": "coder-1"}},
+    "delete_cr": {"key": "DEMO-001"},
+    "manage_cr_sections": {
+        "key": "DEMO-002",
+        "operation": "update",
+        "section": "1. Description",
+        "content": "A file without a final line end loses its last line.",
+    },
+    "suggest_cr_improvements": {"key": "DEMO-002"},
+    "directive_files_list": {},
+    "directive_file_get": {"path": "reference/agent_context.md"},
+    "directive_spec_template": {},
+    "directive_impact_template": {},
+    "directive_tdr_template": {},
     "dump_files": {"path": "notes"},
     "git_tree": {"path": "."},
     "git_tree_depth": {"path": "."},
 }
+PROJECT = """\
+[project]
+code = "DEMO"
+name = "Demonstration"
+"""
+IDEA = """\
+---
+code: DEMO-001
+title: An idea
+status: Proposed
+type: Research
+priority: Low
+---
+
+# An idea
+
+## 1. Description
+
+What if?
+"""
 SHOWN_FOLDER = "/home/me/.local/share/npl-mcp"
+SHOWN_PROJECT = "/home/me/project"
 SHOWN_TIME = "2026-01-31T12:00:00.000000Z"
 LONGEST_STRING = 160
 LONGEST_LIST = 2
@@ -113,19 +155,26 @@ def api() -> str:
     """Write the text of API.md."""
     with TemporaryDirectory() as folder:
         data, work = Path(folder) / "data", Path(folder) / "work"
-        _repository(work)
+        prepare(work)
         app = App(Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False))
         parts = [INTRODUCTION, *(_tool(spec, app) for spec in SPECS), _codes()]
         app.close()
-    text = "\n".join(parts).replace(str(data), SHOWN_FOLDER)
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", SHOWN_TIME, text)
+    text = "\n".join(parts).replace(str(data), SHOWN_FOLDER).replace(str(work), SHOWN_PROJECT)
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
 
 
-def _repository(folder: Path) -> None:
-    """Make a small repository for the tools that look at one."""
+def prepare(folder: Path) -> None:
+    """Make a small project, in which the examples work in the order in which tools are listed.
+
+    :param folder: must not exist.
+    """
     (folder / "notes").mkdir(parents=True)
     (folder / "notes" / "today.md").write_text("# Today\n", encoding="utf-8")
     (folder / "README.md").write_text("# Read me\n", encoding="utf-8")
+    (folder / ".mdt-config.toml").write_text(PROJECT, encoding="utf-8")
+    (folder / "docs" / "CRs").mkdir(parents=True)
+    (folder / "docs" / "CRs" / "DEMO-001-an-idea.md").write_text(IDEA, encoding="utf-8")
+    scaffold(folder)
     subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
 
 
@@ -171,6 +220,8 @@ def _type(kind: Any) -> str:
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
+    if origin is typing.Literal:
+        return " or ".join(f"`{choice}`" for choice in typing.get_args(kind))
     if origin in (list, tuple, Sequence):
         return f"list of {_type(typing.get_args(kind)[0])}"
     if kind is Mapping or origin in (dict, Mapping) or str(origin).endswith("Mapping'>"):

@@ -8,13 +8,15 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from npl_mcp import __version__, demo, reference
+from npl_mcp import __version__, demo, reference, serving
 from npl_mcp.__main__ import parser
+from npl_mcp.cli import load, worklog
 from npl_mcp.settings import corpus_folder
 from npl_mcp.tools import SPECS
 
@@ -60,11 +62,25 @@ def test_the_python_client_of_the_readme_works(tmp_path: Path) -> None:
     assert "qualifier" in done.stdout
 
 
-def test_the_commands_of_the_readme_are_those_of_the_program() -> None:
-    """Every flag shown exists, and every flag is shown."""
-    known = {flag for action in parser()._actions for flag in action.option_strings if flag.startswith("--")}
-    assert set(re.findall(r"(?<![\w-])--[a-z-]+", README)) - {"--root"} <= known
-    assert known - {"--help", "--version"} <= set(re.findall(r"--[a-z-]+", README))
+def flags(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+
+def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
+    """Give the flags that a command's help shows."""
+    assert main([*words, "--help"]) == 0
+    return flags(capsys.readouterr().out)
+
+
+def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every flag shown exists, and every flag of the servers is shown."""
+    servers = [*parser()._actions, *serving.parser()._actions]
+    known = {flag for action in servers for flag in action.option_strings if flag.startswith("--")}
+    lines = [helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"])]
+    lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
+    assert flags(README) <= known.union(*lines)
+    said = {"--help", "--version", "--foreground", "--show-token", "--config", "--status", "--stop"}
+    assert known - said <= flags(README)
     cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
     claude = shlex.split(next(line for line in README.splitlines() if line.startswith("claude mcp add")))
     assert cursor["args"][0] == "--root"
@@ -76,7 +92,7 @@ def test_the_demonstration_shows_what_the_readme_shows() -> None:
     lines: list[str] = []
     anyio.run(demo.run, lines.append)
     screen = next(block for block in blocks("") if block.startswith("$ npl-mcp"))
-    for start in ("$ npl-mcp", "6 tools", "33 for", "npl_section_index(", "npl_load_tailored("):
+    for start in ("$ npl-mcp", "6 tools", "48 for", "npl_section_index(", "npl_load_tailored("):
         shown = next(line for line in screen.splitlines() if line.startswith(start))
         assert shown in "\n".join(lines).splitlines()
     tokens = int(re.findall(r"^  ([\d,]+) tokens", "\n".join(lines), re.MULTILINE)[0].replace(",", ""))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +17,7 @@ from fastmcp import Client
 
 from npl_index.errors import NPLError
 from npl_mcp.app import App
-from npl_mcp.reference import EXAMPLES
+from npl_mcp.reference import EXAMPLES, prepare
 from npl_mcp.server import create_server
 from npl_mcp.settings import Settings
 from npl_mcp.tools import SPECS
@@ -118,6 +117,10 @@ def _same_worklog(desk: Desk) -> Arguments:
     return {"session_id": desk.do("worklog_init", session_id="log")["session_id"]}
 
 
+def _new_change(desk: Desk) -> Arguments:
+    return {"key": desk.do("create_cr", **EXAMPLES["create_cr"])["key"]}
+
+
 READY: Mapping[str, Callable[[Desk], Arguments]] = {
     "session_create": _fresh("session_id"),
     "artifact_create": _fresh("name"),
@@ -130,6 +133,7 @@ READY: Mapping[str, Callable[[Desk], Arguments]] = {
     "worklog_read": _same_worklog,
     "worklog_status": _same_worklog,
     "worklog_close": _open_worklog,
+    "delete_cr": _new_change,
 }
 """What an example needs where it works once only."""
 
@@ -139,9 +143,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """One server for the whole file, on which the examples were run in their order."""
     folder = tmp_path_factory.mktemp("hostile")
     work, data = folder / "work", folder / "data"
-    (work / "notes").mkdir(parents=True)
-    (work / "notes" / "today.md").write_text("# Today\n", encoding="utf-8")
-    subprocess.run(["git", "init", "--quiet", "--template=", str(work)], check=True)
+    prepare(work)
     settings = Settings(
         cwd=work, home=folder, system=folder / "none", data_dir=data, vocabulary_folders=(), warm_up=False
     )

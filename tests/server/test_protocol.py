@@ -75,7 +75,10 @@ def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path
         process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\nnot json\n\n')
         tools = ask(process, 2, "tools/list", {})["result"]["tools"]
         assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
-        assert not any("outputSchema" in tool or "title" in tool for tool in tools)
+        assert not any("outputSchema" in tool for tool in tools)
+        assert [tool["name"] for tool in tools if "title" in tool] == [
+            spec.name for spec in SPECS if spec.title
+        ]
         request = {
             "name": "npl_load_tailored",
             "arguments": {"context": "pruning fruit trees", "file": "guide.md"},
