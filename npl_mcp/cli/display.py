@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 NOT_THERE = 1
@@ -109,6 +109,22 @@ def _write(stream: TextIO | None, text: str) -> None:
     while rest:  # an unbuffered stream may take less than all at once
         rest = rest[stream.buffer.write(rest) :]
     stream.buffer.flush()
+
+
+def run_quietly(command: Callable[[Sequence[str], Display], int], words: Sequence[str], program: str) -> int:
+    """Run a command; being interrupted, and a reader that goes away, end it without a word.
+
+    :param words: its command line.
+    :param program: its name.
+    :returns: the exit code.
+    """
+    try:
+        return command(words, Display(program))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        silence()
+        return BROKEN_PIPE
 
 
 def silence() -> None:

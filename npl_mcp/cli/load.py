@@ -9,7 +9,7 @@ from typing import Any
 
 from npl_mcp.cli.arguments import FORMATS, TYPES, Given, UsageError, parse
 from npl_mcp.cli.client import Way, connect
-from npl_mcp.cli.display import BROKEN_PIPE, INTERRUPTED, NOT_THERE, USAGE, Display, silence
+from npl_mcp.cli.display import NOT_THERE, USAGE, Display, run_quietly
 
 PROGRAM = "npl-load"
 
@@ -32,13 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    try:
-        return _run(sys.argv[1:] if words is None else words, Display(PROGRAM))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        silence()
-        return BROKEN_PIPE
+    return run_quietly(_run, sys.argv[1:] if words is None else words, PROGRAM)
 
 
 def _run(words: Sequence[str], display: Display) -> int:

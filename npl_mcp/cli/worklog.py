@@ -10,7 +10,7 @@ from typing import Any
 
 from npl_mcp.cli.arguments import COMMON, Command, Given, Option, UsageError, read_command
 from npl_mcp.cli.client import Way, connect
-from npl_mcp.cli.display import BROKEN_PIPE, INTERRUPTED, USAGE, Display, silence
+from npl_mcp.cli.display import USAGE, Display, run_quietly
 
 PROGRAM = "npl-worklog"
 
@@ -92,13 +92,7 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    try:
-        return _run(sys.argv[1:] if words is None else words, Display(PROGRAM))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        silence()
-        return BROKEN_PIPE
+    return run_quietly(_run, sys.argv[1:] if words is None else words, PROGRAM)
 
 
 def _run(words: Sequence[str], display: Display) -> int:
