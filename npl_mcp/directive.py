@@ -17,7 +17,7 @@ Older projects have what is in ``reference/`` directly in ``directive/``; both a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +224,14 @@ class Directive:
         if name.startswith(f"{TEMPLATES}/"):
             hint += f"; the templates there are: {', '.join(self._templates()) or 'none'}"
         raise DocumentNotFoundError(problem, hint=hint)
+
+    def parts(self, names: Iterable[str]) -> frozenset[str]:
+        """Give those of the files that bundles are made of which are there.
+
+        :param names: paths below ``reference/``.
+        """
+        there = set(self.files())
+        return frozenset(name for name in names if any(f"{NAME}/{place}{name}" in there for place in _PLACES))
 
     def _templates(self) -> list[str]:
         """Give the names of the templates there are."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, RequestParams, TextContent
 from pydantic import ConfigDict
@@ -71,7 +73,42 @@ def offer_directive(server: FastMCP[Any], app: App) -> None:
             _order(app, kind), name=f"{NAME}_{kind}", description=f"{order} of a feature"
         )
         server.add_prompt(prompt.model_copy(update={"arguments": [feature]}))
+    server.add_middleware(OnlyWhatIsThere(app))
     accept_methods(server)
+
+
+class OnlyWhatIsThere(Middleware):
+    """Lists resources and prompts of ``directive/`` only where there is such a folder.
+
+    :param app: looks for it.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def on_list_resources(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Sequence[Resource]]
+    ) -> Sequence[Resource]:
+        """List the resources that can be read."""
+        found = await call_next(context)
+        there = await anyio.to_thread.run_sync(self._there)
+        unread = {f"{NAME}://{name}" for name, (path, _) in RESOURCES.items() if path not in there}
+        return [resource for resource in found if str(resource.uri) not in unread]
+
+    async def on_list_prompts(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Sequence[Prompt]]
+    ) -> Sequence[Prompt]:
+        """List the prompts whose templates are there."""
+        found = await call_next(context)
+        there = await anyio.to_thread.run_sync(self._there)
+        empty = {f"{NAME}_{kind}" for kind in PROMPTS if template_of(kind) not in there}
+        return [prompt for prompt in found if prompt.name not in empty]
+
+    def _there(self) -> frozenset[str]:
+        try:
+            return Directive(self._app.library).parts(path for path, _ in RESOURCES.values())
+        except NPLError:
+            return frozenset()
 
 
 def accept_methods(server: FastMCP[Any]) -> None:

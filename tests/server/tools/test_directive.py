@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -406,6 +407,21 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"'directive/reference/agent_context.md' cannot be written"):
         scaffold(tmp_path)
     assert (tmp_path / "directive").read_text() == "mine"
+
+
+def test_only_what_is_there_is_offered(settings: Settings, work: Path) -> None:
+    """Without a template its resource and its prompt are not listed, without the folder none is."""
+
+    async def ask(client: Client[Any]) -> tuple[list[str], list[str]]:
+        resources, prompts = await client.list_resources(), await client.list_prompts()
+        return [one.name for one in resources], [one.name for one in prompts]
+
+    (work / "directive" / "reference" / "templates" / "impact_template.md").unlink()
+    resources, prompts = with_client(settings, ask)
+    assert resources == ["spec_template", "tdr_template", "agent_operating_procedure", "agent_context"]
+    assert prompts == ["directive_spec", "directive_tdr"]
+    shutil.rmtree(work / "directive")
+    assert with_client(settings, ask) == ([], [])
 
 
 def test_templates_and_files_are_resources(settings: Settings, work: Path) -> None:
