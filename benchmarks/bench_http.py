@@ -28,9 +28,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from npl_mcp import listening, serving
-from npl_mcp.http import create_app
-from npl_mcp.service import State, read_state
+from npl_mcp.http import listening, serving
+from npl_mcp.http.app import create_app
+from npl_mcp.http.service import State, read_state
 
 VERSION = "2026-07-28"
 META = {

@@ -49,7 +49,8 @@ ORDER = (
     "npl_mcp.tools.items npl_mcp.tools.survey npl_mcp.tools.worklog_commands npl_mcp.tools.cr_templates",
     "npl_mcp.tools.aliases npl_mcp.tools npl_mcp.options",
     "npl_mcp.tools.registry npl_mcp.small_list npl_mcp.offers npl_mcp.framing npl_mcp.server",
-    "npl_mcp.metrics npl_mcp.guard npl_mcp.http npl_mcp.service npl_mcp.listening npl_mcp.serving",
+    "npl_mcp.http npl_mcp.http.metrics npl_mcp.http.guard npl_mcp.http.app npl_mcp.http.service",
+    "npl_mcp.http.listening npl_mcp.http.serving",
     "npl_mcp.__main__ npl_mcp.demo npl_mcp.reference",
     "npl_mcp.cli npl_mcp.cli.arguments npl_mcp.cli.display npl_mcp.cli.progress",
     "npl_mcp.cli.wire npl_mcp.cli.far npl_mcp.cli.servers npl_mcp.cli.stdio npl_mcp.cli.direct",
@@ -65,8 +66,8 @@ LATE = {
     ("npl_mcp.cli.direct", "npl_mcp.app"): "whole items need none of it, and it takes three times as long",
     ("npl_mcp.cli.direct", "npl_mcp.tools.errors"): "only failures need it; it knows all stores",
     (
-        "npl_mcp.serving",
-        "npl_mcp.listening",
+        "npl_mcp.http.serving",
+        "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
     ("npl_mcp.__main__", "npl_mcp.server"): "FastMCP takes most of a second; --help needs none of it",
 }

@@ -14,9 +14,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from npl_mcp import __version__, demo, reference, serving
+from npl_mcp import __version__, demo, reference
 from npl_mcp.__main__ import parser
 from npl_mcp.cli import load, worklog
+from npl_mcp.http import serving
 from npl_mcp.settings import corpus_folder
 from npl_mcp.tools import SPECS
 

@@ -35,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("served")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
     with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp.serving", "run", "--port", "0", "--data-dir", str(folder)],
+        [sys.executable, "-m", "npl_mcp.http.serving", "run", "--port", "0", "--data-dir", str(folder)],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

@@ -8,9 +8,9 @@ from typing import Any
 from fastmcp import FastMCP
 from fixture import mount
 
-from npl_mcp import http, serving
+from npl_mcp.http import app, serving
 
-plain = http.create_server
+plain = app.create_server
 
 
 def with_fixture(*given: Any) -> FastMCP[Any]:
@@ -21,5 +21,5 @@ def with_fixture(*given: Any) -> FastMCP[Any]:
 
 
 if __name__ == "__main__":
-    http.create_server = with_fixture
+    app.create_server = with_fixture
     sys.exit(serving.main())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.service import State, read_state
+from npl_mcp.http.service import State, read_state
 
 JSON = {"Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -65,7 +65,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 
 def command(*flags: str) -> list[str]:
-    return [sys.executable, "-m", "npl_mcp.serving", *flags]
+    return [sys.executable, "-m", "npl_mcp.http.serving", *flags]
 
 
 @contextmanager

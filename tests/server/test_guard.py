@@ -19,9 +19,9 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.bounded import BoundedLines
-from npl_mcp.guard import HELD_BODIES, Guard, Policy, names
-from npl_mcp.listening import READ_SECONDS, bind_path, bind_port
-from npl_mcp.service import check, is_loopback
+from npl_mcp.http.guard import HELD_BODIES, Guard, Policy, names
+from npl_mcp.http.listening import READ_SECONDS, bind_path, bind_port
+from npl_mcp.http.service import check, is_loopback
 from npl_mcp.settings import Listening
 from tests.server.http_server import JSON, Running, call, connected, environment, mcp, read, request, serving
 

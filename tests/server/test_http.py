@@ -20,7 +20,7 @@ from mcp import Client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client.parser import text_string_to_metric_families
 
-from npl_mcp.http import STATUS
+from npl_mcp.http.app import STATUS
 from npl_mcp.server import create_server
 from npl_mcp.settings import Settings
 from npl_mcp.tools.errors import ErrorCode

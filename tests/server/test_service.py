@@ -16,8 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp import service
-from npl_mcp.service import AlreadyRunningError, State, hold, process_start, read_state, running, write_state
+from npl_mcp.http import service
+from npl_mcp.http.service import (
+    AlreadyRunningError,
+    State,
+    hold,
+    process_start,
+    read_state,
+    running,
+    write_state,
+)
 from tests.server.http_server import JSON, Running, command, connected, environment, request, serving
 
 TOKEN = "a-token-of-this-test-alone"
@@ -271,7 +279,9 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["web", "unified", "launcher"])
 def test_old_commands_say_what_to_call(tmp_path: Path, name: str) -> None:
     """The names of the predecessor work, with one line on standard error."""
-    code = f"import sys; from npl_mcp.serving import {name}; sys.argv[1:] = ['status']; sys.exit({name}())"
+    code = (
+        f"import sys; from npl_mcp.http.serving import {name}; sys.argv[1:] = ['status']; sys.exit({name}())"
+    )
     done = run(tmp_path, module=code)
     assert done.returncode == 3
     assert done.stderr.startswith(f"npl-mcp-{name} is deprecated; use: npl-mcp-server ")

@@ -26,8 +26,8 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.app import App
 from npl_mcp.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
-from npl_mcp.guard import Guard, Policy
-from npl_mcp.metrics import CONTENT_TYPE, Metrics
+from npl_mcp.http.guard import Guard, Policy
+from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.server import create_server
 from npl_mcp.settings import Settings
 from npl_mcp.tools.errors import ErrorCode, translate

@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_index.errors import NPLError
-from npl_mcp import __version__, service
+from npl_mcp import __version__
+from npl_mcp.http import service
+from npl_mcp.http.service import AlreadyRunningError, State
 from npl_mcp.logs import set_up_log
 from npl_mcp.options import add_options, settings_of
-from npl_mcp.service import AlreadyRunningError, State
 from npl_mcp.settings import PORT, Settings, inherited_environment, parse_port
 
 UNUSABLE = 2
@@ -159,7 +160,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _run(settings: Settings) -> int:
     set_up_log(settings.log_level)
     # Importing FastMCP takes most of a second; the other commands need none of it.
-    from npl_mcp.listening import serve
+    from npl_mcp.http.listening import serve
 
     serve(settings, lambda state: _tell(f"listening on {_place(state)}"))
     return 0
@@ -215,7 +216,7 @@ def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
     token = settings.listening.token
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "npl_mcp.serving", *_without_token(given), _FOREGROUND],
+            [sys.executable, "-m", "npl_mcp.http.serving", *_without_token(given), _FOREGROUND],
             env=inherited_environment({"NPL_MCP_TOKEN": token} if token else {}),
             stdin=subprocess.DEVNULL,
             stdout=log,

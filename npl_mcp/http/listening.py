@@ -19,10 +19,10 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.guard import Policy, names
-from npl_mcp.http import create_app
+from npl_mcp.http.app import create_app
+from npl_mcp.http.guard import Policy, names
+from npl_mcp.http.service import STATE, State, check, hold, new_token, write_state
 from npl_mcp.server import quiet_fastmcp
-from npl_mcp.service import STATE, State, check, hold, new_token, write_state
 from npl_mcp.settings import Listening, Settings
 
 READ_SECONDS = 10.0
