@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import anyio.to_thread
 from fastmcp import FastMCP
@@ -202,7 +202,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
-    returned = get_type_hints(function)["return"]
+    returned = inspect.signature(function, eval_str=True).return_annotation
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
     for part in (schema, *schema.get("$defs", {}).values()):
         # Fields that are None are left out of answers.

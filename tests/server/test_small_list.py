@@ -16,6 +16,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main, parser
 from npl_mcp.calls import Call as Report
 from npl_mcp.calls import Reports
+from npl_mcp.directive import scaffold
 from npl_mcp.server import create_server
 from npl_mcp.settings import Settings
 from npl_mcp.tools import COMMANDS, DOMAINS, PRESETS, SPECS, domains_named, tools_of
@@ -262,6 +263,7 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
         lists = [client.list_resources, client.list_resource_templates, client.list_prompts]
         return [len(await one()) for one in lists]
 
+    scaffold(settings.cwd)
     assert with_client(settings, ask) == [5, 1, 3]
     assert with_client(settings, ask, domains=("npl", "chat")) == [0, 0, 0]
 
