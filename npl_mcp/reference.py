@@ -180,8 +180,10 @@ def prepare(folder: Path) -> None:
 
 def table() -> str:
     """Write the tool table of README.md."""
-    rows = ["| tool | what it does |", "|:--|:--|"]
-    rows += [f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} |" for spec in SPECS]
+    rows = ["| tool | what it does | example |", "|:--|:--|:--|"]
+    for spec in SPECS:
+        example = json.dumps(EXAMPLES[spec.name], ensure_ascii=False).replace("|", r"\|")
+        rows.append(f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} | `{example}` |")
     return "\n".join(rows)
 
 
