@@ -14,6 +14,7 @@ from npl_mcp.logs import set_up_log
 from npl_mcp.maintenance import back_up, check
 from npl_mcp.options import add_options, settings_of
 from npl_mcp.settings import Settings
+from npl_mcp.startup import lasting
 from npl_mcp.stores import Stores
 
 
@@ -57,8 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up_log(settings.log_level)
     if given.command is not None:
         return _run(given, settings)
-    # Importing FastMCP takes most of a second; --help and the commands need none of it.
-    from npl_mcp.server import serve_stdio
+    with lasting():
+        # Importing FastMCP takes most of a second; --help and the commands need none of it.
+        from npl_mcp.server import serve_stdio
 
     serve_stdio(settings)
     return 0

@@ -19,6 +19,7 @@ from npl_mcp.http.service import AlreadyRunningError, State
 from npl_mcp.logs import set_up_log
 from npl_mcp.options import add_options, settings_of
 from npl_mcp.settings import PORT, Settings, inherited_environment, parse_port
+from npl_mcp.startup import lasting
 
 UNUSABLE = 2
 NOT_RUNNING = 3
@@ -159,8 +160,9 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _run(settings: Settings) -> int:
     set_up_log(settings.log_level)
-    # Importing FastMCP takes most of a second; the other commands need none of it.
-    from npl_mcp.http.listening import serve
+    with lasting():
+        # Importing FastMCP takes most of a second; the other commands need none of it.
+        from npl_mcp.http.listening import serve
 
     serve(settings, lambda state: _tell(f"listening on {_place(state)}"))
     return 0
