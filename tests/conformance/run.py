@@ -35,6 +35,7 @@ STDIO = BIN / "npl-mcp"
 TOOLS = [spec.name for spec in SPECS]
 GOOD = {"name": "npl_section_index", "arguments": {"depth": 1}}
 BAD = {"name": "npl_section_index", "arguments": {"nonsense": 1}}
+OUT_OF_TIME = "scenario-timeout"
 REFUSED = 5
 """The inspector's exit code for an answer that is marked as an error."""
 
@@ -101,14 +102,30 @@ class Suite:
         if not scenarios:
             raise CheckError(done.words)
         for name, passed, failed in scenarios:
-            if name not in self.not_offered:
-                reason = f"; {_reason(notes, name)}" if failed else ""
-                yield passed > 0 and not failed, f"{name}: {passed} of {passed + failed} checks{reason}"
+            if name in self.not_offered:
+                continue
+            reason = _reason(notes, name) if failed else ""
+            if reason.startswith(OUT_OF_TIME) and self._again(place, name):
+                yield True, f"{name}: passed at the second try; the first ran out of time"
+            else:
+                words = f"{name}: {passed} of {passed + failed} checks"
+                yield passed > 0 and not failed, f"{words}; {reason}" if reason else words
         missing = ", ".join(sorted(self.not_offered)) or "none"
         yield (
             len(scenarios) == self.required,
             f"{len(scenarios)} of {self.required} required scenarios ran; not offered: {missing}",
         )
+
+    def _again(self, place: Place, scenario: str) -> bool:
+        """Run one scenario alone.
+
+        Now and then one in which the server asks the client something waits in vain until its time is out
+        (seen once in several hundred); what is broken does so twice.
+        """
+        script = place.installed.modules / "@modelcontextprotocol/conformance/dist/index.js"
+        which = ("--scenario", scenario, "--spec-version", self.revision)
+        done = place.run(place.installed.node, script, "server", "--url", place.fixture_url, *which)
+        return done.code == 0
 
 
 def _reason(notes: Path, scenario: str) -> str:
