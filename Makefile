@@ -15,7 +15,7 @@ $(SETUP): requirements.txt pyproject.toml
 	@touch $@
 
 run: $(SETUP)
-	$(BIN)/python -m npl_mcp.demo
+	$(BIN)/python -m npl_mcp.dev.demo
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
@@ -35,7 +35,7 @@ conformance: $(SETUP)
 
 # Writers are killed two hundred times; the tests do it six times.
 durability: $(SETUP)
-	$(BIN)/python -m tests.server.stores.writer --kills 200
+	$(BIN)/python -m tests.npl_mcp.stores.writer --kills 200
 
 clean:
 	rm -rf $(VENV) .conformance .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
@@ -55,7 +55,7 @@ bench: $(SETUP)
 	$(BIN)/python -m benchmarks.relevance
 
 docs: $(SETUP)
-	$(BIN)/python -m npl_mcp.reference
+	$(BIN)/python -m npl_mcp.dev.reference
 
 pin:
 	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --group dev -o requirements.txt

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-LOAD = ["-m", "npl_mcp.cli.load"]
-WORKLOG = ["-m", "npl_mcp.cli.worklog"]
+LOAD = ["-m", "npl_mcp.cli.commands.load"]
+WORKLOG = ["-m", "npl_mcp.cli.commands.worklog"]
 COMMANDS = {
     "npl-load c syntax": [*LOAD, "--quiet", "c", "syntax"],
     "npl-worklog log": [*WORKLOG, "log", "--agent", "a-1", "--action", "found", "--summary", "one"],

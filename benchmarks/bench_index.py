@@ -10,8 +10,8 @@ import tracemalloc
 from common import corpus_texts, long_file
 from timing import best_ms, document
 
-from npl_index.indexing import Collection, dump, index_document, restore
-from npl_index.sections import parse_sections
+from npl_index.markdown.sections import parse_sections
+from npl_index.ranking.indexing import Collection, dump, index_document, restore
 
 FILES = 1_000
 

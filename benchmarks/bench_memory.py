@@ -12,8 +12,8 @@ from pathlib import Path
 
 from common import CONTEXTS, settings, write_folder
 
-from npl_index.documents import DocumentRef
-from npl_mcp.app import App
+from npl_index.library.documents import DocumentRef
+from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored
 
 

@@ -17,9 +17,9 @@ from common import corpus_texts
 from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
 
-from npl_index.blocks import read_blocks
-from npl_index.blockstate import find_lines
-from npl_index.sections import parse_sections
+from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.sections import parse_sections
+from npl_index.markdown.state import find_lines
 
 ROUNDS = 7
 CASES = Path(__file__).parents[1] / "tests" / "cases" / "sections"

@@ -21,7 +21,7 @@ from common import CONTEXTS, long_file, median_ms, percentile, settings
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
-from npl_mcp.app import App
+from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored
 
 BUDGET = 2000

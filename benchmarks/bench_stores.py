@@ -21,10 +21,10 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from npl_mcp.app import App
-from npl_mcp.settings import Settings
-from npl_mcp.stores import sqlite
-from npl_mcp.tools import SPECS
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import sqlite
+from npl_mcp.tools.domains import SPECS
 from npl_mcp.tools.responses import as_dict
 
 Call = Callable[[int], Any]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from npl_mcp.settings import Settings, corpus_folder
+from npl_mcp.config.settings import Settings, corpus_folder
 
 CONTEXTS = (
     "write a placeholder with a qualifier for a customer name",

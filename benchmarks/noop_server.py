@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from npl_mcp.app import App
-from npl_mcp.server import create_server
-from npl_mcp.settings import Settings
-from npl_mcp.tools.registry import register_all
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.server.registry import register_all
+from npl_mcp.server.server import create_server
 from npl_mcp.tools.spec import ToolSpec
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from npl_index.documents import Document, Fingerprint
+from npl_index.library.documents import Document, Fingerprint
 
 
 def best_ms(work: Callable[[], object], rounds: int = 7) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from npl_index import tokens
+from npl_index.tokens import counters as tokens
 
 KEPT = {"o200k_base": 93_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary besides single characters."""
@@ -34,7 +34,7 @@ WIDESPREAD = re.compile("lang-(ar|cs|de|el|es|fa|fr|he|hi|id|it|ja|ko|nl|pl|pt|r
 DAMPING = 0.6
 EARLY = 3_000
 CODE_POINTS = 0x20000
-DATA = Path(tokens.__file__).parent / "data"
+DATA = Path(tokens.__file__).parents[1] / "data"
 
 
 @dataclass(frozen=True)

@@ -10,48 +10,103 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from npl_index.analysis import Keywords, extract_keywords
-    from npl_index.assembling import Desk
-    from npl_index.cache import BuildingCache, IndexCache, MemoryIndexCache
-    from npl_index.catalog import Catalog, Root, places
+    from npl_index.answer.assembling import Desk
+    from npl_index.answer.suggestions import Companions
+    from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
     from npl_index.choices import Weights
-    from npl_index.counting import TokenCounts, count_sections
-    from npl_index.documents import Document, Fingerprint, Library
     from npl_index.errors import NPLError
-    from npl_index.finding import Limits
-    from npl_index.indexing import Collection, IndexedDocument, index_document
-    from npl_index.loading import Loaded, flag_header, load, load_agent
-    from npl_index.references import DocumentRef
-    from npl_index.scoring import Hit, Query, Score, rank
-    from npl_index.sections import Section, SectionTree, Span, parse_sections
-    from npl_index.selection import Selected, select, selector_for
-    from npl_index.selectors import Selector, compile_selector
-    from npl_index.suggestions import Companions
-    from npl_index.tailoring import Tailored, TailorRequest, tailor
-    from npl_index.tokens import TokenCounter, estimator, load_vocabulary
-    from npl_index.traits import TraitFilter, Traits
+    from npl_index.items.loading import Loaded, flag_header, load, load_agent
+    from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
+    from npl_index.library.catalog import Catalog, Root, places
+    from npl_index.library.documents import Document, Fingerprint, Library
+    from npl_index.library.references import DocumentRef
+    from npl_index.library.roots import Limits
+    from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+    from npl_index.markdown.traits import TraitFilter, Traits
+    from npl_index.ranking.analysis import Keywords, extract_keywords
+    from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+    from npl_index.ranking.scoring import Hit, Query, Score, rank
+    from npl_index.selectors.grammar import Selector, compile_selector
+    from npl_index.selectors.selection import Selected, select, selector_for
+    from npl_index.tokens.counters import TokenCounter, estimator, load_vocabulary
+    from npl_index.tokens.sections import TokenCounts, count_sections
 
 _HOMES = {
-    "analysis": ("Keywords", "extract_keywords"),
-    "assembling": ("Desk",),
-    "cache": ("BuildingCache", "IndexCache", "MemoryIndexCache"),
-    "catalog": ("Catalog", "Root", "places"),
+    "answer.assembling": ("Desk",),
+    "answer.suggestions": ("Companions",),
+    "answer.tailoring": (
+        "Tailored",
+        "TailorRequest",
+        "tailor",
+    ),
     "choices": ("Weights",),
-    "counting": ("TokenCounts", "count_sections"),
-    "documents": ("Document", "Fingerprint", "Library"),
     "errors": ("NPLError",),
-    "finding": ("Limits",),
-    "indexing": ("Collection", "IndexedDocument", "index_document"),
-    "loading": ("Loaded", "flag_header", "load", "load_agent"),
-    "references": ("DocumentRef",),
-    "scoring": ("Hit", "Query", "Score", "rank"),
-    "sections": ("Section", "SectionTree", "Span", "parse_sections"),
-    "selection": ("Selected", "select", "selector_for"),
-    "selectors": ("Selector", "compile_selector"),
-    "suggestions": ("Companions",),
-    "tailoring": ("TailorRequest", "Tailored", "tailor"),
-    "tokens": ("TokenCounter", "estimator", "load_vocabulary"),
-    "traits": ("TraitFilter", "Traits"),
+    "items.loading": (
+        "Loaded",
+        "flag_header",
+        "load",
+        "load_agent",
+    ),
+    "library.cache": (
+        "BuildingCache",
+        "IndexCache",
+        "MemoryIndexCache",
+    ),
+    "library.catalog": (
+        "Catalog",
+        "Root",
+        "places",
+    ),
+    "library.documents": (
+        "Document",
+        "Fingerprint",
+        "Library",
+    ),
+    "library.references": ("DocumentRef",),
+    "library.roots": ("Limits",),
+    "markdown.sections": (
+        "Section",
+        "SectionTree",
+        "Span",
+        "parse_sections",
+    ),
+    "markdown.traits": (
+        "TraitFilter",
+        "Traits",
+    ),
+    "ranking.analysis": (
+        "Keywords",
+        "extract_keywords",
+    ),
+    "ranking.indexing": (
+        "Collection",
+        "IndexedDocument",
+        "index_document",
+    ),
+    "ranking.scoring": (
+        "Hit",
+        "Query",
+        "Score",
+        "rank",
+    ),
+    "selectors.grammar": (
+        "Selector",
+        "compile_selector",
+    ),
+    "selectors.selection": (
+        "Selected",
+        "select",
+        "selector_for",
+    ),
+    "tokens.counters": (
+        "TokenCounter",
+        "estimator",
+        "load_vocabulary",
+    ),
+    "tokens.sections": (
+        "TokenCounts",
+        "count_sections",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.directive import scaffold
-from npl_mcp.logs import set_up_log
-from npl_mcp.maintenance import back_up, check
-from npl_mcp.options import add_options, settings_of
-from npl_mcp.settings import Settings
-from npl_mcp.startup import lasting
-from npl_mcp.stores import Stores
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.maintenance import back_up, check
+from npl_mcp.projects.directive import scaffold
+from npl_mcp.server.logs import set_up_log
+from npl_mcp.server.options import add_options, settings_of
+from npl_mcp.server.startup import lasting
+from npl_mcp.stores.data_folder import Stores
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(given, settings)
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.
-        from npl_mcp.server import serve_stdio
+        from npl_mcp.server.server import serve_stdio
 
     serve_stdio(settings)
     return 0

@@ -13,8 +13,8 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_mcp.server import create_server
-from npl_mcp.settings import Settings
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.server import create_server
 
 GUIDE = """\
 ---

@@ -6,75 +6,60 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Each module may import names of modules in earlier rows, and of earlier modules in its own row.
-ORDER = (
-    "npl_index.errors npl_index.choices npl_index.references npl_index.patterns npl_index.catalog",
-    "npl_index.finding npl_index.documents npl_index.cache",
-    "npl_index.front_matter npl_index.loading npl_index.agents npl_index.notation",
-    "npl_index.traits npl_index.blockstate npl_index.leafblocks npl_index.blocks npl_index.preambles",
-    "npl_index.headings npl_index.sections npl_index.pieces npl_index.editing",
-    "npl_index.labels npl_index.versions npl_index.versioned npl_index.predicates npl_index.selectors",
-    "npl_index.hierarchy npl_index.matching npl_index.selection",
-    "npl_index.analysis npl_index.postings npl_index.indexing npl_index.scoring",
-    "npl_index.tokens npl_index.counting npl_index.outline",
-    "npl_index.cutting npl_index.budget npl_index.suggestions npl_index.assembling npl_index.tailoring",
-    "npl_index",
-    "npl_mcp",
-    "npl_mcp.reach npl_mcp.settings npl_mcp.bounded npl_mcp.logs npl_mcp.startup",
-    "npl_mcp.stores.index_cache",
-    "npl_mcp.stores.errors npl_mcp.stores.checks npl_mcp.stores.paging",
-    "npl_mcp.stores.sqlite npl_mcp.stores.database",
-    "npl_mcp.stores.migrations npl_mcp.stores.migrations.env npl_mcp.stores.migrations.versions.0001_first",
-    "npl_mcp.stores.session npl_mcp.stores.files npl_mcp.stores.artifact",
-    "npl_mcp.stores.mentions npl_mcp.stores.feed npl_mcp.stores.rooms npl_mcp.stores.inbox",
-    "npl_mcp.stores.todos npl_mcp.stores.chat",
-    "npl_mcp.stores.annotation npl_mcp.stores.overlay npl_mcp.stores.review",
-    "npl_mcp.stores.worklog_format npl_mcp.stores.worklog_files npl_mcp.stores.worklog_rows",
-    "npl_mcp.stores.worklog_import npl_mcp.stores.worklog_export npl_mcp.stores.worklog",
-    "npl_mcp.stores.cr_files npl_mcp.stores.cr_format npl_mcp.stores.cr_projects npl_mcp.stores.cr_index",
-    "npl_mcp.stores.cr_answers npl_mcp.stores.cr_filters npl_mcp.stores.cr_sections",
-    "npl_mcp.stores.cr_editing npl_mcp.stores.cr_templates npl_mcp.stores.cr_new",
-    "npl_mcp.stores.cr_suggestions npl_mcp.stores.cr",
-    "npl_mcp.stores.cr_documents npl_mcp.stores",
-    "npl_mcp.maintenance npl_mcp.git npl_mcp.directive npl_mcp.sources npl_mcp.shelf npl_mcp.app",
-    "npl_mcp.calls",
-    "npl_mcp.tools.responses npl_mcp.tools.errors npl_mcp.tools.spec npl_mcp.tools.npl",
-    "npl_mcp.tools.session npl_mcp.tools.artifact npl_mcp.tools.chat npl_mcp.tools.review",
-    "npl_mcp.tools.worklog npl_mcp.tools.utility npl_mcp.tools.cr npl_mcp.tools.directive",
-    "npl_mcp.tools.items npl_mcp.tools.survey npl_mcp.tools.worklog_commands npl_mcp.tools.cr_templates",
-    "npl_mcp.tools.aliases npl_mcp.tools npl_mcp.options",
-    "npl_mcp.tools.registry npl_mcp.small_list npl_mcp.offers npl_mcp.framing npl_mcp.server",
-    "npl_mcp.http npl_mcp.http.metrics npl_mcp.http.guard npl_mcp.http.app npl_mcp.http.service",
-    "npl_mcp.http.listening npl_mcp.http.serving",
-    "npl_mcp.__main__ npl_mcp.demo npl_mcp.reference",
-    "npl_mcp.cli npl_mcp.cli.arguments npl_mcp.cli.display npl_mcp.cli.progress",
-    "npl_mcp.cli.wire npl_mcp.cli.far npl_mcp.cli.servers npl_mcp.cli.stdio npl_mcp.cli.direct",
-    "npl_mcp.cli.client npl_mcp.cli.asking npl_mcp.cli.whole npl_mcp.cli.notation",
-    "npl_mcp.cli.claude_file npl_mcp.cli.sections",
-    "npl_mcp.cli.help npl_mcp.cli.completion npl_mcp.cli.load npl_mcp.cli.worklog_help npl_mcp.cli.worklog",
-)
-RANK = {name: place for place, name in enumerate(" ".join(ORDER).split())}
+# What the modules of each package may import, beside their own package. The rows stand in the order of the
+# architecture: a row names only packages of earlier rows.
+PACKAGES = {
+    "npl_index.errors": "",
+    "npl_index.choices": "",
+    "npl_index.library": "errors",
+    "npl_index.markdown": "errors",
+    "npl_index.selectors": "errors markdown",
+    "npl_index.items": "errors library markdown selectors",
+    "npl_index.tokens": "errors choices markdown",
+    "npl_index.ranking": "errors choices library markdown selectors tokens",
+    "npl_index.answer": "errors choices library markdown selectors tokens ranking",
+    "npl_index": "errors choices library markdown selectors items tokens ranking answer",
+    "npl_mcp": "",
+    "npl_mcp.config": "npl_index",
+    "npl_mcp.stores": "npl_index",
+    "npl_mcp.changes": "npl_index config stores",
+    "npl_mcp.projects": "npl_index config stores",
+    "npl_mcp.core": "npl_index config stores changes projects",
+    "npl_mcp.tools": "npl_index config stores changes projects core",
+    "npl_mcp.server": "npl_index config stores changes projects core tools",
+    "npl_mcp.http": "npl_index config stores core tools server",
+    "npl_mcp.cli": "npl_index config core tools",
+    "npl_mcp.dev": "npl_index config stores projects core tools",
+    "npl_mcp.__main__": "npl_index config stores projects core tools server",
+}
+
+# Inside the two packages that have packages of their own: rooms in the order of their imports.
+ROOMS = {
+    "npl_mcp.stores": "migrations base session artifact chat review worklog data_folder",
+    "npl_mcp.cli": "terminal transports commands",
+}
 
 # Own modules that are imported inside a function, with the reason.
 LATE = {
-    ("npl_mcp.cli.direct", "npl_mcp.shelf"): "a command that needs no files does without",
-    ("npl_mcp.cli.direct", "npl_mcp.app"): "whole items need none of it, and it takes three times as long",
-    ("npl_mcp.cli.direct", "npl_mcp.tools.errors"): "only failures need it; it knows all stores",
+    ("npl_mcp.cli.transports.direct", "npl_mcp.core.files"): "a command that needs no files does without",
+    ("npl_mcp.cli.transports.direct", "npl_mcp.core.app"): "whole items need none of it, and it takes long",
+    ("npl_mcp.cli.transports.direct", "npl_mcp.tools.errors"): "only failures need it; it knows all stores",
     (
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
-    ("npl_mcp.__main__", "npl_mcp.server"): "FastMCP takes most of a second; --help needs none of it",
+    ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
 }
 
 # A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.
-BROAD = {"npl_mcp.server": 1, "npl_mcp.calls": 1}
+BROAD = {"npl_mcp.server.server": 1, "npl_mcp.core.calls": 1}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -113,23 +98,63 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
             yield node
 
 
-def test_every_module_has_a_place_in_the_order() -> None:
-    """A new module is put into the order, and a gone one is taken out."""
-    assert set(RANK) == set(MODULES)
+def package_of(module: str) -> str:
+    """Return the row of the table that a module belongs to."""
+    return ".".join(module.split(".")[:2])
+
+
+def uses(name: str) -> set[str]:
+    """Return the own modules that a module imports anywhere in its text."""
+    return {target for target in imported(parsed(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")}
+
+
+def test_the_table_has_the_packages_that_there_are() -> None:
+    """A new package is put into the table, and a gone one is taken out; no row names a later one."""
+    assert set(PACKAGES) == {package_of(name) for name in MODULES}
+    earlier: list[str] = []
+    for package, allowed in PACKAGES.items():
+        assert {full(package, name) for name in allowed.split()} <= set(earlier), package
+        earlier.append(package)
+
+
+def full(package: str, name: str) -> str:
+    """Return the full name of a package as the table writes it."""
+    return name if name == "npl_index" else f"{package.split('.')[0]}.{name}"
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_imports_run_one_way(name: str) -> None:
-    """A module imports only modules that stand before it."""
-    late = {target for source, target in LATE if source == name}
+def test_a_package_imports_only_what_the_table_allows(name: str) -> None:
+    """The folders are the architecture."""
+    package = package_of(name)
+    allowed = {full(package, row) for row in PACKAGES[package].split()} | {package}
+    if package.startswith("npl_mcp"):
+        allowed.add("npl_mcp")  # the version
     wrong = [
         target
-        for target in imported(parsed(name))
-        if target.split(".")[0] in ("npl_index", "npl_mcp")
-        and target not in late
-        and RANK[target] >= RANK[name]
+        for target in uses(name)
+        if package_of(target) not in allowed
+        and not ("npl_index" in allowed and target.startswith("npl_index."))
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith(tuple(ROOMS))])
+def test_rooms_inside_a_package_stand_in_order(name: str) -> None:
+    """In a package with packages of its own, imports run one way as well."""
+    package = package_of(name)
+    rooms = ROOMS[package].split()
+    own = name.removeprefix(package).strip(".").split(".")[0]
+    for target in uses(name):
+        if target.startswith(f"{package}."):
+            room = target.removeprefix(f"{package}.").split(".")[0]
+            assert own in rooms, name
+            assert rooms.index(room) <= rooms.index(own), target
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Every module can be read after the modules it imports."""
+    order = TopologicalSorter({name: uses(name) - {name} for name in MODULES})
+    assert set(order.static_order()) >= set(MODULES)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -157,12 +182,12 @@ def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply(name: str) ->
     assert len(broad) == BROAD.get(name, 0), broad
 
 
-READERS = ("npl_mcp.settings", "npl_mcp.reach")
+READERS = ("npl_mcp.config.settings", "npl_mcp.config.connection")
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name not in READERS])
 def test_only_the_settings_read_the_environment(name: str) -> None:
-    """Nothing but npl_mcp.settings, and its light part for the command lines, looks at the environment."""
+    """Nothing but the settings looks at the environment."""
     reads = [
         node.lineno
         for node in ast.walk(parsed(name))
@@ -190,7 +215,7 @@ HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "sqlalchemy", "httpx", "nump
 
 @pytest.mark.parametrize(
     "statement",
-    ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.app", "import npl_mcp.__main__"],
+    ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.core.app", "import npl_mcp.__main__"],
 )
 def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
     """What the command line will need starts without the protocol's packages, numpy and vocabularies."""

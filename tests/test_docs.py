@@ -14,12 +14,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from npl_mcp import __version__, demo, reference
+from npl_mcp import __version__
 from npl_mcp.__main__ import parser
-from npl_mcp.cli import load, worklog
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.config.settings import corpus_folder
+from npl_mcp.dev import demo, reference
 from npl_mcp.http import serving
-from npl_mcp.settings import corpus_folder
-from npl_mcp.tools import SPECS
+from npl_mcp.tools.domains import SPECS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from npl_index.analysis import extract_keywords
-from npl_index.scoring import Query, cut, rank
-from npl_mcp.settings import corpus_folder
-from tests.index.conftest import desk
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.scoring import Query, cut, rank
+from npl_mcp.config.settings import corpus_folder
+from tests.npl_index.conftest import desk
 
 QUESTIONS = Path(__file__).resolve().parents[1] / "benchmarks" / "relevance" / "corpus_queries.jsonl"
 

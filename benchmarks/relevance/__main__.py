@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from npl_index.analysis import extract_keywords
-from npl_index.documents import Document, Fingerprint
-from npl_index.indexing import Collection, IndexedDocument, index_document
-from npl_index.scoring import Hit, Query, cut, rank
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.scoring import Hit, Query, cut, rank
 
 HERE = Path(__file__).parent
 BUDGET = 2_000

@@ -24,12 +24,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
-from npl_mcp.app import App
-from npl_mcp.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.http.guard import Guard, Policy
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
-from npl_mcp.server import create_server
-from npl_mcp.settings import Settings
+from npl_mcp.server.server import create_server
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import as_dict
 
@@ -57,7 +57,7 @@ STATUS: Mapping[ErrorCode, int] = {
 def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     """Build the application; it opens nothing before it runs.
 
-    :param settings: see :class:`~npl_mcp.settings.Settings`.
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param policy: who may call.
     """
     app = App(settings)

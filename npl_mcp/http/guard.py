@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from npl_mcp.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
-from npl_mcp.settings import Listening
+from npl_mcp.config.settings import Listening
+from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
 

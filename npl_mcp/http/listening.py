@@ -19,11 +19,11 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
 from npl_mcp.http.service import STATE, State, check, hold, new_token, write_state
-from npl_mcp.server import quiet_fastmcp
-from npl_mcp.settings import Listening, Settings
+from npl_mcp.server.server import quiet_fastmcp
 
 READ_SECONDS = 10.0
 """A request must be there whole by then, or come at :data:`SLOWEST` at least."""
@@ -143,7 +143,7 @@ class _Server(Server):
 def serve(settings: Settings, announce: Callable[[State], None]) -> None:
     """Serve until a signal ends it.
 
-    :param settings: see :class:`~npl_mcp.settings.Settings`.
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param announce: called once it listens.
     :raises InvalidRequestError: everyone could call, or an address cannot be listened on.
     :raises AlreadyRunningError: a server of the data folder runs.

@@ -16,11 +16,11 @@ from prometheus_client import (
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from npl_index.documents import DocumentRef
+from npl_index.answer.tailoring import Tailored
 from npl_index.errors import NPLError
-from npl_index.tailoring import Tailored
-from npl_mcp.app import App
-from npl_mcp.calls import Call, Reports, log_sinks
+from npl_index.library.documents import DocumentRef
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import Call, Reports, log_sinks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

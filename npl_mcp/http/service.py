@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp import __version__
-from npl_mcp.reach import Reach
-from npl_mcp.settings import Listening
+from npl_mcp.config.connection import Reach
+from npl_mcp.config.settings import Listening
 
 if sys.platform != "win32":
     import fcntl
@@ -59,7 +59,7 @@ class State:
     :param version: of the server.
     :param token: proves that a caller can read the state file.
     :param guarded: callers of the port need a token.
-    :param places: where its environment looks for files; see :class:`~npl_mcp.reach.Reach`.
+    :param places: where its environment looks for files; see :class:`~npl_mcp.config.connection.Reach`.
     """
 
     url: str | None

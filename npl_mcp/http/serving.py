@@ -14,12 +14,12 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.config.settings import PORT, Settings, inherited_environment, parse_port
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, State
-from npl_mcp.logs import set_up_log
-from npl_mcp.options import add_options, settings_of
-from npl_mcp.settings import PORT, Settings, inherited_environment, parse_port
-from npl_mcp.startup import lasting
+from npl_mcp.server.logs import set_up_log
+from npl_mcp.server.options import add_options, settings_of
+from npl_mcp.server.startup import lasting
 
 UNUSABLE = 2
 NOT_RUNNING = 3

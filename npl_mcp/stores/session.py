@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.references import near_names
-from npl_mcp.stores import checks
-from npl_mcp.stores.database import Database, Row, Transaction
-from npl_mcp.stores.errors import AlreadyExistsError, SessionNotFoundError
-from npl_mcp.stores.paging import Page, Slice, now
+from npl_index.library.references import near_names
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError
+from npl_mcp.stores.base.paging import Page, Slice, now
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200

@@ -6,10 +6,10 @@ import base64
 from dataclasses import dataclass
 from typing import Annotated
 
-from npl_mcp.app import App
-from npl_mcp.stores.artifact import ArtifactEntry, RevisionEntry, Stored
-from npl_mcp.stores.files import decode
-from npl_mcp.stores.paging import Page
+from npl_mcp.core.app import App
+from npl_mcp.stores.artifact.files import decode
+from npl_mcp.stores.artifact.store import ArtifactEntry, RevisionEntry, Stored
+from npl_mcp.stores.base.paging import Page
 from npl_mcp.tools.spec import ToolSpec
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from npl_mcp.app import App
-from npl_mcp.stores.chat import Message, Reaction, Share
-from npl_mcp.stores.feed import Event
-from npl_mcp.stores.inbox import MarkedRead, Notification
-from npl_mcp.stores.paging import Page
-from npl_mcp.stores.rooms import NewRoom, Room
-from npl_mcp.stores.todos import Todo, TodoUpdate
+from npl_mcp.core.app import App
+from npl_mcp.stores.base.paging import Page
+from npl_mcp.stores.chat.feed import Event
+from npl_mcp.stores.chat.inbox import MarkedRead, Notification
+from npl_mcp.stores.chat.rooms import NewRoom, Room
+from npl_mcp.stores.chat.store import Message, Reaction, Share
+from npl_mcp.stores.chat.todos import Todo, TodoUpdate
 from npl_mcp.tools.spec import ToolSpec
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from npl_mcp.app import App
-from npl_mcp.stores.cr_answers import (
+from npl_mcp.changes.answers import (
     ChangedAttributes,
     ChangedStatus,
     ChangeRequest,
@@ -19,7 +18,8 @@ from npl_mcp.stores.cr_answers import (
     Sections,
     Suggestions,
 )
-from npl_mcp.stores.paging import Page
+from npl_mcp.core.app import App
+from npl_mcp.stores.base.paging import Page
 from npl_mcp.tools.spec import ToolSpec
 
 Mode = Literal["full", "attributes", "metadata"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npl_mcp.app import App
-from npl_mcp.stores import checks
-from npl_mcp.stores.cr_format import TYPES
-from npl_mcp.stores.cr_templates import TEMPLATES
+from npl_mcp.changes.format import TYPES
+from npl_mcp.changes.templates import TEMPLATES
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import checks
 from npl_mcp.tools.spec import ToolSpec
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npl_mcp.app import App
-from npl_mcp.directive import CONTEXT, Bundle, Directive, TextFile
+from npl_mcp.core.app import App
+from npl_mcp.projects.directive import CONTEXT, Bundle, Directive, TextFile
 from npl_mcp.tools.spec import ToolSpec
 
 

@@ -1,6 +1,6 @@
 """Failures to replies: the codes, the table of exceptions, and the text of a validation failure.
 
-This module knows no server; :mod:`npl_mcp.server` calls :func:`translate` from its middleware.
+This module knows no server; :mod:`npl_mcp.server.server` calls :func:`translate` from its middleware.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npl_index.errors import (
     SelectorSyntaxError,
     UnreadableDocumentError,
 )
-from npl_mcp.stores.errors import (
+from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
     ClosedError,

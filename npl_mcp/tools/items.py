@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
-from npl_index.loading import Group, LoadedItem, MissingItem, flag_header, load_agent, load_groups, load_raw
-from npl_mcp.shelf import Shelf
+from npl_index.items.loading import (
+    Group,
+    LoadedItem,
+    MissingItem,
+    flag_header,
+    load_agent,
+    load_groups,
+    load_raw,
+)
+from npl_mcp.core.files import Shelf
 from npl_mcp.tools.spec import ToolSpec
 
 MAX_GROUPS = 64

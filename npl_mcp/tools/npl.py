@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from npl_index.assembling import Desk
-from npl_index.documents import DocumentRef
+from npl_index.answer.assembling import Desk
+from npl_index.answer.outline import OutlineNode, outline
+from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
-from npl_index.loading import Loaded, LoadedItem, MissingItem, load, load_agent
-from npl_index.outline import OutlineNode, outline
-from npl_index.tailoring import Tailored, TailorRequest, tailor
-from npl_index.traits import TraitFilter
-from npl_mcp.app import App
+from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
+from npl_index.library.documents import DocumentRef
+from npl_index.markdown.traits import TraitFilter
+from npl_mcp.core.app import App
 from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from npl_mcp.app import App
-from npl_mcp.stores import checks
-from npl_mcp.stores.annotation import Spot
-from npl_mcp.stores.overlay import MOST_PIXELS
-from npl_mcp.stores.review import Completion, NewComment, NewReview, ReviewContent
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.review.annotation import Spot
+from npl_mcp.stores.review.overlay import MOST_PIXELS
+from npl_mcp.stores.review.store import Completion, NewComment, NewReview, ReviewContent
 from npl_mcp.tools.responses import Picture
 from npl_mcp.tools.spec import ToolSpec
 

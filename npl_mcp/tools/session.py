@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from npl_mcp.app import App
-from npl_mcp.stores.paging import Page
+from npl_mcp.core.app import App
+from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.session import Session, SessionContent
 from npl_mcp.tools.spec import ToolSpec
 

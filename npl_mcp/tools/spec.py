@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class ToolSpec:
     """One tool.
 
-    :param function: takes the :class:`~npl_mcp.app.App` first and the tool's parameters by keyword; its name
-        is the tool's name, the first paragraph of its docstring the description agents read.
+    :param function: takes the :class:`~npl_mcp.core.app.App` first and the tool's parameters by keyword; its
+        name is the tool's name, the first paragraph of its docstring the description agents read.
     :param examples: a valid value for each parameter, shown when an argument does not fit.
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.

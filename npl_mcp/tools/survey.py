@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from npl_index.agents import field_condition, has_field, in_category
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_index.loading import Group, list_agents, load_groups, load_raw, text_of
-from npl_index.notation import Usage, analyse
-from npl_index.references import near_names
-from npl_index.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
-from npl_mcp.shelf import Shelf
+from npl_index.items.agents import field_condition, has_field, in_category
+from npl_index.items.loading import Group, list_agents, load_groups, load_raw, text_of
+from npl_index.items.notation import Usage, analyse
+from npl_index.items.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
+from npl_index.library.references import near_names
+from npl_mcp.core.files import Shelf
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")

@@ -1,6 +1,6 @@
 """The files of a git repository as git sees them: all their text, or how they lie in folders."""
 
-# Lists of many files are handled as plain strings, as in npl_index.documents.
+# Lists of many files are handled as plain strings, as in npl_index.library.documents.
 # ruff: noqa: PTH112, PTH117, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from npl_index.errors import (
     InvalidRequestError,
     UnreadableDocumentError,
 )
-from npl_index.finding import outside, real_path, resolve, too_many
-from npl_index.patterns import PathPattern
-from npl_index.references import UNSPEAKABLE, check_name, near_names
-from npl_mcp.app import App
-from npl_mcp.git import visible
+from npl_index.library.patterns import PathPattern
+from npl_index.library.references import UNSPEAKABLE, check_name, near_names
+from npl_index.library.roots import outside, real_path, resolve, too_many
+from npl_mcp.core.app import App
+from npl_mcp.projects.git import visible
 from npl_mcp.tools.spec import ToolSpec
 
 ANSWER_BYTES = 1 << 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.app import App
-from npl_mcp.stores.worklog import Closed, Logged, Opened, ReadEntries
-from npl_mcp.stores.worklog_format import WorklogSession
+from npl_mcp.core.app import App
+from npl_mcp.stores.worklog.format import WorklogSession
+from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
 from npl_mcp.tools.spec import ToolSpec
 
 Session = Annotated[str | None, "Default: current"]

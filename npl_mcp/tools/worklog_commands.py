@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 from npl_index.errors import OutsideRootError
-from npl_mcp.app import App
-from npl_mcp.stores.worklog import Opened
-from npl_mcp.stores.worklog_format import WorklogSession
+from npl_mcp.core.app import App
+from npl_mcp.stores.worklog.format import WorklogSession
+from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
 
 

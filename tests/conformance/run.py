@@ -24,7 +24,7 @@ from typing import Any
 from installing import HERE, Installed, install
 from processes import CheckError, Done, end_all, free_port, run, serving
 
-from npl_mcp.tools import SPECS
+from npl_mcp.tools.domains import SPECS
 
 REVISION = "2026-07-28"
 FORMER = "2025-11-25"

@@ -1,0 +1,1 @@
+"""Ranked sections to the answer that is sent."""

@@ -1,0 +1,139 @@
+"""Sections a caller may want next, each with a reason a person understands."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from cachetools import LRUCache
+
+from npl_index.ranking.indexing import Collection
+
+MAX_SUGGESTIONS = 5
+
+Place = tuple[int, int]
+"""Index of a document in the collection, and of a section in the document."""
+
+_Key = tuple[str, int, str]  # path of the file, section, selector: an edit that moves sections is noticed
+_KEYS_KEPT = 4096
+_PARTNERS_KEPT = 12
+_COUNTED_PER_CALL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """A section that is suggested, and why."""
+
+    place: Place
+    reason: str
+
+
+class Companions:
+    """Counts which sections calls asked for together; in memory, bounded, for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: LRUCache[_Key, Counter[_Key]] = LRUCache(_KEYS_KEPT)
+
+    def record(self, collection: Collection, places: Sequence[Place]) -> None:
+        """Count every pair among the first sections of one call."""
+        keys = [_key(collection, place) for place in places[:_COUNTED_PER_CALL]]
+        with self._lock:
+            for one, other in permutations(dict.fromkeys(keys), 2):
+                counter = self._counts.setdefault(one, Counter())
+                counter[other] += 1
+                if len(counter) > _PARTNERS_KEPT:
+                    del counter[counter.most_common()[-1][0]]
+
+    def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
+        """Give sections of the collection that were asked for with this one, most often first."""
+        with self._lock:
+            found = self._counts.get(_key(collection, place), Counter()).most_common()
+        for (path, section, selector), count in found:
+            document = _position(collection, path, place[0])
+            if document is not None:
+                known = collection.documents[document].selectors
+                if section < len(known) and known[section] == selector:
+                    yield (document, section), count
+
+
+def _position(collection: Collection, path: str, likely: int) -> int | None:
+    """Find a document of the collection by its path, looking first where it likely is."""
+    documents = collection.documents
+    if documents[likely].document.fingerprint.path == path:
+        return likely
+    return next((n for n, one in enumerate(documents) if one.document.fingerprint.path == path), None)
+
+
+def _key(collection: Collection, place: Place) -> _Key:
+    indexed = collection.documents[place[0]]
+    return indexed.document.fingerprint.path, place[1], indexed.selectors[place[1]]
+
+
+def suggest(
+    collection: Collection,
+    handed_over: Sequence[Place],
+    excluded: Iterable[Place],
+    related: Iterable[tuple[Place, Sequence[str]]],
+    companions: Companions,
+) -> tuple[Idea, ...]:
+    """Choose at most :data:`MAX_SUGGESTIONS` sections.
+
+    :param handed_over: sections of the answer, most relevant first.
+    :param excluded: further sections that need no suggestion, such as those the answer already names.
+    :param related: sections with the query's keywords, best first, and the keywords they hold.
+    :param companions: what earlier calls asked for together.
+    """
+    sources = [
+        _asked_together(collection, handed_over, companions),
+        _about_the_same(related),
+        _siblings(collection, handed_over),
+    ]
+    taken = {*handed_over, *excluded}
+    chosen: list[Idea] = []
+    while sources and len(chosen) < MAX_SUGGESTIONS:
+        for source in tuple(sources):
+            idea = next((idea for idea in source if idea.place not in taken), None)
+            if idea is None:
+                sources.remove(source)
+            elif len(chosen) < MAX_SUGGESTIONS:
+                taken.add(idea.place)
+                chosen.append(idea)
+    return tuple(chosen)
+
+
+def _asked_together(
+    collection: Collection, handed_over: Sequence[Place], companions: Companions
+) -> Iterator[Idea]:
+    for place in handed_over[:3]:
+        for partner, count in companions.of(collection, place):
+            calls = "an earlier call" if count == 1 else f"{count} earlier calls"
+            yield Idea(partner, f"loaded together with {_quoted(collection, place)} in {calls}")
+
+
+def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[Idea]:
+    for place, words in related:
+        if words:
+            yield Idea(place, f"also about {', '.join(words[:3])}")
+
+
+def _siblings(collection: Collection, handed_over: Sequence[Place]) -> Iterator[Idea]:
+    for place in handed_over[:3]:
+        document, index = place
+        tree = collection.documents[document].tree
+        parent = tree.sections[index].parent
+        if parent is None:
+            continue
+        family = tree.sections[parent].children
+        at = family.index(index)
+        for sibling in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
+            if tree.sections[sibling].whole_traits.word_count > 0:
+                yield Idea((document, sibling), f"next to {_quoted(collection, place)}")
+
+
+def _quoted(collection: Collection, place: Place) -> str:
+    name = collection.documents[place[0]].tree.sections[place[1]].name
+    return f'"{name if len(name) <= 60 else name[:59] + "…"}"'

@@ -1,0 +1,1 @@
+"""Whole items, such as components and agents, with their front matter and versions."""

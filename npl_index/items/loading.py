@@ -1,0 +1,460 @@
+"""Load whole items: components, styles, prompts, agents.
+
+The text handed over, the flag names and the flag header are those the command
+``npl-load`` has always printed, to the byte, because agents parse them::
+
+    # Flag Update
+
+    ```🏳️
+
+    @npl.def.loaded+="a,b"
+
+
+    ```
+
+
+    ---
+    # b:
+    『(patch)
+    text that goes in front of b
+    』
+    text of b
+
+
+    * * *
+
+    # a:
+    text of a
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from npl_index.errors import (
+    DocumentTooLargeError,
+    InvalidRequestError,
+    MissingRequestError,
+    NPLError,
+    UnreadableDocumentError,
+)
+from npl_index.items.front_matter import front_matter, version_of
+from npl_index.library.catalog import FLAGS, Kind
+from npl_index.library.documents import Document, Found, Library
+from npl_index.library.patterns import has_magic
+from npl_index.library.references import check_name, near_names
+
+_MAX_ITEMS = 256
+_MAX_SKIP_CHARACTERS = 64 * 1024
+_MAX_SKIP_PATTERNS = 64
+
+#: Components every agent's definition holds, whatever the agent says.
+ALWAYS_NEEDED = ("syntax", "agent", "fences", "directive", "formatting")
+
+_SEPARATOR = "\n\n* * *\n\n"
+_DECLARATION = re.compile(
+    r"""(?: npl-load \s+ c \s+
+          | npl_load \( \s* (?: resource_type \s* = \s* )? ["'] c (?: omponents? )? ["'] \s* , \s*
+            (?: items \s* = \s* )?
+          | npl_load_components \( \s* (?: items \s* = \s* )?
+        ) (["']) ([^"'\n]*) \1""",
+    re.VERBOSE,
+)
+_DECLARABLE = re.compile(r"[^\s/.{}<>()$|\\][^\s{}<>()$|\\]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedItem:
+    """Where one loaded item came from.
+
+    :param name: the item, as it was asked for or as a pattern found it.
+    :param kind: name of its kind.
+    :param root: label of the place that had it.
+    :param path: path below its root.
+    :param version: what its header or front matter says, as written.
+    :param digest: BLAKE2b of its text and its patch's, 16 bytes, in hex.
+    :param patched: path of the patch in front of it, if there is one.
+    """
+
+    name: str
+    kind: str
+    root: str
+    path: str
+    version: str | None
+    digest: str
+    patched: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingItem:
+    """A name or pattern that nothing was found for.
+
+    :param name: as it was asked for.
+    :param near: names that do exist and look alike, best first.
+    :param kind: name of its kind, where several were asked for.
+    """
+
+    name: str
+    near: tuple[str, ...]
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one load hands over.
+
+    :param content: the text of all items.
+    :param flags: sorted item names joined by commas, by flag name; empty if nothing was loaded.
+    :param items: where each item came from, in the order of ``content``.
+    :param missing: what was not found.
+    :param skipped: items left out because of ``skip``.
+    :param problems: why items could not be used, where a load goes on without them.
+    """
+
+    content: str
+    flags: Mapping[str, str]
+    items: tuple[LoadedItem, ...]
+    missing: tuple[MissingItem, ...] = ()
+    skipped: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """One agent, for listings.
+
+    :param name: its item name.
+    :param root: label of the place that has it.
+    :param path: path below its root.
+    :param absolute: the file's absolute path; not for messages.
+    :param fields: its front matter, scalars as text; empty where the file cannot be read.
+    :param text: the whole file, or ``""``.
+    """
+
+    name: str
+    root: str
+    path: str
+    absolute: str
+    fields: Mapping[str, object]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What to load of one kind.
+
+    :param kind: name or short name of the kind.
+    :param items: names and patterns, separated by commas.
+    :param skip: patterns over names to leave out, separated by commas or blanks.
+    """
+
+    kind: str
+    items: str
+    skip: str = ""
+
+
+def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
+    """Load items of several kinds, one group after the other; each item once.
+
+    What cannot be used is reported in ``problems``, and the rest is loaded.
+
+    :raises NPLError: as :func:`load`, for what concerns a whole group.
+    """
+    texts: list[tuple[LoadedItem, str]] = []
+    missing: list[MissingItem] = []
+    skipped: list[str] = []
+    problems: list[str] = []
+    taken: set[str] = set()
+    for group in groups:
+        kind = library.catalog.kind(group.kind)
+        picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
+        texts += _read_all(library, kind, picked.found, problems)
+        missing += (replace(one, kind=kind.name) for one in picked.missing)
+        skipped += picked.skipped
+    names: dict[str, list[str]] = {}
+    for item, _ in texts:
+        names.setdefault(library.catalog.kind(item.kind).flag or "", []).append(item.name)
+    return Loaded(
+        content=_joined(texts),
+        flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if flag in names},
+        items=tuple(item for item, _ in texts),
+        missing=tuple(missing),
+        skipped=tuple(skipped),
+        problems=tuple(problems),
+    )
+
+
+def load(
+    library: Library, kind: str, items: str | Iterable[str], skip: str | Iterable[str] | None = None
+) -> Loaded:
+    """Load items of one kind whole, each once, in the order of first mention.
+
+    :param kind: name or short name of the kind.
+    :param items: names and patterns, separated by commas; ``syntax.*`` is one folder, ``**.*`` everything.
+    :param skip: patterns over item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
+    :raises InvalidRequestError: the kind is unknown, or a name, a pattern or their number cannot be used.
+    :raises MissingRequestError: ``items`` names nothing.
+    :raises OutsideRootError: a name is absolute, climbs, or leads out of its root through a link.
+    :raises UnreadableDocumentError: an item is there and cannot be read as UTF-8 text.
+    :raises DocumentTooLargeError: one item or all together have more bytes than the limit.
+    """
+    wanted = split_items(items)
+    if not wanted:
+        raise MissingRequestError("'items' names nothing", parameter="items", hint="name an item, or '*'")
+    of_kind = library.catalog.kind(kind)
+    picked = _pick(library, of_kind, wanted, _Skip.parse(skip))
+    read = tuple(_read_all(library, of_kind, picked.found))
+    names = [item.name for item, _ in read]
+    return Loaded(
+        content=_joined(read),
+        flags={of_kind.flag: ",".join(sorted(names))} if names and of_kind.flag else {},
+        items=tuple(item for item, _ in read),
+        missing=picked.missing,
+        skipped=picked.skipped,
+    )
+
+
+def _joined(texts: Iterable[tuple[LoadedItem, str]]) -> str:
+    return _SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts)
+
+
+def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
+    """Load one item with nothing around it, and no flag.
+
+    :param item: its name; may be left out where the kind has one item only.
+    :raises MissingRequestError: no name for a kind with many items.
+    :raises DocumentNotFoundError: there is no such item; carries near names.
+    :raises NPLError: as :func:`load`.
+    """
+    of_kind = library.catalog.kind(kind)
+    name = item if item is not None else of_kind.only
+    if name is None:
+        raise MissingRequestError(f"which {of_kind.name} is not said", parameter="item")
+    described, text = _read_one(library, of_kind, name)
+    return Loaded(content=text, flags={}, items=(described,))
+
+
+def load_agent(library: Library, name: str, *, with_definition: bool = False) -> Loaded:
+    """Load an agent, and on request the NPL it needs.
+
+    The definition holds the core reference, the components every agent needs, and those the agent
+    declares, each once: as a command (``npl-load c "a,b"``) or as a tool call (``npl_load("c", "a,b")``,
+    ``npl_load_components("a,b")``).
+
+    :param name: the agent's item name.
+    :raises DocumentNotFoundError: there is no such agent; carries near names.
+    :raises NPLError: as :func:`load`.
+    """
+    agents = library.catalog.kind("agent")
+    agent, text = _read_one(library, agents, name)
+    content = f"# agent:{name}:\n{text}"
+    if not with_definition:
+        return Loaded(content=content, flags={}, items=(agent,))
+    components = library.catalog.kind("component")
+    picked = _pick(library, components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))), _Skip())
+    read = tuple(_read_all(library, components, picked.found))
+    core = library.catalog.init
+    reference = library.find_item(core, core.only or "")
+    before = tuple(_read_all(library, core, {} if reference is None else {core.only or "": reference}))
+    parts = [f"## Core NPL Framework\n\n{body}" for _, body in before]
+    parts += [f"## Component: {item.name}\n\n{body}" for item, body in read]
+    heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
+    absent = () if reference is not None else (MissingItem(core.only or "", ()),)
+    return Loaded(
+        content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
+        flags={components.flag or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
+        items=(agent, *(item for item, _ in (*before, *read))),
+        missing=(*absent, *picked.missing),
+    )
+
+
+def list_agents(library: Library) -> tuple[AgentInfo, ...]:
+    """Give all agents by name; of equal names the first place wins.
+
+    :raises DocumentTooLargeError: there are more agents than the limits allow.
+    """
+    found = library.find_items(library.catalog.kind("agent"), "**")
+    return tuple(_agent(library, name, found[name]) for name in sorted(found))
+
+
+def _agent(library: Library, name: str, found: Found) -> AgentInfo:
+    """Describe one agent; a file that cannot be read is listed by its name alone."""
+    try:
+        text = text_of(library.read(found))
+    except NPLError:
+        text = ""
+    return AgentInfo(name, found.label, found.path, found.absolute, front_matter(text), text)
+
+
+def flag_header(flags: Mapping[str, str]) -> str:
+    """Give the header that tells an agent what has been loaded, ``""`` if nothing was.
+
+    :param flags: comma-joined names by flag name, of one or more loads.
+    """
+    lines = "".join(f'@{name}+="{flags[name]}"\n' for name in FLAGS if flags.get(name))
+    return f"# Flag Update\n\n```🏳️\n\n{lines}\n\n```\n\n\n---\n" if lines else ""
+
+
+def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
+    """Split names at commas, trim them, drop empty and repeated ones.
+
+    :raises InvalidRequestError: there are more than 256, or one cannot be a name.
+    """
+    texts = [items] if isinstance(items, str) else items
+    names = tuple(dict.fromkeys(name for text in texts for part in text.split(",") if (name := part.strip())))
+    if len(names) > _MAX_ITEMS:
+        hint = f"use at most {_MAX_ITEMS}, or a pattern"
+        raise InvalidRequestError(f"'items' has {len(names)} names", parameter="items", hint=hint)
+    for name in names:
+        check_name(name, "items")
+    return names
+
+
+def declared_components(text: str) -> tuple[str, ...]:
+    """Give the components a text says it loads, in order; not stand-ins such as ``...`` or ``{name}``."""
+    lists = (match[2].split(",") for match in _DECLARATION.finditer(text))
+    names = dict.fromkeys(name.strip() for names in lists for name in names)
+    usable = (name for name in names if _DECLARABLE.fullmatch(name) and ".." not in name)
+    return tuple(name for name in usable if name.count("**") < 2)[:_MAX_ITEMS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Skip:
+    """Names not to load: literal ones, and patterns."""
+
+    names: frozenset[str] = frozenset()
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def parse(cls, skip: str | Iterable[str] | None) -> _Skip:
+        text = skip if isinstance(skip, str) else " ".join(skip or ())
+        if len(text) > _MAX_SKIP_CHARACTERS:
+            hint = f"use at most {_MAX_SKIP_CHARACTERS:,}, or a pattern"
+            raise InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
+        parts = dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part)
+        patterns = [part for part in parts if has_magic(part)]
+        if len(patterns) > _MAX_SKIP_PATTERNS:
+            hint = f"use at most {_MAX_SKIP_PATTERNS}"
+            raise InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
+        return cls(frozenset(parts), tuple(re.compile(fnmatch.translate(part)) for part in patterns))
+
+    def holds(self, name: str) -> bool:
+        spellings = (name, name.replace("/", "."))
+        return not self.names.isdisjoint(spellings) or any(
+            pattern.match(spelling) for pattern in self.patterns for spelling in spellings
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    found: Mapping[str, Found]
+    missing: tuple[MissingItem, ...]
+    skipped: tuple[str, ...]
+
+
+def _pick(
+    library: Library,
+    kind: Kind,
+    wanted: Iterable[str],
+    skip: _Skip,
+    taken: set[str] | None = None,
+    problems: list[str] | None = None,
+) -> _Picked:
+    """Find what is wanted: a file once, in the order of first mention.
+
+    :param taken: absolute paths of files that are had already; those found are added.
+    :param problems: takes what is wrong with a name; without it the first is raised.
+    """
+    found: dict[str, Found] = {}
+    absent: list[str] = []
+    skipped: dict[str, None] = {}
+    taken = set() if taken is None else taken
+    for name in wanted:
+        if not has_magic(name) and skip.holds(name):
+            skipped[name] = None
+            continue
+        try:
+            matches = library.find_items(kind, name)
+        except NPLError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+            continue
+        if not matches:
+            absent.append(name)
+        for match in sorted(matches):
+            if skip.holds(match):
+                skipped[match] = None
+            elif matches[match].absolute not in taken:
+                taken.add(matches[match].absolute)
+                found[match] = matches[match]
+    known = library.item_names(kind) if absent else ()
+    missing = tuple(MissingItem(name, near_names(re.sub(r"[*?\[\]]", "", name), known)) for name in absent)
+    return _Picked(found, missing, tuple(skipped))
+
+
+def _read_all(
+    library: Library, kind: Kind, found: Mapping[str, Found], problems: list[str] | None = None
+) -> Iterator[tuple[LoadedItem, str]]:
+    """Read items with their patches, as long as they stay below the limit together.
+
+    :param problems: takes why an item cannot be read; without it the first is raised.
+    :raises DocumentTooLargeError: they do not.
+    """
+    size = 0
+    for name, one in found.items():
+        try:
+            described, text = _read(library, kind, name, one)
+        except NPLError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+            continue
+        size += len(text)
+        if size > library.limits.max_bytes:
+            problem = f"the items are larger than {library.limits.max_bytes:,} characters together"
+            raise DocumentTooLargeError(problem, hint="name fewer items")
+        yield described, text
+
+
+def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
+    """Read one item and put its patch in front of it."""
+    document = library.read(found)
+    text = text_of(document)
+    patch = library.find_patch(kind, name)
+    patched, digest = None, document.digest
+    version = version_of(text)
+    if patch is not None:
+        addition = library.read(patch)
+        patched = addition.path
+        digest = blake2b((addition.digest + digest).encode(), digest_size=16).hexdigest()
+        text = f"『(patch)\n{text_of(addition)}\n』\n{text}"
+    return LoadedItem(name, kind.name, found.label, found.path, version, digest, patched), text
+
+
+def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
+    """Read the item of exactly this name.
+
+    :raises DocumentNotFoundError: there is none.
+    """
+    check_name(name, "item")
+    found = library.find_item(kind, name)
+    if found is None:
+        raise library.no_item(kind, name)
+    return _read(library, kind, name, found)
+
+
+def text_of(document: Document) -> str:
+    """Decode a document; line ends become line feeds and a byte order mark goes.
+
+    :raises UnreadableDocumentError: it is not UTF-8.
+    """
+    try:
+        text = document.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableDocumentError(f"{document.path!r} is not UTF-8 at byte {error.start:,}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

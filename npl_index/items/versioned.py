@@ -1,0 +1,229 @@
+"""Prompts with a version inside one file, such as an agent's ``CLAUDE.md``: compare them, renew them.
+
+A versioned section begins with a header and ends before a line ``* * *``, the next header, or the end of the
+file::
+
+    npl-instructions:
+       name: npl-conventions
+       version: 1.5.0
+    ---
+
+Lines inside a fence neither begin nor end a section, except a separator right before a header: prompts nest
+fences of equal length, so that a fence may only seem to be open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from npl_index.selectors.versions import version_key
+
+SEPARATOR = "* * *"
+_BETWEEN = f"\n\n{SEPARATOR}\n\n"
+_NO_VERSION = "0.0.0"
+
+_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
+_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedSection:
+    """One versioned section of a text.
+
+    :param name: as its header says.
+    :param version: as its header says, ``0.0.0`` where it says none.
+    :param text: from its header to its last line that is not blank.
+    :param start: offset of its first character.
+    :param stop: offset behind its last one.
+    """
+
+    name: str
+    version: str
+    text: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a section can be renewed from.
+
+    :param section: the section.
+    :param location: where its file lies, for people.
+    """
+
+    section: VersionedSection
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is installed of one section, beside what there is.
+
+    :param name: of the section.
+    :param source_version: of its source, ``None`` if there is none.
+    :param installed_version: of what is installed, ``None`` if nothing is.
+    :param source_path: where the source lies.
+    :param status: ``current``, ``outdated`` (the source is newer), ``newer`` (the installed one is),
+        ``missing`` (not installed) or ``extra`` (no source).
+    """
+
+    name: str
+    source_version: str | None
+    installed_version: str | None
+    source_path: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One section that was replaced or added.
+
+    :param name: of the section.
+    :param before: the version that was installed, ``None`` for a section that was not.
+    :param after: the version that is now.
+    """
+
+    name: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """A text with renewed sections.
+
+    :param text: the whole of it.
+    :param changes: what was replaced or added.
+    :param lost: sections that are installed and have no source.
+    :param unknown: names that are neither installed nor have a source.
+    """
+
+    text: str
+    changes: tuple[Change, ...]
+    lost: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def versioned_sections(text: str) -> dict[str, VersionedSection]:
+    """Give the versioned sections of a text by name; of equal names the last one.
+
+    :param text: with line feeds as line ends.
+    """
+    marks = [*_marks(text), (len(text), None)]
+    sections = {}
+    for (start, header), (stop, _) in pairwise(marks):
+        if header is not None:
+            body = text[start:stop].rstrip()
+            fields = {key: value.strip("'\"") for key, value in _FIELD.findall(header[1])}
+            if fields.get("name"):
+                name, version = fields["name"], fields.get("version") or _NO_VERSION
+                sections[name] = VersionedSection(name, version, body, start, start + len(body))
+    return sections
+
+
+def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
+    """Give the offset of every header, and of every separator with ``None``."""
+    fence, at, after_separator = "", 0, False
+    for line in text.splitlines(keepends=True):
+        header = _HEADER.match(text, at) if line.startswith("npl-instructions:") else None
+        if header is not None and (not fence or after_separator):
+            fence = ""
+            yield at, header
+        elif line.rstrip() == SEPARATOR and (not fence or _header_follows(text, at + len(line))):
+            yield at, None
+            after_separator = True
+        elif line.strip():
+            after_separator = False
+            fence = _fence_after(line, fence)
+        at += len(line)
+
+
+def _header_follows(text: str, at: int) -> bool:
+    rest = re.compile(r"\s*").match(text, at)
+    return rest is not None and _HEADER.match(text, rest.end()) is not None
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """Give the fence that is open after a line, ``""`` for none."""
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    marks, info = found[1], found[2].strip()
+    if not fence:
+        return "" if marks[0] == "`" and "`" in info else marks
+    return "" if marks.startswith(fence) and not info else fence
+
+
+def compare(
+    sources: Mapping[str, Source], installed: Mapping[str, VersionedSection]
+) -> tuple[Comparison, ...]:
+    """Compare what is installed with the sources, by name."""
+    rows = []
+    for name in sorted({*sources, *installed}):
+        source, there = sources.get(name), installed.get(name)
+        rows.append(
+            Comparison(
+                name=name,
+                source_version=source.section.version if source else None,
+                installed_version=there.version if there else None,
+                source_path=source.location if source else None,
+                status=_status(source, there),
+            )
+        )
+    return tuple(rows)
+
+
+def _status(source: Source | None, installed: VersionedSection | None) -> str:
+    if source is None:
+        return "extra"
+    if installed is None:
+        return "missing"
+    nothing = version_key(_NO_VERSION) or ((), ())
+    wanted = version_key(source.section.version) or nothing
+    present = version_key(installed.version) or nothing
+    return "current" if wanted == present else "outdated" if wanted > present else "newer"
+
+
+def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Renewed:
+    """Replace sections by their sources, and add those that are not there; nothing else changes.
+
+    :param text: with line feeds as line ends.
+    :param names: the sections, each once.
+    """
+    installed = versioned_sections(text)
+    wanted = tuple(dict.fromkeys(names))
+    present = sorted((name for name in wanted if name in installed), key=lambda name: installed[name].start)
+    replaced = [name for name in present if name in sources]
+    added = [name for name in wanted if name in sources and name not in installed]
+    for name in reversed(replaced):
+        text = text[: installed[name].start] + sources[name].section.text + text[installed[name].stop :]
+    if added:
+        text = append(text.rstrip(), [sources[name].section.text for name in added])
+    versions = {name: section.version for name, section in installed.items()}
+    return Renewed(
+        text=text,
+        changes=tuple(
+            Change(name, versions.get(name), sources[name].section.version) for name in (*replaced, *added)
+        ),
+        lost=tuple(name for name in present if name not in sources),
+        unknown=tuple(name for name in wanted if name not in installed and name not in sources),
+    )
+
+
+def append(text: str, prompts: Sequence[str]) -> str:
+    """Put prompts behind a text, with separators between them and behind what is there."""
+    bodies = [without_separators(prompt) for prompt in prompts]
+    return text + _BETWEEN * bool(text.strip() and bodies) + _BETWEEN.join(bodies)
+
+
+def without_separators(text: str) -> str:
+    """Give a text without blank lines and a separator at its beginning and its end."""
+    text = text.strip()
+    if text.startswith(SEPARATOR):
+        text = text[len(SEPARATOR) :].lstrip("\n")
+    return text[: -len(SEPARATOR)].rstrip("\n") if text.endswith(SEPARATOR) else text

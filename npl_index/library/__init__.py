@@ -1,0 +1,1 @@
+"""Which file is meant, what is in it, and what has changed."""

@@ -1,0 +1,294 @@
+"""Search roots: which real path lies under which root, and what lies below a folder.
+
+Nothing here opens a file. A path is resolved first, links included, and then
+compared with the real paths of the roots, whole segments at a time.
+"""
+
+# A path object costs more than the system call it is made for, once per file.
+# ruff: noqa: PTH112, PTH116, PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    NPLError,
+    OutsideRootError,
+    UnreadableDocumentError,
+)
+from npl_index.library.catalog import Place, Root
+from npl_index.library.patterns import PathPattern
+from npl_index.library.references import UNSPEAKABLE
+
+#: File name suffixes of what is served; case does not matter.
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
+
+_HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
+_SAMPLE = 1_000
+_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what one request may touch.
+
+    :param max_bytes: size of one file, and of everything one load hands over.
+    :param max_files: files one folder or pattern may name.
+    :param max_entries: directory entries one walk may look at.
+    :param max_depth: folders below the folder a walk starts from.
+    """
+
+    max_bytes: int = 16 << 20
+    max_files: int = 5_000
+    max_entries: int = 100_000
+    max_depth: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a file lies; nothing of it has been read.
+
+    :param root: the first root it lies under.
+    :param path: path below that root, links resolved, ``/`` between segments.
+    :param label: what to call the place it was found in: that of the root, or of the item's place.
+    :param item: the item name it was found by, if it was.
+    """
+
+    root: Root
+    path: str
+    label: str
+    item: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file name without its suffix."""
+        return self.path.rpartition("/")[2].rpartition(".")[0]
+
+    @property
+    def absolute(self) -> str:
+        """The file's absolute path; not for messages."""
+        return f"{self.root.path}/{self.path}"
+
+
+class Roots:
+    """The folders below which files may be found, in order.
+
+    :param roots: the first one a file lies under is the file's root.
+    :param limits: bounds on one walk.
+    """
+
+    def __init__(self, roots: Iterable[Root], limits: Limits) -> None:
+        self._limits = limits
+        self._real: dict[str, str] = {}
+        merged: dict[str, Root] = {}
+        for root in roots:
+            real = self._real[root.path] = os.path.realpath(root.path)
+            known = merged.get(real, Root(real, root.label))
+            merged[real] = Root(real, known.label, known.npl or root.npl)
+        self._prefixes = [(os.path.join(root.path, ""), root) for root in merged.values()]
+
+    def __iter__(self) -> Iterator[Root]:
+        return (root for _, root in self._prefixes)
+
+    def locate(self, path: str) -> tuple[Root, str] | None:
+        """Give the root a real path lies under, and the path below it with ``/`` between segments."""
+        for prefix, root in self._prefixes:
+            if path.startswith(prefix):
+                return root, path[len(prefix) :].replace(os.sep, "/")
+            if path == root.path:
+                return root, ""
+        return None
+
+    def is_npl(self, path: str) -> bool:
+        """Say whether a real path lies under a root that is declared as NPL."""
+        return any(root.npl and path.startswith(prefix) for prefix, root in self._prefixes)
+
+    def is_there(self, path: str, text: str) -> bool:
+        """Say whether a real path exists.
+
+        :param text: the path as the caller gave it.
+        :raises OutsideRootError: it lies under no root; whether it exists is not told.
+        """
+        if self.locate(path) is None:
+            raise outside(text)
+        return os.path.lexists(path)
+
+    def below(self, place: Place, path: str) -> str | None:
+        """Give the real path of a path below a place, which may lie anywhere, if it exists."""
+        return resolve(self._real[place.root.path], os.path.join(place.folder, path))
+
+    def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> Found:
+        """Give the regular file at a real path.
+
+        :param text: the path as the caller gave it.
+        :param suffixes: one of these ends its name.
+        :raises OutsideRootError: it lies under no root.
+        :raises UnreadableDocumentError: it has another suffix, or is a folder, a pipe, a device or the like.
+        """
+        located = self.locate(path)
+        if located is None:
+            raise outside(text)
+        if not path.lower().endswith(suffixes):
+            hint = f"names end in {', '.join(suffixes)}"
+            raise UnreadableDocumentError(f"{text!r} is not of a kind that is served", hint=hint)
+        try:
+            mode = os.stat(path, follow_symlinks=False).st_mode
+        except OSError as error:
+            raise unusable(text, error) from None
+        if not stat.S_ISREG(mode):
+            raise irregular(text)
+        return Found(*located, located[0].label)
+
+    def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
+        """Give the paths of some files below each root and of their folders, those a short walk meets."""
+        for root in self:
+            try:
+                for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
+                    yield found.path
+                    yield found.path.rpartition("/")[0]
+            except DocumentTooLargeError:
+                continue
+
+    def walk(
+        self,
+        start: str,
+        pattern: PathPattern | None,
+        suffixes: tuple[str, ...],
+        max_entries: int | None = None,
+    ) -> Iterator[tuple[str, Found]]:
+        """Give each file below a real folder with its path below it, in no order.
+
+        Linked folders are entered once, and only under a root; hidden folders but ``.npl`` and
+        ``.claude`` are not, nor are those of installed packages.
+
+        :param pattern: what the path below the folder must match, all if ``None``.
+        :param max_entries: directory entries to look at, by default as the limits say.
+        :raises DocumentTooLargeError: more entries or levels than the limits allow.
+        """
+        most = self._limits.max_entries if max_entries is None else max_entries
+        waiting, entered, looked_at = [(start, "")], set[str](), 0
+        while waiting:
+            folder, below = waiting.pop()
+            located = self.locate(folder)
+            if located is None or folder in entered:
+                continue
+            entered.add(folder)
+            root, prefix = located[0], f"{located[1]}/" if located[1] else ""
+            for entry in _entries(folder):
+                looked_at += 1
+                if looked_at > most:
+                    raise too_many(f"{most:,} entries")
+                path = below + entry.name
+                if entry.is_symlink():
+                    linked = self._linked(entry, suffixes)
+                    if isinstance(linked, Found) and _fits(pattern, path):
+                        yield path, linked
+                    elif isinstance(linked, str) and self._may_enter(pattern, path):
+                        waiting.append((linked, f"{path}/"))
+                elif entry.name.lower().endswith(suffixes):
+                    if _fits(pattern, path) and entry.is_file(follow_symlinks=False):
+                        yield path, Found(root, prefix + entry.name, root.label)
+                elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path):
+                    waiting.append((entry.path, f"{path}/"))
+
+    def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
+        """Give the file or the real folder a link leads to, ``None`` if there is none to be had."""
+        real = real_path(entry.path)
+        if real is None or os.path.isdir(real):
+            return real
+        try:
+            return self.regular(real, entry.name, suffixes)
+        except (DocumentError, DocumentNotFoundError):
+            return None
+
+    def _may_enter(self, pattern: PathPattern | None, path: str) -> bool:
+        """Say whether a walk goes into a folder.
+
+        :raises DocumentTooLargeError: it lies deeper than the limit.
+        """
+        if path.count("/") >= self._limits.max_depth:
+            raise too_many(f"{self._limits.max_depth} levels of folders")
+        return pattern is None or pattern.may_hold(path.split("/"))
+
+
+def resolve(root: str, path: str) -> str | None:
+    """Give the real path of a path below a real root, or ``None`` where it does not exist.
+
+    Only the segments below the root are looked at, several times cheaper than resolving the whole
+    path. At the first link the whole path is resolved; then it may lead anywhere and need not exist.
+    """
+    whole = root
+    for segment in path.replace(os.sep, "/").split("/"):
+        if segment in ("", os.curdir):
+            continue
+        whole = os.path.join(whole, segment)
+        try:
+            mode = os.lstat(whole).st_mode
+        except OSError:
+            return None
+        if stat.S_ISLNK(mode):
+            return real_path(os.path.join(root, path))
+    return whole
+
+
+def real_path(path: str) -> str | None:
+    """Resolve all links of a path, ``None`` where that fails: they change meanwhile, or are thousands."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, RecursionError):
+        return None
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Give the entries of a folder that a walk looks at; none if it may not be read or is gone."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
+                if not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None:
+                    yield entry
+    except OSError:
+        return
+
+
+def _fits(pattern: PathPattern | None, path: str) -> bool:
+    """Say whether a file's path matches, with its suffix or without."""
+    if pattern is None:
+        return True
+    segments = path.split("/")
+    return pattern.matches(segments) or pattern.matches([*segments[:-1], segments[-1].rpartition(".")[0]])
+
+
+def outside(text: str) -> OutsideRootError:
+    """Make the error for a path that leaves every root."""
+    return OutsideRootError(
+        f"{text!r} lies outside the search roots", hint="give a path below a root, or an item name"
+    )
+
+
+def irregular(text: str) -> UnreadableDocumentError:
+    """Make the error for a folder, pipe, device or the like in place of a file."""
+    return UnreadableDocumentError(f"{text!r} is not a regular file")
+
+
+def too_many(what: str) -> DocumentTooLargeError:
+    """Make the error for a walk that goes beyond a limit."""
+    return DocumentTooLargeError(f"there are more than {what} below the folder", hint="name a smaller folder")
+
+
+def unusable(text: str, error: OSError) -> NPLError:
+    """Make the error for a file the system refuses, without the absolute path its message holds."""
+    if error.errno == errno.ENOENT:
+        return DocumentNotFoundError(f"{text!r} is not there any more")
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        return UnreadableDocumentError(f"{text!r} leads through a link that was not there before")
+    reason = os.strerror(error.errno).lower() if error.errno is not None else "the system refuses"
+    return UnreadableDocumentError(f"{text!r} cannot be read: {reason}")

@@ -1,0 +1,1 @@
+"""Markdown bytes to a tree of sections, and edits of one section."""

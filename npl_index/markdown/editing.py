@@ -1,0 +1,346 @@
+"""Change a section's text as a splice of bytes: what lies outside the changed range stays as it is.
+
+All functions are pure. They take a file's bytes and its tree (``parse_sections`` of just these bytes) and
+give the new bytes. The given text loses blank lines at its ends and gets the line ends that prevail in
+the file. Blank lines around the body stay, and one is made where a heading would touch the text. The
+file keeps its final line end, or the lack of it.
+
+A text may hold headings of a lower level than the section's; these become subsections. Other text that
+would change the tree is refused, unless ``restructure`` is set. To make sure, the result is parsed: every
+other section must be there, in its place, under the same parent.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markdown_it.token import Token
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.headings import one_line
+from npl_index.markdown.sections import Section, SectionTree, parse_sections
+from npl_index.markdown.state import BlockState, find_lines
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
+_WHITE = b" \t\r\n"
+_HINT = "set restructure to change the document's structure on purpose"
+
+Parse = Callable[[bytes], SectionTree]
+"""Reads a result for the check; whoever keeps trees has the result's then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Bytes behind a section's heading.
+
+    :param start: after the heading's lines.
+    :param stop: end of the section.
+    :param first: begin of the first line that is not blank.
+    :param last: end of the last such line without its line end; equal to ``first`` if all are blank.
+    """
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+    @property
+    def blank(self) -> bool:
+        """Say whether there is no text."""
+        return self.first == self.last
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The given text, read.
+
+    :param title: lines of the section's new heading, ``""`` if the text does not begin with one.
+    :param heading: the section's heading, new or old.
+    :param body: the text without it, without blank lines at its ends.
+    :param headings: level and source of each heading in the body.
+    """
+
+    title: str
+    heading: str
+    body: str
+    headings: tuple[tuple[int, str], ...]
+
+
+def replace_text(
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    whole: bool = True,
+    restructure: bool = False,
+    parse: Parse | None = None,
+) -> bytes:
+    """Put another text in the place of a section's body.
+
+    A text that begins with a heading of the section's own level renames the section; if it holds nothing
+    else, the body stays.
+
+    :param data: the file's bytes.
+    :param tree: their tree.
+    :param index: the section's.
+    :param text: the new body; a blank one clears it.
+    :param whole: replace the subsections, too, not only the text before them.
+    :param restructure: allow what changes the tree outside of the section.
+    :param parse: reads the result, by default ``parse_sections`` with the tree's name and dialect.
+    :returns: the file's new bytes.
+    :raises InvalidRequestError: the text cannot stand there; says why and where.
+    """
+    section = tree.sections[index]
+    body = _find_body(data, section, whole)
+    draft = _read(text, tree, section, restructure=restructure, rename=True)
+    result, removed = data, 0
+    if draft.body or not draft.title:
+        result = _replaced(data, body, _encode(draft.body, data))
+        removed = len(tree.subtree(index)) - 1 if whole else 0
+    if draft.title:
+        begin = section.own_bytes.start
+        end = begin + len(data[begin : body.start].rstrip(b"\r\n"))
+        result = result[:begin] + _encode(draft.title, data) + result[end:]
+    return result if restructure else _checked(data, tree, index, draft, result, index + 1, removed, parse)
+
+
+def append_text(
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    whole: bool = True,
+    restructure: bool = False,
+    parse: Parse | None = None,
+) -> bytes:
+    """Put a text behind a section's body; for the other parameters see :func:`replace_text`.
+
+    :param whole: behind the subsections, not before them.
+    :raises MissingRequestError: the text is blank.
+    :raises InvalidRequestError: the text cannot stand there; says why and where.
+    """
+    section = tree.sections[index]
+    body = _find_body(data, section, whole)
+    draft = _read(text, tree, section, restructure=restructure, rename=False)
+    if not restructure and body.stop == len(data) and _ends_in_fence(tree):
+        raise InvalidRequestError(
+            f"the section {section.name!r} ends inside a code fence that is never closed", hint=_HINT
+        )
+    result = _appended(data, body, _encode(draft.body, data))
+    place = tree.subtree(index).stop if whole else index + 1
+    return result if restructure else _checked(data, tree, index, draft, result, place, 0, parse)
+
+
+def prepend_text(
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    text: str,
+    *,
+    restructure: bool = False,
+    parse: Parse | None = None,
+) -> bytes:
+    """Put a text between a section's heading and its body; for the parameters see :func:`replace_text`.
+
+    :raises MissingRequestError: the text is blank.
+    :raises InvalidRequestError: the text cannot stand there; says why and where.
+    """
+    body = _find_body(data, tree.sections[index], whole=False)
+    draft = _read(text, tree, tree.sections[index], restructure=restructure, rename=False)
+    result = _prepended(data, body, _encode(draft.body, data))
+    return result if restructure else _checked(data, tree, index, draft, result, index + 1, 0, parse)
+
+
+def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
+    """Find a section's body in the file."""
+    start, stop = section.own_bytes.start, (section.whole_bytes if whole else section.own_bytes).stop
+    for _ in range(section.heading_lines.stop - section.heading_lines.start):
+        line_end = _LINE_END.search(data, start, stop)
+        start = line_end.end() if line_end else stop
+    text = data[start:stop]
+    if not text.strip(_WHITE):
+        blank = _BLANK_LINE.match(data, start, stop)
+        first = blank.end() if blank else stop
+        return _Body(start, stop, first, first)
+    begin = start + len(text) - len(text.lstrip(_WHITE))
+    first = max(data.rfind(b"\n", start, begin), data.rfind(b"\r", start, begin), start - 1) + 1
+    end = start + len(text.rstrip(_WHITE))
+    line_end = _LINE_END.search(data, end, stop)
+    return _Body(start, stop, first, line_end.start() if line_end else stop)
+
+
+def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, rename: bool) -> _Draft:
+    """Read the given text, and refuse what cannot stand in the section.
+
+    :param rename: for a replacement, which may be blank and begin with the section's heading.
+    """
+    source = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in source:
+        raise InvalidRequestError("the text holds NUL", parameter="text")
+    if not rename and not source.strip(" \t\n"):
+        raise MissingRequestError("there is no text to add", parameter="text")
+    blocks = read_blocks(source, find_lines(source), 0, nesting=tree.dialect == "npl")
+    lines = source.split("\n")
+    found = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
+    title, heading = "", section.heading
+    if rename and found and found[0].tag == f"h{section.level}":
+        begin, stop = found[0].map or (0, 0)
+        if not "".join(lines[:begin]).strip(" \t"):
+            title, heading = "\n".join(lines[begin:stop]), one_line(found[0].content)
+            lines[:stop] = [""] * stop
+            del found[0]
+    if not restructure:
+        _refuse_what_ends(section, blocks, found)
+    first = next((number for number, line in enumerate(lines) if line.strip(" \t")), len(lines))
+    body = "\n".join(lines[first:]).rstrip(" \t\n")
+    headings = tuple((int(token.tag[1]), one_line(token.content)) for token in found)
+    return _Draft(title, heading, body, headings)
+
+
+def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[Token]) -> None:
+    """Refuse an open fence and headings that end the section."""
+    if blocks.open_fence:
+        opened = [token.map[0] + 1 for token in blocks.tokens if token.type == "fence" and token.map]
+        raise InvalidRequestError(
+            f"the text does not close the code fence of its line {opened[-1]}", parameter="text"
+        )
+    for token in headings:
+        if token.map and int(token.tag[1]) <= section.level:
+            raise InvalidRequestError(
+                f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would end "
+                f"the section {section.name!r} of level {section.level}",
+                parameter="text",
+                hint=_HINT,
+            )
+
+
+def _ends_in_fence(tree: SectionTree) -> bool:
+    """Say whether a code fence is open at the end; it would have begun in the last section's own text."""
+    own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
+    if "```" not in own and "~~~" not in own:
+        return False
+    blocks = read_blocks(tree.source, tree.line_starts, 0, nesting=tree.dialect == "npl")
+    return blocks.open_fence
+
+
+def _encode(text: str, data: bytes) -> bytes:
+    """Give the text's bytes with the line ends that prevail in the file."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            f"the text holds a lone surrogate at character {error.start + 1}", parameter="text"
+        ) from error
+    return encoded.replace(b"\n", _line_end(data))
+
+
+def _line_end(data: bytes) -> bytes:
+    """Give the line end that prevails."""
+    pairs = data.count(b"\r\n")
+    counts = {b"\n": data.count(b"\n") - pairs, b"\r\n": pairs, b"\r": data.count(b"\r") - pairs}
+    return max(counts, key=counts.__getitem__)
+
+
+def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
+    """Put a text in the place of the body, or clear it."""
+    line_end = _line_end(data)
+    if not text:
+        touches = body.first == body.start and body.stop < len(data)
+        return data[: body.first] + (line_end if touches else b"") + data[body.stop :]
+    lead = b""
+    if body.blank and body.first > _begin(data):
+        lead = line_end if body.first == body.start else b""
+        lead += b"" if _ends_line(data, body.first) else line_end
+    return data[: body.first] + lead + text + _closing(data, body) + data[body.last :]
+
+
+def _appended(data: bytes, body: _Body, text: bytes) -> bytes:
+    """Put a text behind the body."""
+    if body.blank:
+        return _replaced(data, body, text)
+    return data[: body.last] + _line_end(data) * 2 + text + _closing(data, body) + data[body.last :]
+
+
+def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
+    """Put a text before the body."""
+    if body.blank:
+        return _replaced(data, body, text)
+    return data[: body.first] + text + _line_end(data) * 2 + data[body.first :]
+
+
+def _closing(data: bytes, body: _Body) -> bytes:
+    """Give the line ends that a text at the body's end lacks: its own, and a blank line before a heading."""
+    line_end = _line_end(data)
+    closing = line_end if body.blank and _ends_line(data, body.first) else b""
+    if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
+        closing += line_end
+    return closing
+
+
+def _begin(data: bytes) -> int:
+    """Give the offset of the first character."""
+    return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+
+
+def _ends_line(data: bytes, stop: int) -> bool:
+    """Say whether a line ends before a byte, or the file begins there."""
+    return stop <= _begin(data) or data[stop - 1 : stop] in (b"\n", b"\r")
+
+
+def _checked(
+    data: bytes,
+    tree: SectionTree,
+    index: int,
+    draft: _Draft,
+    result: bytes,
+    place: int,
+    removed: int,
+    parse: Parse | None,
+) -> bytes:
+    """Give the result if its tree is the old one but for what was edited.
+
+    :param place: index that the first new subsection gets.
+    :param removed: number of subsections there that are gone.
+    """
+    new = parse(result) if parse else parse_sections(result, tree.name, npl=tree.dialect == "npl")
+    grown, moved = len(draft.headings) - removed, len(result) - len(data)
+
+    def is_kept(section: Section) -> bool:
+        behind = section.index >= place
+        shift = grown if behind else 0
+        twin = new.sections[section.index + shift]
+        parent = section.parent
+        if parent is not None and parent >= place:
+            parent += grown
+        return (
+            twin.level == section.level
+            and twin.version == section.version
+            and twin.heading == (draft.heading if section.index == index else section.heading)
+            and twin.own_bytes.start == section.own_bytes.start + (moved if behind else 0)
+            and twin.parent == parent
+        )
+
+    added = tuple(
+        (section.level, section.heading) for section in new.sections[place : place + len(draft.headings)]
+    )
+    if (
+        len(new.sections) != len(tree.sections) + grown
+        or added != draft.headings
+        or new.front_matter != tree.front_matter
+        or not all(
+            is_kept(section) for section in tree.sections if not place <= section.index < place + removed
+        )
+    ):
+        raise InvalidRequestError(
+            f"the text would change sections outside of {tree.sections[index].name!r}",
+            parameter="text",
+            hint=_HINT,
+        )
+    return result

@@ -1,0 +1,174 @@
+"""Reads documents that are read again after small changes: what stays as it was is not parsed again.
+
+A document is cut before lines that look like headings of level 2. Where such a line follows a piece, blocks
+that are open at the piece's end close, unless the piece holds an open fence, comment or the like. This is
+found out by parsing the piece with such a line behind it; pieces that do not close are joined to the next.
+Trees are the same as those of :func:`~npl_index.markdown.sections.parse_sections`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from cachetools import LRUCache
+
+from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.markdown.state import find_lines
+from npl_index.markdown.traits import Traits
+
+_CUT = re.compile(rb"(?<=\n)##(?=[ \t])")
+_PROBE = b"## ?\n"
+_MOST_JOINED = 8
+_COST = 12  # bytes of memory per byte of text, about
+# A link's definition counts everywhere, and marks of NPL decide how all fences are read.
+_WHOLE = (b"]:", b"npl-instructions:", "⌜".encode(), b"\0")
+_FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A piece that was parsed.
+
+    :param size: bytes of memory it takes, about.
+    :param sections: with positions in the piece; ``None`` if it does not end before the next.
+    """
+
+    size: int
+    sections: tuple[Section, ...] | None
+
+
+class PieceReader:
+    """Parses documents, and remembers the pieces they were made of. It can be used from several threads.
+
+    :param maxsize: bytes of memory to remember pieces in, about.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self._lock = threading.Lock()
+        self._kept: LRUCache[tuple[bytes, bool], _Piece] = LRUCache(maxsize, lambda piece: piece.size)
+
+    def read(self, data: bytes, name: str) -> SectionTree:
+        """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
+
+        :raises DocumentError: as there.
+        """
+        starts = [found.start() for found in _CUT.finditer(data)]
+        if not starts or data.startswith(_FRONT) or any(mark in data for mark in _WHOLE):
+            return parse_sections(data, name)
+        try:
+            source = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return parse_sections(data, name)
+        return _joined(source, name, list(self._pieces(data, name, [0, *starts, len(data)])))
+
+    def _pieces(
+        self, data: bytes, name: str, cuts: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[Section, ...]]]:
+        """Give where each piece begins, and its sections with positions in it."""
+        at, last = 0, len(cuts) - 1
+        while at < last:
+            for end in (*range(at + 1, min(at + _MOST_JOINED, last)), last):
+                found = self._piece(data[cuts[at] : cuts[end]], name, end == last)
+                if found is not None:
+                    yield cuts[at], found
+                    at = end
+                    break
+
+    def _piece(self, piece: bytes, name: str, is_last: bool) -> tuple[Section, ...] | None:
+        """Give the sections of a piece; ``None`` if it does not end before the next."""
+        key = (piece, is_last)
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None:
+            return kept.sections
+        tree = parse_sections(piece if is_last else piece + _PROBE, name)
+        found: tuple[Section, ...] | None = tree.sections
+        if not is_last:
+            probe = tree.sections[-1]
+            found = tree.sections[:-1] if probe.own_bytes.start == len(piece) and probe.level == 2 else None
+        size = _COST * len(piece)
+        if size <= self._kept.maxsize:
+            with self._lock:
+                self._kept[key] = _Piece(size, found)
+        return found
+
+
+def _joined(text: str, name: str, pieces: Sequence[tuple[int, tuple[Section, ...]]]) -> SectionTree:
+    """Make one tree of the sections of all pieces."""
+    source = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    found: list[tuple[Section, int, int]] = []
+    lines = 0
+    for begin, sections in pieces:
+        # Only the first piece has text before its first heading.
+        found += ((section, lines, begin) for section in (sections[1:] if begin else sections))
+        lines += sections[-1].own.stop
+    parents, children, lasts = _nested([section.level for section, _, _ in found])
+    whole = tuple(_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False))
+    ones = [section.index for section in whole if section.level == 1]
+    title = 1 if ones == [1] and whole[1].parent == 0 else None
+    return SectionTree(name, whole, source, find_lines(source), "", "commonmark", title)
+
+
+def _placed(
+    found: Sequence[tuple[Section, int, int]], index: int, last: int, parent: int | None, children: list[int]
+) -> Section:
+    """Give a section at its place in the document.
+
+    :param found: all sections with positions in their pieces, and lines and bytes before these.
+    :param last: index of its last descendant, or its own.
+    """
+    section, lines, begin = found[index]
+    end, end_lines, end_begin = found[last]
+    heading, own, own_bytes = section.heading_lines, section.own, section.own_bytes
+    inside = section.level > 1
+    return Section(
+        index,
+        section.level,
+        section.heading,
+        section.name,
+        section.version,
+        Span(heading.start + lines, heading.stop + lines),
+        Span(own.start + lines, own.stop + lines),
+        Span(own.start + lines, end.own.stop + end_lines),
+        Span(own_bytes.start + begin, own_bytes.stop + begin),
+        Span(own_bytes.start + begin, end.own_bytes.stop + end_begin),
+        parent,
+        tuple(children),
+        section.own_traits,
+        section.whole_traits if inside else _traits([part for part, _, _ in found[index : last + 1]]),
+    )
+
+
+def _nested(levels: Sequence[int]) -> tuple[list[int | None], list[list[int]], list[int]]:
+    """Give each section's parent, children, and last descendant or itself."""
+    parents: list[int | None] = [None] * len(levels)
+    children: list[list[int]] = [[] for _ in levels]
+    lasts = list(range(len(levels)))
+    path = [0]
+    for index in range(1, len(levels)):
+        while len(path) > 1 and levels[path[-1]] >= levels[index]:
+            path.pop()
+        parents[index] = path[-1]
+        children[path[-1]].append(index)
+        path.append(index)
+    for index in range(len(levels) - 1, 0, -1):
+        above = parents[index]
+        if above is not None:
+            lasts[above] = max(lasts[above], lasts[index])
+    return parents, children, lasts
+
+
+def _traits(sections: Sequence[Section]) -> Traits:
+    own = [section.own_traits for section in sections]
+    return Traits(
+        any(traits.has_examples for traits in own),
+        any(traits.has_tables for traits in own),
+        any(traits.has_code for traits in own),
+        any(traits.has_definitions for traits in own),
+        sum(traits.word_count for traits in own),
+    )

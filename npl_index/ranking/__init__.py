@@ -1,0 +1,1 @@
+"""Inverted index over sections, scores, and the relevance cut."""

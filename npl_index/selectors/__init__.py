@@ -1,0 +1,1 @@
+"""Selectors: text to value, value to sections, sections back to text."""

@@ -1,0 +1,395 @@
+r"""Selectors: how sections are named, and text to value.
+
+A selector is a path through the headings of a document::
+
+    npl-conventions > ## Agent Delegation > ### Work-Log Flag
+    ## Usage                      every section "Usage" of level 2
+    guide // * [has-code]         every section of the document whose own text holds code
+    ## Start...## End             from one heading up to the end of another's section
+
+Grammar in EBNF; blanks may stand between all elements::
+
+    selector  = side , [ ( "..." | "…" ) , side ] ;
+    side      = [ start ] , { part } ;                       (* not empty *)
+    start     = ( name | "*" ) , { predicate } | predicate , { predicate } ;
+    part      = ( ">" | "//" ) , [ marks ] , test | marks , test ;
+    test      = ( name | "*" ) , { predicate } | predicate , { predicate } ;
+    marks     = "#" | "##" | "###" | "####" | "#####" | "######" ;
+    name      = quoted | plain ;
+    quoted    = '"' , { character | '\"' | '\\' } , '"' ;      (* or between single quotes *)
+    predicate = "[" , ( trait | version | depth | lines | ordinal ) , "]" ;
+    trait     = "has-code" | "has-definitions" | "has-examples" | "has-tables" ;
+    version   = "version" , ( "=" | "!=" | ">" | ">=" | "<" | "<=" ) , number ;
+    depth     = "depth=" , digits ;                          (* at the end of a selector *)
+    lines     = "lines=" , digits , "-" , digits ;           (* at the end of a selector *)
+    ordinal   = digits ;                                     (* 1 is the first of equal headings *)
+
+- ``start`` is a document, a versioned section of one, or else a heading anywhere. A path in quotes is a
+  document too. A selector that starts with a predicate is about documents when it asks for a version,
+  and about any section when it asks for a trait.
+- ``>`` takes a direct child, ``//`` any descendant. ``marks`` take headings of exactly that level:
+  direct children after ``>``, descendants otherwise. A document's title counts as the document, so
+  the headings below the title are its direct children too.
+- ``[depth=0]`` hands over a section's own text, ``[depth=1]`` its direct subsections' as well, and so on.
+- ``[lines=10-20]`` hands over those lines of the file, as far as they are the section's own text.
+- A range runs from the first section up to the end of the second one.
+- Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
+  and with ``_`` for ``-``. A predicate nobody knows is no error: no section fulfils it.
+
+A ``plain`` name runs up to the next operator, so that a heading's line works as it stands. Inside it
+these are text: code between backticks; ``>`` in ``<tag>``, ``->``, ``=>`` and ``>=``; ``//`` after a
+colon; ``#`` without a blank before it, and a single one without a blank behind it; ``[`` unless a known
+predicate follows; ``...`` unless marks, ``//`` or the name of the selector's document follow. Marks that
+close a heading's line are dropped.
+
+Not part of the language: alternatives (give several selectors), negation, and patterns inside names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from npl_index.errors import SelectorSyntaxError
+from npl_index.selectors.labels import find_control, label, without_controls
+from npl_index.selectors.predicates import LIKELY, Conditions, read_predicate
+
+MAX_LENGTH = 4_096
+"""Longest selector, in characters."""
+
+MAX_STEPS = 32
+"""Most steps of one side of a selector."""
+
+_HINT_QUOTES = 'put a name that goes on after a quotation in quotes as a whole, with \\" inside'
+_HINT_ONE_OPERATOR = "write one > or // between two names"
+_HINT_INSIDE = (
+    "write more # marks for the inner heading, ... for a range, quotes if the marks belong to the name, "
+    "and a selector of its own for each further section"
+)
+
+_LIKELY_PREDICATE = re.compile(LIKELY, re.IGNORECASE)
+_PLAIN = re.compile(  # what _Reader.plain_end reads as one name, whatever follows
+    r"""
+    (?!["'\[]) (?!\*\s*(?:\[|\Z))
+    (?: [^<>\[\]#/.…`] | (?<=\w)\#+ | /(?!/) | \.(?!\.\.) | <[^<>\[\]`\s]+> | (?!LIKELY)\[[^<>\[\]#/.…`]*\] )+
+    """.replace("LIKELY", LIKELY),
+    re.IGNORECASE | re.VERBOSE,
+)
+_LINE_BREAKS = str.maketrans("\t\r\n", "   ")
+
+Combinator = Literal["start", "child", "descendant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One element of a path.
+
+    :param combinator: where to look: at documents first (``start``), among the direct children or
+        among all descendants of what the step before found (of all documents, if there is none).
+    :param level: heading level, ``None`` for any.
+    :param name: as :func:`label` gives it, ``None`` for any.
+    :param conditions: what else must hold.
+    :param start: offset of the step in the selector's text.
+    :param bracket: offset of its first predicate, or ``stop``.
+    :param stop: offset behind it.
+    """
+
+    combinator: Combinator
+    level: int | None
+    name: str | None
+    conditions: Conditions
+    start: int
+    bracket: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A compiled selector.
+
+    :param text: as written, line breaks and tabs as blanks.
+    :param steps: the path, never empty.
+    :param until: the path of the section that ends a range, else empty.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    until: tuple[Step, ...] = ()
+
+    @property
+    def document(self) -> str | None:
+        """The name it starts with, which may be a document's; ``None`` if it starts otherwise."""
+        return self.steps[0].name if self.steps[0].combinator == "start" else None
+
+    @property
+    def depth(self) -> int | None:
+        """How many levels of subsections are handed over; ``None`` for all."""
+        conditions = self.steps[-1].conditions
+        return conditions.depth if conditions.lines is None else 0
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """First and last line that are handed over, from 1; ``None`` for all."""
+        return self.steps[-1].conditions.lines
+
+
+def compile_selector(text: str) -> Selector:
+    """Read a selector; the last thousand or so are kept.
+
+    :raises SelectorSyntaxError: shows the character that cannot be read, and what was expected there.
+    """
+    if len(text) > MAX_LENGTH:
+        problem = f"a selector may have {MAX_LENGTH} characters, more follow"
+        raise SelectorSyntaxError(problem, without_controls(text[: MAX_LENGTH + 100]), MAX_LENGTH)
+    return _compile(text)
+
+
+@lru_cache(maxsize=1024)
+def _compile(text: str) -> Selector:
+    text = text.translate(_LINE_BREAKS)
+    control = find_control(text)
+    if control is not None:
+        problem = f"control character U+{ord(text[control]):04X}"
+        raise SelectorSyntaxError(problem, without_controls(text), control)
+    return _Reader(text).selector()
+
+
+def spell(name: str) -> str:
+    """Write a label so that it reads as a name: as it stands where possible, else in quotes."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _limit(step: Step) -> str | None:
+    """Name the predicate of a step that limits what is handed over, if it has one."""
+    if step.conditions.depth is not None:
+        return "depth"
+    return None if step.conditions.lines is None else "lines"
+
+
+class _Reader:
+    """Reads one selector from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.document = ""  # source of the name the selector starts with
+
+    def selector(self) -> Selector:
+        self.advance(0)
+        steps = self.side("expected a name, # marks, > or //")
+        if self.at == len(self.text):
+            return Selector(self.text, steps)
+        self.advance(self.ellipsis(self.at))
+        until = self.side("expected the heading that ends the range")
+        if self.at < len(self.text):
+            raise self.error("a range has two ends, a third follows")
+        for step in (steps[-1], until[-1]):
+            if (limit := _limit(step)) is not None:
+                raise self.error(f"[{limit}=…] cannot be used in a range", step.bracket)
+        return Selector(self.text, steps, until)
+
+    def side(self, expected: str) -> tuple[Step, ...]:
+        if self.ended(self.at):
+            raise self.error(expected)
+        steps: list[Step] = []
+        if self.text[self.at] not in ">#" and not self.text.startswith("//", self.at):
+            steps.append(self.start())
+        while not self.ended(self.at):
+            if len(steps) == MAX_STEPS:
+                raise self.error(f"a selector may have {MAX_STEPS} steps, more follow")
+            if steps and (limit := _limit(steps[-1])) is not None:
+                raise self.error(f"[{limit}=…] must end the selector", steps[-1].bracket)
+            steps.append(self.part(steps[-1].level if steps else None))
+        return tuple(steps)
+
+    def start(self) -> Step:
+        begin = self.at
+        if self.text[begin] != "[":
+            name = self.name(marked=False, expected="expected a name")
+            self.document = self.document or self.text[begin : self.at].rstrip()
+            return self.step("start", None, name, begin)
+        step = self.step("start", None, None, begin)
+        asks_for_traits = step.conditions.traits or step.conditions.unknown
+        return replace(step, combinator="descendant") if asks_for_traits else step
+
+    def part(self, outer: int | None) -> Step:
+        begin = self.at
+        combinator = self.combinator()
+        marks = self.run("#", self.at)
+        if marks > 6:
+            raise self.error("headings have at most six # marks", self.at + 6)
+        if marks and self.at == begin and outer is not None and marks <= outer:
+            problem = f"a {'#' * marks} heading cannot lie inside a {'#' * outer} heading"
+            raise self.error(problem, hint=_HINT_INSIDE)
+        self.advance(marks)
+        name = None
+        if not self.is_predicate(self.at):
+            expected = f"expected a name or * after {' '.join(self.text[begin : self.at].split())}"
+            name = self.name(marked=marks > 0, expected=expected)
+        return self.step(combinator, marks or None, name, begin)
+
+    def combinator(self) -> Combinator:
+        """Read what stands before a part's name or marks, if anything."""
+        if self.text[self.at] == "#":
+            return "descendant"
+        sign = next((sign for sign in (">", "//") if self.text.startswith(sign, self.at)), "")
+        if not sign:
+            raise self.error("expected >, //, # marks, [ or ...", hint=_HINT_QUOTES)
+        self.advance(len(sign))
+        if self.text.startswith((">", "//") if sign == ">" else (">", "/"), self.at):
+            raise self.error(f"expected a name, * or # marks after {sign}", hint=_HINT_ONE_OPERATOR)
+        return "child" if sign == ">" else "descendant"
+
+    def step(self, combinator: Combinator, level: int | None, name: str | None, begin: int) -> Step:
+        """Read the predicates and finish a step."""
+        bracket = stop = begin + len(self.text[begin : self.at].rstrip())
+        conditions = Conditions()
+        self.advance(0)
+        if self.text.startswith("[", self.at):
+            bracket = self.at
+        while self.text.startswith("[", self.at):
+            conditions, stop = read_predicate(self.text, self.at, conditions)
+            self.at = self.blanks(stop)
+        return Step(combinator, level, name, conditions, begin, bracket, stop)
+
+    def name(self, *, marked: bool, expected: str) -> str | None:
+        begin = self.at
+        quote = self.text[begin : begin + 1]
+        if quote == "*" and self.follows(begin + 1):
+            self.at += 1
+            return None
+        if quote in ('"', "'"):
+            found = self.quoted()
+            if found is None and quote == '"':
+                raise self.error("the quotation mark is not closed")
+            # Behind marks, or with an apostrophe, it may be a heading that only begins with a quotation.
+            if found is not None and (self.follows(found[1]) or (quote == '"' and not marked)):
+                self.at = found[1]
+                self.drop_closing_marks(marked)
+                return label(found[0])
+        self.at = self.plain_end()
+        name = label(self.text[begin : self.at])
+        if not name:
+            raise self.error(expected, begin)
+        self.drop_closing_marks(marked)
+        return name
+
+    def quoted(self) -> tuple[str, int] | None:
+        """Read a quotation: its text and the offset behind it; ``None`` if it is not closed."""
+        quote, i = self.text[self.at], self.at + 1
+        pieces: list[str] = []
+        while i < len(self.text):
+            if self.text[i] == "\\" and self.text[i + 1 : i + 2] in ("\\", '"', "'"):
+                i += 1
+            elif self.text[i] == quote:
+                return "".join(pieces), i + 1
+            pieces.append(self.text[i])
+            i += 1
+        return None
+
+    def plain_end(self) -> int:
+        """Find where the name without quotes ends that starts here."""
+        i = self.at
+        while i < len(self.text) and not self.stops(i):
+            i += self.literal(i)
+        return i
+
+    def literal(self, i: int) -> int:
+        """Count the characters of a name to take together because they only look like an operator."""
+        if self.text[i] == "<":
+            close = self.text.find(">", i)
+            inner = self.text[i + 1 : max(close, 0)]
+            if inner and inner == inner.strip() and "<" not in inner:
+                return close - i + 1
+        if self.text[i] == "`":
+            fence = "`" * self.run("`", i)
+            close = self.text.find(fence, i + len(fence))
+            return len(fence) if close < 0 else close - i + len(fence)
+        if self.text.startswith("://", i):
+            return 3
+        return 2 if self.text.startswith(("->", "=>", ">="), i) else 1
+
+    def stops(self, i: int) -> bool:
+        """Say whether an operator or a predicate ends a name without quotes here."""
+        character = self.text[i]
+        if character == ">":
+            return not self.text.startswith(">=", i)
+        if character == "#":
+            return self.is_mark(i) if self.text[i - 1].isspace() else False
+        if character == "[":
+            return self.is_predicate(i)
+        if character in ".…":
+            return self.is_range(i)
+        return self.text.startswith("//", i)
+
+    def is_predicate(self, i: int) -> bool:
+        """Say whether a known predicate stands where a name may, too."""
+        return _LIKELY_PREDICATE.match(self.text, i) is not None
+
+    def is_mark(self, i: int) -> bool:
+        """Say whether ``#`` with a blank before it is a heading's mark: two, or a blank behind it."""
+        behind = i + self.run("#", i)
+        return (
+            behind > i + 1 or behind == len(self.text) or self.text[behind].isspace() or self.operator(behind)
+        )
+
+    def is_range(self, i: int) -> bool:
+        """Say whether ``...`` inside a name without quotes separates the ends of a range."""
+        if not self.ellipsis(i):
+            return False
+        behind = self.blanks(i + self.ellipsis(i))
+        if self.text.startswith("#", behind):
+            return self.is_mark(behind)
+        return self.text.startswith("//", behind) or (
+            self.document != "" and self.text.startswith(self.document, behind)
+        )
+
+    def drop_closing_marks(self, marked: bool) -> None:
+        """Skip the ``#`` marks that may close a heading's line."""
+        begin = self.blanks(self.at)
+        behind = begin + self.run("#", begin)
+        if marked and behind > begin and self.follows(behind):
+            self.at = behind
+
+    def operator(self, i: int) -> bool:
+        """Say whether what stands here, outside of a name, can follow a name."""
+        return self.text[i] in ">#[" or self.text.startswith("//", i) or self.ellipsis(i) > 0
+
+    def follows(self, i: int) -> bool:
+        """Say whether, behind blanks, the selector ends or goes on with what can follow a name."""
+        i = self.blanks(i)
+        return self.ended(i) or self.operator(i)
+
+    def ended(self, i: int) -> bool:
+        """Say whether this side of the selector ends here."""
+        return i == len(self.text) or self.ellipsis(i) > 0
+
+    def ellipsis(self, i: int) -> int:
+        """Give the length of the range operator here, else 0; of more dots the last three count."""
+        if self.text.startswith("...", i) and not self.text.startswith("....", i):
+            return 3
+        return 1 if self.text.startswith("…", i) else 0
+
+    def run(self, character: str, i: int) -> int:
+        """Count how often a character is repeated here."""
+        end = i
+        while self.text.startswith(character, end):
+            end += 1
+        return end - i
+
+    def blanks(self, i: int) -> int:
+        """Give the offset of the next character that is no blank."""
+        while i < len(self.text) and self.text[i].isspace():
+            i += 1
+        return i
+
+    def advance(self, count: int) -> None:
+        """Go behind some characters and the blanks that follow them."""
+        self.at = self.blanks(self.at + count)
+
+    def error(self, problem: str, at: int | None = None, *, hint: str | None = None) -> SelectorSyntaxError:
+        return SelectorSyntaxError(problem, self.text, self.at if at is None else at, hint=hint)

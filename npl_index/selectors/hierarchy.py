@@ -1,0 +1,102 @@
+"""The section tree as selectors see it.
+
+The title of a document (or of a versioned section of one) merges with it: the sections below the title
+are direct children of both. Equal headings, of the same parent, level and text, are numbered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from npl_index.markdown.sections import SectionTree
+from npl_index.selectors.labels import heading_label, label
+
+_NO_VERSION = "0.0.0"
+
+
+class Hierarchy:
+    """Parents, children and numbers of one tree's sections."""
+
+    def __init__(self, tree: SectionTree) -> None:
+        self.tree = tree
+        sections = tree.sections
+        self.parts = tuple(child for child in sections[0].children if sections[child].level == 0)
+        self._titles = {
+            top: title for top in (0, *self.parts) if (title := self._find_title(top)) is not None
+        }
+        self._tops = {title: top for top, title in self._titles.items()}
+        self.titles = self._tops.keys()
+        self._unique_parts = self._find_unique_parts()
+        self._numbers: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def children(self, index: int) -> tuple[int, ...]:
+        """Give the direct children, in document order."""
+        own = self.tree.sections[index].children
+        title = self._titles.get(index)
+        return own if title is None else tuple(sorted(own + self.tree.sections[title].children))
+
+    def parent(self, index: int) -> int | None:
+        """Give the parent: the document rather than its title."""
+        parent = self.tree.sections[index].parent
+        return parent if parent is None else self._tops.get(parent, parent)
+
+    def reach(self, head: int, depth: int | None) -> Iterable[int]:
+        """Give a section and its descendants down to some depth below it; ``None`` for all."""
+        if depth is None:
+            return self.tree.subtree(head)
+        reached, newest = {head}, {head}
+        while newest and depth:
+            newest = {child for index in newest for child in self.children(index)} - reached
+            reached |= newest
+            depth -= 1
+        return sorted(reached)
+
+    def number(self, index: int) -> tuple[int, int]:
+        """Give a section's number among its equals, from 1, and how many they are."""
+        parent = self.parent(index)
+        if parent is None:
+            return 1, 1
+        if parent not in self._numbers:
+            self._numbers[parent] = self._number_children(parent)
+        return self._numbers[parent][index]
+
+    def is_found_by_name(self, index: int) -> bool:
+        """Say whether a section is a versioned one whose name alone leads to it."""
+        return index in self._unique_parts
+
+    def version(self, index: int) -> str | None:
+        """Give the version that applies to a section, as written.
+
+        It is 0.0.0 where none is given, but for a file of versioned sections: what stands outside of
+        them has no version.
+        """
+        sections = self.tree.sections
+        top = index
+        while sections[top].level and (parent := sections[top].parent) is not None:
+            top = parent
+        has_none = sections[top].version is None and top == 0 and self.parts
+        return None if has_none else sections[top].version or _NO_VERSION
+
+    def _find_title(self, top: int) -> int | None:
+        sections = self.tree.sections
+        if self.tree.title is not None and sections[self.tree.title].parent == top:
+            return self.tree.title
+        children = sections[top].children
+        headings = [child for child in children if sections[child].level == 1]
+        return headings[0] if top and len(headings) == 1 and headings[0] == children[0] else None
+
+    def _find_unique_parts(self) -> frozenset[int]:
+        sections = self.tree.sections
+        names = Counter(heading_label(sections[part].name) for part in self.parts)
+        names.update((label(self.tree.name), label(sections[0].name)))
+        return frozenset(part for part in self.parts if names[heading_label(sections[part].name)] == 1)
+
+    def _number_children(self, parent: int) -> dict[int, tuple[int, int]]:
+        equals = defaultdict(list)
+        for child in self.children(parent):
+            section = self.tree.sections[child]
+            equals[section.level, heading_label(section.name)].append(child)
+        return {
+            child: (number, len(group)) for group in equals.values() for number, child in enumerate(group, 1)
+        }

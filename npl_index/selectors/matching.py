@@ -1,0 +1,154 @@
+"""One step of a selector against section trees: which sections it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from npl_index.markdown.sections import Section, SectionTree
+from npl_index.selectors.grammar import Step
+from npl_index.selectors.hierarchy import Hierarchy
+from npl_index.selectors.labels import fold, fold_document, heading_label, label
+from npl_index.selectors.predicates import Conditions
+
+Node = tuple[int, int]
+"""Position of a tree among those searched, and index of a section in it."""
+
+
+class Scope:
+    """The documents in which a selector is looked up.
+
+    :param trees: their sections.
+    :param names: further names of each, beside the tree's own.
+    """
+
+    def __init__(self, trees: Sequence[SectionTree], names: Sequence[Collection[str]]) -> None:
+        self.trees = trees
+        self.hierarchies = [Hierarchy(tree) for tree in trees]
+        self.names = [
+            tuple(dict.fromkeys(map(label, (tree.name, tree.sections[0].name, *sorted(more, key=len)))))
+            for tree, more in zip(trees, names, strict=True)
+        ]
+        self._folds: dict[Node, str] = {}
+
+    def section(self, node: Node) -> Section:
+        """Give the section itself."""
+        return self.trees[node[0]].sections[node[1]]
+
+    def everything(self, trees: Iterable[int]) -> list[Node]:
+        """Give all sections of some trees, the documents included."""
+        return [(tree, index) for tree in trees for index in range(len(self.trees[tree].sections))]
+
+    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
+        """Give the sections among which a step chooses, in document order.
+
+        :param context: what the step before found, in document order.
+        """
+        if step.combinator == "start":
+            return self._starts(step.name, [tree for tree, _ in context])
+        found: list[Node] = []
+        for tree, nodes in groupby(context, itemgetter(0)):
+            heads = [index for _, index in nodes]
+            inside = (
+                self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
+            )
+            found += [(tree, index) for index in inside]
+        return [node for node in found if step.level is None or self.section(node).level == step.level]
+
+    def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
+        """Give the documents of a name, else every section; for any name the documents and their parts."""
+        if name is None:
+            return [(tree, index) for tree in trees for index in (0, *self.hierarchies[tree].parts)]
+        return [(tree, 0) for tree in trees if name in self.names[tree]] or self.everything(trees)
+
+    def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
+        hierarchy = self.hierarchies[tree]
+        children = {child for head in heads for child in hierarchy.children(head)}
+        if step.name is None and step.level is None:
+            children -= hierarchy.titles  # a title counts as its document, not as a section below it
+        return sorted(children)
+
+    def _below(self, tree: int, heads: Sequence[int]) -> Iterable[int]:
+        stop = 0
+        for head in heads:
+            inside = self.trees[tree].subtree(head)
+            if inside.stop > stop:
+                yield from range(head + 1, inside.stop)
+                stop = inside.stop
+
+    def named(self, pool: Sequence[Node], name: str | None) -> list[Node]:
+        """Give the sections that have a name, by the strictest comparison that finds any.
+
+        A name that only begins others counts if it begins a single one.
+        """
+        if name is None:
+            return list(pool)
+        found = self.called(pool, name)
+        if found:
+            return found
+        found = self.beginning(pool, name)
+        return found if len({self.folded(node) for node in found}) == 1 else []
+
+    def called(self, pool: Sequence[Node], name: str) -> list[Node]:
+        """Give the sections of a name: as a reader sees it, else as it is written, else compared loosely."""
+        for matches in self._comparisons(name):
+            found = [node for node in pool if matches(node)]
+            if found:
+                return self._best(found)
+        return []
+
+    def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
+        """Give the sections whose names begin with a name."""
+        start = fold(heading_label(name))
+        return self._best([node for node in pool if start and self.folded(node).startswith(start)])
+
+    def _comparisons(self, name: str) -> tuple[Callable[[Node], bool], ...]:
+        wanted = heading_label(name)
+        folded, document = fold(wanted), fold_document(name)
+
+        def as_seen(node: Node) -> bool:
+            if node[1] == 0:
+                return name in self.names[node[0]]
+            return heading_label(self.section(node).name) == wanted
+
+        def as_written(node: Node) -> bool:
+            return node[1] > 0 and heading_label(self.section(node).heading) == wanted
+
+        def loosely(node: Node) -> bool:
+            if node[1] == 0:
+                return document in map(fold_document, self.names[node[0]])
+            return self.folded(node) == folded
+
+        return as_seen, as_written, loosely
+
+    def _best(self, nodes: Sequence[Node]) -> list[Node]:
+        """Keep the documents, else the versioned sections, else the headings."""
+        ranks = [0 if node[1] == 0 else 1 if self.section(node).level == 0 else 2 for node in nodes]
+        first = min(ranks, default=0)
+        return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
+
+    def folded(self, node: Node) -> str:
+        """Give the loose form of a section's name."""
+        if node not in self._folds:
+            name = self.section(node).name
+            self._folds[node] = (
+                fold(heading_label(name)) if node[1] else fold_document(self.names[node[0]][0])
+            )
+        return self._folds[node]
+
+    def fulfils(self, node: Node, conditions: Conditions) -> bool:
+        """Say whether a section fulfils a step's predicates."""
+        tree, index = node
+        traits = self.section(node).own_traits
+        if conditions.unknown or not all(getattr(traits, name) for name in conditions.traits):
+            return False
+        hierarchy = self.hierarchies[tree]
+        if conditions.ordinal is not None and hierarchy.number(index)[0] != conditions.ordinal:
+            return False
+        return all(test.holds(hierarchy.version(index)) for test in conditions.versions)
+
+    def versions(self, nodes: Iterable[Node]) -> list[str]:
+        """Give the versions that apply to some sections, each once."""
+        found = (self.hierarchies[tree].version(index) for tree, index in nodes)
+        return list(dict.fromkeys(filter(None, found)))

@@ -1,0 +1,128 @@
+"""Predicates of selectors: what stands in brackets behind a name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from npl_index.errors import SelectorSyntaxError
+from npl_index.selectors.versions import OPERATORS, VersionTest, version_key
+
+KNOWN_PREDICATES = (
+    "[has-code], [has-definitions], [has-examples], [has-tables], [version>=1.0.0], [depth=0], "
+    "[lines=10-20], [2]"
+)
+
+LIKELY = r"\[\s*(?:has[-_]|(?:version|depth|lines)\s*[=!<>]|[1-9][0-9]*\s*(?:\]|\Z))"
+"""Source of an expression, to be used without regard to case: a bracket that is no part of a name."""
+
+_TRAITS = {
+    "has-code": "has_code",
+    "has-definition": "has_definitions",
+    "has-definitions": "has_definitions",
+    "has-definition-list": "has_definitions",
+    "has-definition-lists": "has_definitions",
+    "has-example": "has_examples",
+    "has-examples": "has_examples",
+    "has-table": "has_tables",
+    "has-tables": "has_tables",
+}
+_FORM = re.compile(
+    r"(?P<ordinal>[0-9]+)|(?P<word>[A-Za-z][\w-]*)\s*(?:(?P<operator>[=!<>]+)\s*(?P<value>[^=!<>\s].*)?)?"
+)
+_LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a step asks of a section beside its name; all of it must hold.
+
+    :param traits: attributes of ``Traits`` the section's own text must have.
+    :param versions: comparisons with the version that applies to the section.
+    :param ordinal: place among headings of the same parent, level and text, from 1.
+    :param depth: how many levels of subsections are handed over; ``None`` for all.
+    :param lines: first and last line of its own text to hand over, from 1; ``None`` for all.
+    :param unknown: predicates that no section fulfils, as written.
+    """
+
+    traits: tuple[str, ...] = ()
+    versions: tuple[VersionTest, ...] = ()
+    ordinal: int | None = None
+    depth: int | None = None
+    lines: tuple[int, int] | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions, int]:
+    """Read the predicate whose bracket opens at an offset of a selector.
+
+    :param given: the conditions read so far.
+    :returns: the conditions with this one, and the offset behind the closing bracket.
+    :raises SelectorSyntaxError: it is not closed, or is a known one and cannot be read.
+    """
+    close = text.find("]", begin)
+    if close < 0:
+        raise SelectorSyntaxError("the [ is not closed", text, begin)
+    start = begin + 1
+    while text[start].isspace():
+        start += 1
+    match = _FORM.fullmatch(text[start:close].rstrip())
+    if match is None:
+        raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known are {KNOWN_PREDICATES}")
+    word = (match["word"] or "").lower().replace("_", "-")
+    if not word:
+        given = _with_ordinal(given, match, text, start)
+    elif word in _TRAITS and match["operator"] is None:
+        given = replace(given, traits=(*given.traits, _TRAITS[word]))
+    elif word == "version":
+        given = _with_version(given, match, text, start)
+    elif word == "depth":
+        given = _with_depth(given, match, text, start)
+    elif word == "lines":
+        given = _with_lines(given, match, text, start)
+    else:
+        given = replace(given, unknown=(*given.unknown, text[begin : close + 1]))
+    return given, close + 1
+
+
+def _with_ordinal(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+    ordinal = int(match["ordinal"])
+    if ordinal == 0:
+        raise SelectorSyntaxError("equal headings are counted from 1", text, start)
+    if given.ordinal is not None:
+        raise SelectorSyntaxError("only one [n] can hold", text, start)
+    return replace(given, ordinal=ordinal)
+
+
+def _with_version(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+    if match["operator"] not in OPERATORS:
+        place = start + (match.end("word") if match["operator"] is None else match.start("operator"))
+        hint = "write for example [version>=1.2.0]"
+        raise SelectorSyntaxError("expected =, !=, >, >=, < or <=", text, place, hint=hint)
+    key = version_key((match["value"] or "").strip("\"'"))
+    if key is None:
+        place = start + (match.end("operator") if match["value"] is None else match.start("value"))
+        raise SelectorSyntaxError("expected a version such as 1.2.0", text, place)
+    return replace(given, versions=(*given.versions, VersionTest(match["operator"], key)))
+
+
+def _with_depth(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+    value = match["value"] or ""
+    if match["operator"] != "=" or not (value.isascii() and value.isdigit()):
+        hint = "[depth=0] is a heading's own text, [depth=1] has the direct subsections too"
+        raise SelectorSyntaxError("expected = and a number", text, start + match.end("word"), hint=hint)
+    if given.depth is not None:
+        raise SelectorSyntaxError("[depth=…] is given twice", text, start)
+    return replace(given, depth=int(value))
+
+
+def _with_lines(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+    found = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
+    if found is None or not 0 < int(found["first"]) <= int(found["last"]):
+        hint = "[lines=10-20] is lines 10 to 20 of the file, as far as they are the section's own text"
+        raise SelectorSyntaxError(
+            "expected = and two line numbers", text, start + match.end("word"), hint=hint
+        )
+    if given.lines is not None:
+        raise SelectorSyntaxError("[lines=…] is given twice", text, start)
+    return replace(given, lines=(int(found["first"]), int(found["last"])))

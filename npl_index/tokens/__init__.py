@@ -1,0 +1,1 @@
+"""Token counts: exact, estimated, and of every section of a document."""

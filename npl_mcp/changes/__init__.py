@@ -1,0 +1,1 @@
+"""Change requests: Markdown files in the folders of projects."""

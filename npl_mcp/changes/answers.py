@@ -1,0 +1,295 @@
+"""What tools for change requests answer. Fields that clients know keep their names."""
+
+# ruff: noqa: N815 - front matter and clients know the fields by these names
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from npl_mcp.changes.index import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """A change request, as much of it as was asked for.
+
+    :param code: its key.
+    :param title: its first heading.
+    :param status: how far it is.
+    :param type: what kind of change it is.
+    :param priority: how much it matters.
+    :param dateCreated: when it was made.
+    :param lastModified: when a section was last changed, if the file keeps that.
+    :param phaseEpic: phase or epic it belongs to.
+    :param assignee: who works on it.
+    :param relatedTickets: keys, separated by commas; so the next two.
+    :param dependsOn: what must be done before.
+    :param blocks: what waits for it.
+    :param impactAreas: what it touches.
+    :param implementationDate: when it was done.
+    :param implementationNotes: what there is to say about that.
+    :param other: the fields of its front matter that nobody knows.
+    :param path: of its file, below the project.
+    :param content: its Markdown without front matter.
+    """
+
+    code: str
+    title: str
+    status: str
+    type: str
+    priority: str
+    dateCreated: str | None = None
+    lastModified: str | None = None
+    phaseEpic: str | None = None
+    assignee: str | None = None
+    relatedTickets: str | None = None
+    dependsOn: str | None = None
+    blocks: str | None = None
+    impactAreas: str | None = None
+    implementationDate: str | None = None
+    implementationNotes: str | None = None
+    other: Mapping[str, Any] | None = None
+    path: str | None = None
+    content: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        ticket: Ticket,
+        names: Sequence[str] | None = (),
+        *,
+        path: str | None = None,
+        content: str | None = None,
+    ) -> ChangeRequest:
+        """Take over fields of a change request; those every one has always.
+
+        :param names: further ones; ``None`` means all, unknown ones too.
+        """
+        more: dict[str, Any] = {
+            name: ticket.text(name) for name in (_optional() if names is None else names) if ticket.text(name)
+        }
+        if names is None:
+            known = {field.name for field in fields(cls)} - {"other", "path", "content"}
+            more["other"] = {
+                name: value for name, value in ticket.fields.items() if name not in known
+            } or None
+        return cls(
+            ticket.key,
+            ticket.title,
+            ticket.status,
+            ticket.type,
+            ticket.priority,
+            path=path,
+            content=content,
+            **more,
+        )
+
+
+@cache
+def _optional() -> tuple[str, ...]:
+    return tuple(field.name for field in fields(ChangeRequest))[5:-3]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a list of change requests.
+
+    :param key: of the change request.
+    :param title: its first heading.
+    :param status: how far it is.
+    :param type: what kind of change it is.
+    :param priority: how much it matters.
+    :param phaseEpic: phase or epic it belongs to.
+    """
+
+    key: str
+    title: str
+    status: str
+    type: str
+    priority: str
+    phaseEpic: str | None = None
+
+    @classmethod
+    def of(cls, ticket: Ticket) -> Row:
+        """Take over what a list shows."""
+        return cls(
+            ticket.key,
+            ticket.title,
+            ticket.status,
+            ticket.type,
+            ticket.priority,
+            ticket.text("phaseEpic") or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """A section in a list.
+
+    :param section: its path below the title, which addresses it.
+    :param chars: characters of its content, subsections included.
+    """
+
+    section: str
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Sections of a change request: a list, the content of one, or what was changed.
+
+    :param key: of the change request.
+    :param title: its first heading, with a list.
+    :param sections: of a list, in document order.
+    :param section: full path of the one section, after a change the new one.
+    :param content: what stands below its heading, subsections included.
+    :param operation: what was done: ``replace``, ``append`` or ``prepend``.
+    :param chars: characters of the text that was written.
+    """
+
+    key: str
+    title: str | None = None
+    sections: tuple[SectionRow, ...] | None = None
+    section: str | None = None
+    content: str | None = None
+    operation: str | None = None
+    chars: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new change request.
+
+    :param key: given to it.
+    :param title: its first heading.
+    :param status: always ``Proposed``.
+    :param type: what kind of change it is.
+    :param priority: how much it matters.
+    :param path: of its file, below the project.
+    :param dateCreated: now.
+    :param sections: headings of the template that are to be filled in; absent where content was given.
+    """
+
+    key: str
+    title: str
+    status: str
+    type: str
+    priority: str
+    path: str
+    dateCreated: str
+    sections: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedStatus:
+    """A change of status.
+
+    :param key: of the change request.
+    :param title: its first heading.
+    :param status: the new one.
+    :param change: old status, arrow, new status.
+    """
+
+    key: str
+    title: str
+    status: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAttributes:
+    """A change of attributes.
+
+    :param key: of the change request.
+    :param title: its first heading.
+    :param status: how far it is.
+    :param updated: the attributes that have another value now; empty where nothing was to do.
+    """
+
+    key: str
+    title: str
+    status: str
+    updated: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A change request that is gone.
+
+    :param key: of the change request.
+    :param title: its first heading.
+    :param type: what kind of change it was.
+    :param status: how far it was.
+    :param path: of the file that was removed, below the project.
+    """
+
+    key: str
+    title: str
+    type: str
+    status: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Something to do about a change request.
+
+    :param priority: ``High``, ``Medium`` or ``Low``.
+    :param text: what to do, and why.
+    """
+
+    priority: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """What a change request lacks.
+
+    :param key: of the change request.
+    :param title: its first heading.
+    :param suggestions: the most urgent first.
+    """
+
+    key: str
+    title: str
+    suggestions: tuple[Suggestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInfo:
+    """A project with change requests.
+
+    :param code: what its keys begin with.
+    :param name: what people call it.
+    :param path: its folder.
+    :param crs: change requests it has.
+    :param id: short name its configuration gives.
+    :param description: of the project.
+    :param ticketsPath: folder of its change requests, below ``path``.
+    :param startNumber: the first number given.
+    :param repository: where its source lies.
+    """
+
+    code: str
+    name: str
+    path: str
+    crs: int
+    id: str | None = None
+    description: str | None = None
+    ticketsPath: str | None = None
+    startNumber: int | None = None
+    repository: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectList:
+    """The projects with change requests.
+
+    :param projects: that of the working directory first.
+    """
+
+    projects: tuple[ProjectInfo, ...]

@@ -1,0 +1,111 @@
+"""A new change request: what callers hand in, its number, its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_mcp.changes.files import SUFFIX, OpenFolder
+from npl_mcp.changes.format import (
+    DEFAULTS,
+    TYPES,
+    check_field,
+    check_slug,
+    head,
+    heading_of,
+    now,
+    slug,
+    without_title,
+)
+from npl_mcp.changes.index import Ticket
+from npl_mcp.changes.projects import Project
+from npl_mcp.changes.templates import TEMPLATES
+from npl_mcp.stores.base import checks
+
+NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
+"""What a new change request may say beside its title, in the order in which it is written."""
+
+LONGEST_CONTENT = 1_000_000
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change request that has no number yet, checked.
+
+    :param kind: its type.
+    :param title: one line.
+    :param slug: of its file's name.
+    :param values: other fields of its front matter.
+    :param content: Markdown below the title; ``None`` stands for the type's template.
+    :param made: the present time.
+    """
+
+    kind: str
+    title: str
+    slug: str
+    values: Mapping[str, str]
+    content: str | None
+    made: str
+
+    @classmethod
+    def parse(cls, kind: str, data: Mapping[str, object]) -> Draft:
+        """Check what a caller hands in.
+
+        :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+        :param data: its ``title``, and what :data:`NEW` names; ``content`` instead of the type's template.
+        :raises InvalidRequestError: something cannot be used.
+        """
+        checks.choice(kind, "type", TYPES)
+        for name in data:
+            checks.choice(name, "data", ("title", *NEW, "content", "slug"))
+        title = checks.line(_text(data, "title") or "", "data.title")
+        content = _text(data, "content")
+        if content is not None and content.strip():
+            checks.text(content, "data.content", LONGEST_CONTENT)
+            content = without_title(content.replace("\r\n", "\n").replace("\r", "\n")).strip("\n")
+        values = {"priority": DEFAULTS["priority"]}
+        for name in NEW:
+            if data.get(name) is not None:
+                values[name] = check_field(name, data[name], f"data.{name}")
+        stem = _text(data, "slug")
+        chosen = slug(title, kind) if stem is None else check_slug(stem)
+        return cls(kind, title, chosen, values, content or None, now())
+
+    def text(self, key: str) -> str:
+        """Write the file."""
+        first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
+        body = self.content or TEMPLATES[self.kind].rstrip("\n")
+        return f"{head({**first, **self.values})}\n{heading_of(self.title)}\n\n{body}\n"
+
+    def headings(self) -> tuple[str, ...] | None:
+        """Give the headings of the template that are to be filled in; ``None`` where there is a content."""
+        if self.content is not None:
+            return None
+        return tuple(line for line in TEMPLATES[self.kind].split("\n") if line.startswith("## "))
+
+
+def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:
+    """Give the number of a new change request: above that of all files, by name and by code."""
+    highest = project.start - 1
+    for ticket in tickets:
+        if ticket.key.startswith(f"{project.code}-"):
+            highest = max(highest, ticket.number)
+    for name in folder.names():
+        code, _, rest = name.partition("-")
+        digits = rest.removesuffix(SUFFIX).partition("-")[0]
+        if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
+            highest = max(highest, int(digits))
+    return highest + 1
+
+
+def _text(data: Mapping[str, object], name: str) -> str | None:
+    value = data.get(name)
+    if value is None and name == "title":
+        raise MissingRequestError(
+            "data.title is required", parameter="data", hint='e.g. {"title": "First bug"}'
+        )
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequestError(f"data.{name} is no text", parameter="data", hint="give a string")
+    return value

@@ -1,0 +1,130 @@
+"""Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all there are.
+
+Behind ``?`` stand filters by front matter: ``cr:TST?status=Proposed,Approved&priority=High``. The name of a
+document is a single text wherever one is taken, on the command line too, so filters are part of it; the form
+is that of a query in an address, which callers know.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+
+from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
+from npl_index.library.catalog import Root
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
+from npl_mcp.changes.files import Stamp
+from npl_mcp.changes.filters import Filters
+from npl_mcp.changes.format import Key, number_in
+from npl_mcp.changes.projects import Project
+from npl_mcp.changes.store import ChangeRequests
+
+
+class CrDocuments:
+    """Finds and reads change requests as documents.
+
+    :param changes: the change requests that can be seen.
+    :param most: documents one name may stand for.
+    """
+
+    SCHEME = "cr"
+
+    def __init__(self, changes: ChangeRequests, most: int) -> None:
+        self._changes = changes
+        self._most = most
+        self._root = Root(f"{self.SCHEME}:", "change requests")
+
+    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+        """Find what a name stands for, in the order of keys.
+
+        :raises InvalidRequestError: the name or a filter cannot be read.
+        :raises ProjectNotFoundError: there is no such project.
+        :raises ChangeNotFoundError: there is no such change request.
+        :raises DocumentNotFoundError: no change request fits.
+        """
+        changes = self._changes
+        name, filtered, query = _split(ref)
+        if not self._is_set(name, filtered):
+            key = Key.parse(name, "file")
+            ticket, _ = changes.ticket(changes.projects.find(None, key), key)
+            return (self._found(ticket.key),)
+        projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
+        chosen = Filters.query(query) if filtered else Filters()
+        tickets = [
+            ticket for project in projects for ticket in changes.tickets(project) if chosen.fit(ticket)
+        ]
+        if not tickets:
+            raise DocumentNotFoundError(f"no change request is {(ref.file or '')[:64]!r}")
+        if len(tickets) > self._most:
+            raise DocumentTooLargeError(
+                f"there are more than {self._most:,} change requests",
+                hint="filter them, e.g. ?status=Proposed",
+            )
+        ordered = sorted(tickets, key=lambda ticket: (ticket.key.partition("-")[0], ticket.number))
+        return tuple(self._found(key) for key in dict.fromkeys(ticket.key for ticket in ordered))
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Say whether a name stands for a project or all of them, however many change requests that is."""
+        name, filtered, _ = _split(ref)
+        return self._is_set(name, filtered)
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Give the state of a change request's file.
+
+        :raises ChangeNotFoundError: it is gone.
+        """
+        changes = self._changes
+        project, name = self._place(changes, found)
+        with project.folder.opened() as folder:
+            stamp = folder and folder.stat(name)
+        if not stamp:
+            raise DocumentNotFoundError(f"{found.path!r} is not there any more")
+        return _fingerprint(project, name, stamp)
+
+    def read(self, found: Found) -> Document:
+        """Read a change request whole; it is called by its key in selectors.
+
+        :raises ChangeNotFoundError: it is gone.
+        :raises DocumentError: its file cannot be read.
+        """
+        changes = self._changes
+        project, name = self._place(changes, found)
+        with project.folder.opened() as folder:
+            read = folder and folder.read(name)
+        if not read:
+            raise DocumentNotFoundError(f"{found.path!r} is not there any more")
+        data, stamp = read
+        return Document(
+            name=found.path.removeprefix(f"{self.SCHEME}:"),
+            path=found.path,
+            root=self._root.label,
+            fingerprint=_fingerprint(project, name, stamp),
+            data=data,
+            digest=blake2b(data, digest_size=16).hexdigest(),
+            npl=False,
+        )
+
+    def _is_set(self, name: str, filtered: bool) -> bool:
+        return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
+
+    def _found(self, key: str) -> Found:
+        return Found(self._root, f"{self.SCHEME}:{key}", self._root.label)
+
+    def _place(self, changes: ChangeRequests, found: Found) -> tuple[Project, str]:
+        """Give the project a found change request is of, and the name of its file."""
+        key = Key.parse(found.path.removeprefix(f"{self.SCHEME}:"), "file")
+        project = changes.projects.find(None, key)
+        name = changes.last_name(project, key.of(project.code))
+        return project, name or changes.ticket(project, key)[0].name
+
+
+def _split(ref: DocumentRef) -> tuple[str, bool, str]:
+    """Give the name behind the scheme, whether filters follow, and these."""
+    name, mark, query = (ref.file or "").partition(":")[2].partition("?")
+    return name.strip(), bool(mark), query
+
+
+def _fingerprint(project: Project, name: str, stamp: Stamp) -> Fingerprint:
+    # The same file is a document of its folder as well, by another name.
+    path = f"{CrDocuments.SCHEME}:{os.path.join(project.folder.path, name)}"  # noqa: PTH118 - a key, no path
+    return Fingerprint(path, stamp.mtime_ns, stamp.size, stamp.ctime_ns)

@@ -1,0 +1,132 @@
+"""One section of a change request changed in its file's bytes, also when the file changes meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+from cachetools import LRUCache
+
+from npl_index.errors import InvalidRequestError
+from npl_index.markdown.editing import append_text, prepend_text, replace_text
+from npl_index.markdown.incremental import PieceReader
+from npl_index.markdown.sections import SectionTree, parse_sections
+from npl_mcp.changes.format import divide, now, with_fields
+from npl_mcp.changes.sections import Outline, Place, outline
+from npl_mcp.stores.base.errors import ConflictError
+
+_EDITS = {"replace": replace_text, "append": append_text, "prepend": prepend_text}
+_TREES_BYTES = 32 * 1024 * 1024
+_TREE_COST = 12  # bytes of memory per byte of text, about
+
+
+class Outlines:
+    """Outlines of texts, those used last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reader = PieceReader(_TREES_BYTES)
+        self._kept: LRUCache[bytes, Outline] = LRUCache(
+            _TREES_BYTES, lambda kept: _TREE_COST * len(kept.tree.source)
+        )
+
+    def kept(self, body: bytes) -> Outline | None:
+        """Give a text's outline if it is remembered."""
+        with self._lock:
+            return self._kept.get(body)
+
+    def of(self, body: bytes) -> Outline:
+        """Read a text, or remember it.
+
+        :raises DocumentError: it cannot be read.
+        """
+        kept = self.kept(body)
+        if kept is None:
+            kept = outline(self._reader.read(body, "the change request"))
+            with self._lock:
+                if _TREE_COST * len(kept.tree.source) <= self._kept.maxsize:
+                    self._kept[body] = kept
+        return kept
+
+    def tree(self, body: bytes) -> SectionTree:
+        """Give the tree of a text; see :meth:`of`."""
+        return self.of(body).tree
+
+
+class SectionEdit:
+    """Changes one section of a file; of a file that changed meanwhile, only if the section did not.
+
+    ``place`` is the section and ``address`` its path afterwards, once the edit was made.
+    """
+
+    place: Place
+    address: str
+
+    def __init__(self, outlines: Outlines, key: str, wanted: str, how: str, text: str) -> None:
+        self._outlines = outlines
+        self._key = key
+        self._wanted = wanted
+        self._how = how
+        self._text = text
+        self._before: bytes | None = None
+
+    def __call__(self, data: bytes) -> bytes:
+        """Give the file's new bytes.
+
+        :raises InvalidRequestError: the text cannot stand there.
+        :raises SectionNotFoundError: there is no such section.
+        :raises ConflictError: the section is not what it was at the first call.
+        """
+        front, body = parts(data)
+        shown = self._outlines.of(body)
+        self.place = place = self._found(shown, body)
+        options: dict[str, bool] = {}
+        if self._how == "replace" and place.index == shown.title and not self._has_sections(place):
+            options["whole"] = False
+        try:
+            edited = _EDITS[self._how](
+                body, shown.tree, place.index, self._text, parse=self._outlines.tree, **options
+            )
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.message, parameter="content", hint=_hint(shown, place)) from None
+        after = self._outlines.of(edited).places
+        self.address = next(other.address for other in after if other.index == place.index)
+        if edited != body:
+            front = with_fields(front, {"lastModified": now()}, add=False)
+        return front + edited
+
+    def _found(self, shown: Outline, body: bytes) -> Place:
+        if self._before is None:
+            place = shown.find(self._wanted, self._key)
+            self._before = _bytes_of(shown, place, body)
+            return place
+        same = [place for place in shown.places if place.path == self.place.path]
+        if len(same) != 1 or _bytes_of(shown, same[0], body) != self._before:
+            raise ConflictError(
+                f"the section {self.place.path[-1]!r} of {self._key} was changed by another program just now",
+                hint="read it again, then try again",
+            )
+        return same[0]
+
+    def _has_sections(self, place: Place) -> bool:
+        """Say whether the text brings sections of its own; without any, those below a title stay."""
+        text = parse_sections(self._text.encode(), "")
+        return any(section.level > place.level for section in text.sections)
+
+
+def _bytes_of(shown: Outline, place: Place, body: bytes) -> bytes:
+    span = shown.tree.sections[place.index].whole_bytes
+    return body[span.start : span.stop]
+
+
+def _hint(shown: Outline, place: Place) -> str:
+    above = next(
+        (other for other in reversed(shown.places[: place.index]) if other.level < place.level), None
+    )
+    deeper = f"use headings of level {place.level + 1} or lower" if place.level < 6 else "use no headings"
+    return deeper if above is None else f"{deeper}, or append a new section to {shown.shown(above)!r}"
+
+
+def parts(data: bytes) -> tuple[bytes, bytes]:
+    """Divide a file so that the second part reads as it does in the whole."""
+    front, body = divide(data)
+    return (b"", data) if body.startswith(b"---") else (front, body)

@@ -1,0 +1,434 @@
+"""Change requests: Markdown files in the folders of projects, read and changed by section and by field.
+
+Nothing is kept but what the files say. A change is made in memory, under the folder's lock, and put in the
+file's place in one step; where somebody else wrote meanwhile, it is made again on what is there now, unless
+just that part was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_mcp.changes.answers import (
+    ChangedAttributes,
+    ChangedStatus,
+    ChangeRequest,
+    Created,
+    Deleted,
+    ProjectInfo,
+    Row,
+    SectionRow,
+    Sections,
+    Suggestions,
+)
+from npl_mcp.changes.creating import Draft, next_number
+from npl_mcp.changes.editing import Outlines, SectionEdit, parts
+from npl_mcp.changes.files import SUFFIX, OpenFolder
+from npl_mcp.changes.filters import Filters
+from npl_mcp.changes.format import (
+    DEFAULTS,
+    STATUSES,
+    Key,
+    as_mapping,
+    check_field,
+    divide,
+    fields,
+    number_in,
+    with_fields,
+)
+from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, read_ticket
+from npl_mcp.changes.projects import Project, Projects
+from npl_mcp.changes.sections import Outline
+from npl_mcp.changes.suggestions import suggestions
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError
+from npl_mcp.stores.base.paging import Page, Slice
+
+MODES = ("full", "attributes", "metadata")
+UPDATE_MODES = ("replace", "append", "prepend")
+OPERATIONS = ("list", "get", "update", *UPDATE_MODES)
+ATTRIBUTES = (
+    "priority",
+    "phaseEpic",
+    "relatedTickets",
+    "dependsOn",
+    "blocks",
+    "assignee",
+    "implementationDate",
+    "implementationNotes",
+)
+"""What :meth:`ChangeRequests.update_attributes` may set."""
+
+LONGEST_SECTION = 500_000
+"""Characters of a text for a section."""
+
+_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A change request while its folder is open.
+
+    :param folder: the open folder.
+    :param ticket: what is known of it.
+    :param data: what its file holds.
+    """
+
+    folder: OpenFolder
+    ticket: Ticket
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        return self.ticket.name
+
+
+class ChangeRequests:
+    """The change requests of all projects a caller may see.
+
+    :param projects: finds them.
+    :param indices: what is remembered of folders; may be shared.
+    :param outlines: what is remembered of texts; may be shared.
+    """
+
+    def __init__(self, projects: Projects, indices: TicketIndices, outlines: Outlines) -> None:
+        self.projects = projects
+        self._indices = indices
+        self._outlines = outlines
+
+    def get(self, project: str | None, key: str, mode: str) -> ChangeRequest:
+        """Read a change request.
+
+        :param mode: one of :data:`MODES`.
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises ProjectNotFoundError: there is no such project.
+        :raises ChangeNotFoundError: there is no such change request.
+        """
+        checks.choice(mode, "mode", MODES)
+        with self._found(project, key) as (place, found):
+            path = _path(place, found.name)
+            body = divide(found.data)[1].decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+            if mode == "full":
+                return ChangeRequest.of(found.ticket, path=path, content=body.strip("\n"))
+            if mode == "metadata":
+                return ChangeRequest.of(found.ticket, ("phaseEpic", "dateCreated", "lastModified"), path=path)
+            return ChangeRequest.of(found.ticket, None)
+
+    def sections(
+        self,
+        project: str | None,
+        key: str,
+        operation: str,
+        section: str | None = None,
+        content: str | None = None,
+        update_mode: str | None = None,
+    ) -> Sections:
+        """List, read or change sections.
+
+        :param operation: one of :data:`OPERATIONS`.
+        :param update_mode: one of :data:`UPDATE_MODES`, of the operation ``update``; by default ``replace``.
+        :raises InvalidRequestError: an argument is absent or cannot be used, or the text cannot stand there.
+        :raises SectionNotFoundError: no section is called so, or several are.
+        :raises ConflictError: somebody else changed just this section meanwhile.
+        """
+        checks.choice(operation, "operation", OPERATIONS)
+        how = checks.choice(update_mode or "replace", "updateMode", UPDATE_MODES)
+        if operation == "list":
+            return self._list(project, key)
+        wanted = _given(section, "section")
+        if operation == "get":
+            return self._read(project, key, wanted)
+        text = checks.text(_given(content, "content"), "content", LONGEST_SECTION)
+        return self._write(project, key, wanted, how if operation == "update" else operation, text)
+
+    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
+        """Make a change request.
+
+        :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+        :param data: see :meth:`Draft.parse`.
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises ProjectNotFoundError: there is no such project.
+        :raises StorageError: the file cannot be written.
+        """
+        draft = Draft.parse(kind, data)
+        place = self.projects.find(project)
+        self.projects.wait()
+        with place.folder.opened(make=True) as folder:
+            if folder is None:
+                raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
+            with folder.locked():
+                tickets = self._indices.of(place.folder.path).tickets(folder)
+                key = Key(place.code, next_number(place, folder, tickets)).of(place.code)
+                name = f"{key}-{draft.slug}{SUFFIX}"
+                if not folder.create(name, draft.text(key).encode()):
+                    raise AlreadyExistsError(f"{name!r} is there already", hint="try again")
+        return Created(
+            key,
+            draft.title,
+            DEFAULTS["status"],
+            kind,
+            draft.values["priority"],
+            _path(place, name),
+            draft.made,
+            draft.headings(),
+        )
+
+    def update_status(self, project: str | None, key: str, status: str) -> ChangedStatus:
+        """Set the status; any may follow any.
+
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises ChangeNotFoundError: there is no such change request.
+        """
+        checks.choice(status, "status", STATUSES)
+        before = self._set(project, key, {"status": status})
+        return ChangedStatus(before.key, before.title, status, f"{before.status} → {status}")
+
+    def update_attributes(
+        self, project: str | None, key: str, attributes: Mapping[str, object]
+    ) -> ChangedAttributes:
+        """Set attributes; an empty text clears one, ``None`` leaves it.
+
+        :raises InvalidRequestError: an attribute is none that can be set here, or its value does not fit.
+        :raises ChangeNotFoundError: there is no such change request.
+        """
+        changes = {
+            name: check_field(_attribute(name), value, f"attributes.{name}")
+            for name, value in attributes.items()
+            if value is not None
+        }
+        before = self._set(project, key, changes)
+        updated = {name: value for name, value in changes.items() if before.text(name) != value}
+        return ChangedAttributes(before.key, before.title, before.status, updated)
+
+    def delete(self, project: str | None, key: str) -> Deleted:
+        """Remove a change request's file.
+
+        :raises ChangeNotFoundError: there is no such change request.
+        :raises StorageError: the file cannot be removed.
+        """
+        with self._found(project, key, lock=True) as (place, found):
+            found.folder.remove(found.name)
+            ticket = found.ticket
+            return Deleted(ticket.key, ticket.title, ticket.type, ticket.status, _path(place, found.name))
+
+    def list(
+        self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
+    ) -> Page[Row]:
+        """List a project's change requests, highest number first.
+
+        :raises InvalidRequestError: a filter, the limit or the offset cannot be used.
+        :raises ProjectNotFoundError: there is no such project.
+        """
+        wanted = Slice.parse(limit, offset)
+        chosen = Filters.parse(filters or {}, "filters")
+        found = [ticket for ticket in self.tickets(self.projects.find(project)) if chosen.fit(ticket)]
+        rows = [Row.of(ticket) for ticket in found[wanted.offset : wanted.offset + wanted.limit]]
+        return Page(rows, len(found), wanted.limit, wanted.offset)
+
+    def suggest(self, project: str | None, key: str) -> Suggestions:
+        """Say what a change request lacks.
+
+        :raises ChangeNotFoundError: there is no such change request.
+        """
+        with self._found(project, key) as (place, found):
+            body = divide(found.data)[1].decode("utf-8")
+            return Suggestions(
+                found.ticket.key, found.ticket.title, suggestions(found.ticket, body, place.code)
+            )
+
+    def list_projects(self) -> tuple[ProjectInfo, ...]:
+        """List the projects, that of the working directory first."""
+        return tuple(
+            ProjectInfo(
+                project.code,
+                project.name,
+                project.path,
+                len(self.tickets(project)),
+                project.id,
+                project.description,
+            )
+            for project in self.projects.all()
+        )
+
+    def project_info(self, code: str) -> ProjectInfo:
+        """Describe a project.
+
+        :raises InvalidRequestError: the code cannot be one.
+        :raises ProjectNotFoundError: there is no such project.
+        """
+        project = self.projects.find(code)
+        return ProjectInfo(
+            project.code,
+            project.name,
+            project.path,
+            len(self.tickets(project)),
+            project.id,
+            project.description,
+            project.tickets or ".",
+            project.start,
+            project.repository,
+        )
+
+    def tickets(self, project: Project) -> tuple[Ticket, ...]:
+        """Give a project's change requests, highest number first.
+
+        :raises StorageError: its folder cannot be listed.
+        """
+        self.projects.wait()
+        with project.folder.opened() as folder:
+            if folder is None:
+                return ()
+            found = self._indices.of(project.folder.path).tickets(folder)
+        return tuple(ticket for ticket in found if ticket.key.startswith(f"{project.code}-"))
+
+    def ticket(self, project: Project, key: Key) -> tuple[Ticket, bytes]:
+        """Give one change request and its file's bytes.
+
+        :raises ChangeNotFoundError: there is no such change request.
+        """
+        with project.folder.opened() as folder:
+            found = self._lookup(project, folder, key)
+            return found.ticket, found.data
+
+    def last_name(self, project: Project, key: str) -> str | None:
+        """Give the name of the file a change request lay in when its folder was last looked at."""
+        return self._indices.of(project.folder.path).named(key)
+
+    def _list(self, project: str | None, key: str) -> Sections:
+        with self._found(project, key) as (_, found):
+            shown = self._outline(found.data)
+            rows = tuple(
+                SectionRow(shown.shown(place), len(shown.content(place.index))) for place in shown.places
+            )
+            return Sections(found.ticket.key, found.ticket.title, sections=rows)
+
+    def _read(self, project: str | None, key: str, wanted: str) -> Sections:
+        with self._found(project, key) as (_, found):
+            shown = self._outline(found.data)
+            place = shown.find(wanted, found.ticket.key)
+            return Sections(found.ticket.key, section=place.address, content=shown.content(place.index))
+
+    def _write(self, project: str | None, key: str, wanted: str, how: str, text: str) -> Sections:
+        with self._found(project, key, lock=True) as (_, found):
+            edit = SectionEdit(self._outlines, found.ticket.key, wanted, how, text)
+            self._change(found, edit)
+            return Sections(found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()))
+
+    def _set(self, project: str | None, key: str, changes: Mapping[str, str]) -> Ticket:
+        """Set fields of the front matter; give what the change request was before."""
+
+        def change(data: bytes) -> bytes:
+            front, body = divide(data)
+            present = as_mapping(fields(front))
+            for name in changes:
+                if present.get(name) != before.fields.get(name):
+                    raise ConflictError(
+                        f"{name} of {before.key} was changed by another program just now",
+                        hint="read it again, then try again",
+                    )
+            wanted = {
+                name: value
+                for name, value in changes.items()
+                if before.text(name) != value or name not in present
+            }
+            return with_fields(front, wanted) + body
+
+        with self._found(project, key, lock=True) as (_, found):
+            before = found.ticket
+            self._change(found, change)
+            return before
+
+    def _change(self, found: _Open, change: Callable[[bytes], bytes]) -> None:
+        """Write what a change makes of a file, again and again while others write to it.
+
+        :raises ConflictError: the change cannot be made on what is there now.
+        """
+        data = found.data
+        for _ in range(_ATTEMPTS):
+            new = change(data)
+            other = None if new == data else found.folder.replace(found.name, data, new)
+            if other is None:
+                return
+            if read_ticket(found.name, other) is None:
+                break
+            data = other
+        raise ConflictError(
+            f"{found.ticket.key} is being changed by another program", hint="read it again, then try again"
+        )
+
+    def _load(self, index: TicketIndex, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
+        self.projects.wait()
+        return index.load(folder, name)
+
+    def _outline(self, data: bytes) -> Outline:
+        """Read a file's sections."""
+        body = parts(data)[1]
+        kept = self._outlines.kept(body)
+        if kept is None:
+            self.projects.wait()
+            kept = self._outlines.of(body)
+        return kept
+
+    @contextmanager
+    def _found(self, project: str | None, key: str, *, lock: bool = False) -> Iterator[tuple[Project, _Open]]:
+        """Open a change request's folder and read the file, under the lock if it is to be changed."""
+        wanted = Key.parse(key)
+        place = self.projects.find(project, wanted)
+        if lock:
+            self.projects.wait()
+        with place.folder.opened() as folder:
+            if lock and folder is not None:
+                with folder.locked():
+                    yield place, self._lookup(place, folder, wanted)
+            else:
+                yield place, self._lookup(place, folder, wanted)
+
+    def _lookup(self, project: Project, folder: OpenFolder | None, wanted: Key) -> _Open:
+        """Find a change request by its code: first where it lay last time, then among all files."""
+        key = wanted.of(wanted.code or project.code)
+        if folder is not None and (wanted.code or project.code) == project.code:
+            index = self._indices.of(project.folder.path)
+            name = index.named(key)
+            found = name and (index.loaded(folder, name) or self._load(index, folder, name))
+            if found and found[0].key == key:
+                return _Open(folder, *found)
+            self.projects.wait()
+            same = [ticket for ticket in index.tickets(folder) if _same(ticket.key, key)]
+            if len(same) > 1:
+                names = ", ".join(ticket.name for ticket in same)
+                raise ConflictError(f"several files are {key}: {names}", hint="give all but one another code")
+            found = index.load(folder, same[0].name) if same else None
+            if found:
+                return _Open(folder, *found)
+        raise ChangeNotFoundError(
+            f"CR '{key}' not found in project '{project.code}'", hint="list_crs gives the keys there are"
+        )
+
+
+def _same(one: str, other: str) -> bool:
+    """Say whether two keys are of one change request, whatever zeros they are written with."""
+    return one.partition("-")[0] == other.partition("-")[0] and number_in(one) == number_in(other)
+
+
+def _path(project: Project, name: str) -> str:
+    return f"{project.tickets}/{name}" if project.tickets else name
+
+
+def _given(value: str | None, parameter: str) -> str:
+    if value is None:
+        raise MissingRequestError(f"{parameter} is required", parameter=parameter)
+    return value
+
+
+def _attribute(name: str) -> str:
+    """Check the name of an attribute that is to be set."""
+    hints = {
+        "title": "the title is the first heading: replace that section with '# New title'",
+        "status": "use update_cr_status",
+    }
+    if name in hints:
+        raise InvalidRequestError(f"{name} cannot be set here", parameter="attributes", hint=hints[name])
+    return checks.choice(name, "attributes", ATTRIBUTES)

@@ -1,0 +1,50 @@
+"""What a change request lacks, by what it says and does not say."""
+
+from __future__ import annotations
+
+from npl_mcp.changes.answers import Suggestion
+from npl_mcp.changes.index import Ticket
+
+_SHORT = 200
+_MOST = 8
+_RANKS = ("High",) * 3 + ("Medium",) * 3 + ("Low",) * 2
+
+
+def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
+    """Give what to do, the most urgent first: three of high priority, three of medium, two of low at most.
+
+    :param body: its Markdown without front matter.
+    :param code: of the project.
+    """
+    text = body.casefold()
+    kind, status = ticket.type, ticket.status
+
+    def lacks(*words: str) -> bool:
+        return not any(word in text for word in words)
+
+    rules = (
+        (len(body.strip()) < _SHORT, "Describe the change in more detail: there are only a few sentences."),
+        (kind == "Architecture" and lacks("diagram", "mermaid"), "Add a diagram of the architecture."),
+        (kind == "Bug Fix" and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
+        (kind == "Bug Fix" and lacks("root cause"), "Say what the root cause is."),
+        (
+            status == "Proposed" and lacks("acceptance criteria"),
+            "Add acceptance criteria, so that it can be seen when it is done.",
+        ),
+        (not ticket.text("phaseEpic"), "Set phaseEpic, so that it can be planned."),
+        (
+            status == "Implemented" and not ticket.text("implementationNotes"),
+            "Set implementationNotes: what was done, and what differs from the plan.",
+        ),
+        (
+            not ticket.text("relatedTickets"),
+            f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
+            "relatedTickets.",
+        ),
+        (
+            kind == "Technical Debt" and ticket.priority == "Low",
+            "See whether the priority fits: debt that is never paid off grows.",
+        ),
+    )
+    texts = [text for applies, text in rules if applies][:_MOST]
+    return tuple(Suggestion(rank, text) for rank, text in zip(_RANKS, texts, strict=False))

@@ -1,0 +1,1 @@
+"""The commands of ``npl-load`` and ``npl-worklog``."""

@@ -1,0 +1,171 @@
+"""``npl-load init-claude``: versioned prompts in a file of instructions, added and kept current."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from npl_mcp.cli.terminal.arguments import Given
+from npl_mcp.cli.terminal.display import NOT_THERE, Display, exit_code
+from npl_mcp.cli.transports.connecting import Way
+
+CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
+"""Exit codes: nothing to do, the file was changed, newer prompts are there, a source is gone."""
+
+STATUSES = ("outdated", "missing", "current", "extra", "newer")
+
+
+def run(given: Given, way: Way, display: Display) -> int:
+    """Compare, renew, or put prompts into a file that has none."""
+    target = given.last("target") or "./CLAUDE.md"
+    try:
+        before = _read(Path(target))
+    except (OSError, ValueError) as error:
+        display.say(f"Error reading {target}: {error}")
+        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
+    reply = way.call("survey_versions", text=before)
+    if not reply["success"]:
+        return display.failed(reply)
+    rows: list[dict[str, Any]] = reply["data"]["sections"]
+    if given.has("update") or given.has("update-all"):
+        return _renew(given, way, display, target, before, rows)
+    if any("installed_version" in row for row in rows):
+        _show(rows, display, as_json=given.has("json"))
+        behind = any(row["status"] in ("outdated", "missing") for row in rows)
+        return BEHIND if behind else CURRENT
+    return _append(given, way, display, target, before)
+
+
+def _renew(
+    given: Given, way: Way, display: Display, target: str, before: str, rows: Sequence[Mapping[str, Any]]
+) -> int:
+    named = given.last("update")
+    if named:
+        names = [name for part in named.split(",") if (name := part.strip())]
+    else:
+        names = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
+    if not names:
+        display.text("No sections to update\n")
+        return CURRENT
+    reply = way.call("survey_versions", text=before, renewed=names)
+    if not reply["success"]:
+        return display.failed(reply)
+    data = reply["data"]
+    changes: list[dict[str, Any]] = data["changes"]
+    lost, unknown = data.get("lost", ()), data.get("unknown", ())
+    for name in lost:
+        display.say(f"Warning: Source not found for {name}")
+    _report_unknown(unknown, data, display)
+    if given.has("dry-run"):
+        display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
+        return CURRENT
+    if not changes:
+        display.text("No sections updated\n")
+        return LOST if lost else NOT_THERE if unknown and given.has("strict") else CURRENT
+    if not _write(target, data["text"], display):
+        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
+    for change in changes:
+        display.say(_line(change, "Updated", "Added"))
+    display.text(f"Updated {len(changes)} section(s) in {target}\n")
+    return CHANGED
+
+
+def _append(given: Given, way: Way, display: Display, target: str, before: str) -> int:
+    """Put the prompts behind what is there."""
+    reply = way.call("survey_versions", text=before, prompts=given.all("prompts"))
+    if not reply["success"]:
+        return display.failed(reply)
+    data = reply["data"]
+    changes: list[dict[str, Any]] = data["changes"]
+    for name in data.get("unknown", ()):
+        display.say(f"Prompt not found: {name}")
+    if data.get("near"):
+        display.say(f"near: {', '.join(data['near'])}")
+    if not changes:
+        display.text(f"No prompts added to {target}\n")
+        return NOT_THERE if given.has("strict") else CURRENT
+    if given.has("dry-run"):
+        display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
+        return CURRENT
+    if not _write(target, data["text"], display):
+        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
+    for change in changes:
+        display.say(f"Added {change['name']} to {target}")
+    display.text(f"Added {len(changes)} prompt(s) to {target}\n")
+    return CHANGED
+
+
+def _line(change: Mapping[str, Any], updated: str, added: str) -> str:
+    if "before" in change:
+        return f"{updated}: {change['name']} ({change['before']} -> {change['after']})"
+    return f"{added}: {change['name']} (v{change['after']})"
+
+
+def _report_unknown(unknown: Sequence[str], data: Mapping[str, Any], display: Display) -> None:
+    if unknown:
+        near = f"; near: {', '.join(data['near'])}" if data.get("near") else ""
+        display.note(f"no prompt has the section {', '.join(map(repr, unknown))}{near}")
+
+
+def _show(rows: Sequence[Mapping[str, Any]], display: Display, *, as_json: bool) -> None:
+    counts = {status: sum(row["status"] == status for row in rows) for status in STATUSES}
+    if as_json:
+        fields = ("name", "source_version", "installed_version", "source_path", "status")
+        order = ("current", "outdated", "missing", "extra", "newer")
+        sections = [{field: row.get(field) for field in fields} for row in rows]
+        display.data({"sections": sections, "summary": {status: counts[status] for status in order}}, "json")
+        return
+    lines = ["NPL Prompt Version Status", "=" * 60, "", _columns("Section", "Source", "Installed", "Status")]
+    lines.append("-" * 60)
+    for row in rows:
+        status = row["status"].upper() if row["status"] in ("outdated", "missing") else row["status"]
+        source, installed = row.get("source_version") or "-", row.get("installed_version") or "-"
+        lines.append(_columns(row["name"], source, installed, status))
+    summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    lines += [
+        "",
+        f"Summary: {summary}",
+        "",
+        "Use --update <section1,section2> to update specific sections",
+        "Use --update-all to update all outdated/missing sections",
+        "",
+    ]
+    display.text("\n".join(lines))
+
+
+def _columns(name: str, source: str, installed: str, status: str) -> str:
+    return f"{name:<25} {source:<10} {installed:<10} {status:<10}"
+
+
+def _read(target: Path) -> str:
+    """Give the text of a file with line feeds, ``""`` if there is none."""
+    return target.read_text(encoding="utf-8") if target.exists() else ""
+
+
+def _write(target: str, text: str, display: Display) -> bool:
+    """Replace a file as a whole, so that it is never half written; its line ends and its mode stay."""
+    path = Path(target).resolve()
+    try:
+        there = path.read_bytes() if path.exists() else b""
+        data = text.encode("utf-8")
+        if b"\r\n" in there:
+            data = data.replace(b"\n", b"\r\n")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except OSError as error:
+        display.say(f"Error writing {target}: {error.strerror}")
+        return False
+    return True
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

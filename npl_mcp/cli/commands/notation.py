@@ -1,0 +1,60 @@
+"""``npl-load syntax``: which notation of NPL a text uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from npl_mcp.cli.terminal.arguments import Given
+from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.transports.connecting import Way
+
+SHOWN = 3
+
+
+def run(given: Given, way: Way, display: Display) -> int:
+    """Analyse a text, a file or standard input."""
+    name = given.last("file")
+    if name:
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            display.say(f"Error reading file {name}: {error}")
+            return 2
+    elif given.words and given.words[0] == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            display.say(f"Error reading standard input: {error}")
+            return 2
+    elif given.words and given.words[0]:
+        text = given.words[0]
+    else:
+        display.say("Error: Must provide content, --file, or - for stdin")
+        return 1
+    reply = way.call("survey_notation", text=text, matches=SHOWN if given.has("matches") else 0)
+    if not reply["success"]:
+        return display.failed(reply)
+    display.text(_report(reply["data"]))
+    return 0
+
+
+def _report(data: Mapping[str, Any]) -> str:
+    lines = [
+        "# NPL Syntax Analysis",
+        f"Total elements found: {data['total']}",
+        f"Element types: {', '.join(data['categories'])}",
+        "",
+    ]
+    if not data["used"]:
+        return "\n".join([*lines, "No NPL syntax elements found.", ""])
+    lines.append("## Syntax Elements Found:")
+    for usage in data["used"]:
+        lines.append(f"  {usage['name']}: {usage['count']}")
+        lines += [f"    [{number}] {match}" for number, match in enumerate(usage["matches"], 1)]
+        if usage["matches"] and usage["count"] > SHOWN:
+            lines.append(f"    ... and {usage['count'] - SHOWN} more")
+        lines.append("")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,217 @@
+"""Sections of documents: ``--select``, ``--index``, ``--filter``, ``tailored`` and ``search``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from npl_mcp.cli.terminal.arguments import Given, UsageError
+from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.terminal.progress import Progress
+from npl_mcp.cli.transports.connecting import Way
+
+EVERYTHING = {"resource_type": "component", "item": "**"}
+"""What is searched when nothing is named."""
+
+SHOWN = 10
+BETWEEN = "\n\n* * *\n\n"
+
+_TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
+_FIELDS = {
+    "code": "has_code",
+    "table": "has_tables",
+    "example": "has_examples",
+    "definition": "has_definitions",
+}
+_ATTRIBUTES = {
+    "has_tables": "table",
+    "has_code": "code",
+    "has_examples": "example",
+    "has_definitions": "definition-list",
+}
+
+
+def run(given: Given, way: Way, display: Display) -> int:
+    """Run a command, or load a type by section."""
+    if given.command == "tailored":
+        return _tailored(given, way, display)
+    if given.command == "search":
+        return _search(given, way, display)
+    if given.has("index") and given.has("select"):
+        raise UsageError("--index shows headings and --select their text: give one of them", given.command)
+    return _each(given, way, display)
+
+
+def _each(given: Given, way: Way, display: Display) -> int:
+    """Ask for the sections of each item named; one that fails is reported, and the rest is shown."""
+    replies: list[tuple[str, dict[str, Any]]] = []
+    code = 0
+    for group in given.groups:
+        for item in group.names:
+            where = {"resource_type": group.kind, "item": item}
+            ask = _index if given.has("index") else _selected
+            with Progress("reading"):
+                reply = ask(given, way, where)
+            if reply["success"]:
+                replies.append((item, reply["data"]))
+            else:
+                code = max(code, display.failed(reply))
+    form = given.last("format") or "text"
+    if form != "text":
+        shown = [_tree(item, data) if given.has("index") else data for item, data in replies]
+        display.data(shown[0] if len(shown) == 1 else shown, form)
+    elif given.has("index"):
+        display.text("\n".join(_drawn(_tree(item, data)) for item, data in replies))
+    elif len(replies) == 1:
+        display.text(_ended(replies[0][1]["content"]))
+    else:
+        display.text(BETWEEN.join(f"# {item}:\n{_ended(data['content'])}" for item, data in replies))
+    return code
+
+
+def _selected(given: Given, way: Way, where: Mapping[str, str]) -> dict[str, Any]:
+    conditions = "".join(given.all("filter"))
+    selectors = given.all("select") or ["// *"]
+    return way.call(
+        "npl_load_tailored",
+        selectors=[f"{selector} {conditions}".strip() for selector in selectors],
+        depth=_depth(given),
+        **where,
+    )
+
+
+def _index(given: Given, way: Way, where: Mapping[str, str]) -> dict[str, Any]:
+    conditions: dict[str, bool] = {}
+    for text in given.all("filter"):
+        rest = _TRAIT.sub("", text).strip()
+        if rest:
+            known = ", ".join(f"[has-{name}]" for name in _FIELDS)
+            raise UsageError(f"argument --filter: {rest!r}: --index takes {known}", given.command)
+        conditions |= {_FIELDS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
+    return way.call("npl_section_index", filter=conditions or None, depth=_depth(given), **where)
+
+
+def _depth(given: Given) -> int | None:
+    depth = given.number("depth")
+    return None if depth == -1 else depth
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _tree(item: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Give an index as name, version and nested headings, each with the path that names it."""
+    headings = [_heading(node, item) for node in data["sections"]]
+    return {"section": item, "version": data.get("version") or "0.0.0", "headings": headings}
+
+
+def _heading(node: Mapping[str, Any], above: str) -> dict[str, Any]:
+    path = f"{above} > {node['name']}"
+    traits = node.get("own", node)
+    return {
+        "level": node["level"],
+        "name": node["name"],
+        "path": path,
+        "attributes": [name for field, name in _ATTRIBUTES.items() if traits[field]],
+        "children": [_heading(child, path) for child in node["children"]],
+    }
+
+
+def _drawn(tree: Mapping[str, Any]) -> str:
+    lines = [f"{tree['section']} (v{tree['version']})", *_branches(tree["headings"], "")]
+    return "\n".join(lines) + "\n"
+
+
+def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    for heading in headings:
+        attributes = "".join(f" [{name}]" for name in heading["attributes"])
+        marks = "#" * heading["level"] + " " if heading["level"] else ""
+        yield f"{indent}+-- {marks}{heading['name']}{attributes}"
+        yield from _branches(heading["children"], f"{indent}|   ")
+
+
+def _where(given: Given) -> dict[str, str | None]:
+    return {
+        "file": given.last("file"),
+        "resource_type": given.last("kind"),
+        "item": given.last("item"),
+    }
+
+
+def _tailored(given: Given, way: Way, display: Display) -> int:
+    with Progress("reading and indexing"):
+        reply = way.call(
+            "npl_load_tailored",
+            context=" ".join(given.words) or None,
+            topics=given.all("topic") or None,
+            selectors=given.all("select") or None,
+            token_budget=given.number("budget"),
+            depth=_depth(given),
+            **_where(given),
+        )
+    if not reply["success"]:
+        return display.failed(reply)
+    data = reply["data"]
+    form = given.last("format") or "text"
+    if form != "text":
+        display.data(data, form)
+        return 0
+    if not given.has("quiet"):
+        for line in _summary(data, given.number("budget")):
+            display.say(line)
+    if data["content"]:
+        display.text(_ended(data["content"]))
+    return 0
+
+
+def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
+    """Say in a few lines what a tailored load holds, what did not fit, and what may be wanted next."""
+    sections = data["sections"]
+    count = f"{len(sections)} section{'s' * (len(sections) != 1)}"
+    of = f" of {budget:,}" if budget is not None else ""
+    yield f"{count}, {data['total_tokens']:,}{of} tokens ({data['token_counter']}) from {data['file']}"
+    for section in sections:
+        place = f"{section.get('file', '')}:{section['start_line']}".lstrip(":")
+        cut = ", cut" if section.get("cut") else ""
+        tokens = f"{section['token_count']:,}"
+        yield f"  {section['relevance_score']:.2f} {tokens:>7}  {section['selector']}  ({place}{cut})"
+    for problem in (*data.get("not_found", ()), *data.get("unreadable", ())):
+        yield f"  not there: {problem}"
+    for selector in data["request_more"]:
+        yield f"  did not fit: {selector}"
+    for suggestion in data["suggestions"]:
+        yield f"  see also: {suggestion['selector']}  ({suggestion['reason']})"
+
+
+def _search(given: Given, way: Way, display: Display) -> int:
+    if not given.words:
+        raise UsageError("the following arguments are required: WORD", given.command)
+    where = _where(given)
+    with Progress("reading and indexing"):
+        reply = way.call(
+            "npl_load_tailored",
+            context=" ".join(given.words),
+            explain=True,
+            **(where if any(where.values()) else EVERYTHING),
+        )
+    if not reply["success"]:
+        return display.failed(reply)
+    data = reply["data"]
+    limit = given.number("limit")
+    hits = data["ranking"][: SHOWN if limit is None else max(limit, 0)]
+    form = given.last("format") or "text"
+    if form != "text":
+        display.data(hits, form)
+        return 0
+    if not given.has("quiet"):
+        words = ", ".join(data["keywords_extracted"])
+        display.say(f"{len(hits)} of {len(data['ranking'])} sections in {data['file']} for {words}")
+    display.text(
+        "".join(
+            f"{hit.get('file', data['file'])}:{hit['start_line']}: {hit['score']:.2f} {hit['selector']}\n"
+            for hit in hits
+        )
+    )
+    return 0

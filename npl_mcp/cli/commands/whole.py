@@ -1,0 +1,97 @@
+"""``npl-load schema``, ``init`` and ``agent``: one file as it is, or the list of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from npl_index.errors import InvalidRequestError
+from npl_index.items.agents import search_expression
+from npl_mcp.cli.terminal.arguments import Given, UsageError
+from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.transports.connecting import Way
+
+NO_MATCH = "No agents found matching the specified criteria"
+NO_AGENTS = "No agents found in search paths"
+
+
+def run(given: Given, way: Way, display: Display) -> int:
+    """Run one of the commands."""
+    if given.command == "agent":
+        return _list(given, way, display) if given.has("list") else _agent(given, way, display)
+    if given.command == "schema" and not given.words:
+        raise UsageError("the following arguments are required: schema_name", given.command)
+    name = given.words[0] if given.words else None
+    missing = "Main npl.md file not found" if name is None else f"Schema not found: {name}"
+    return _print(way.call("items_raw", kind=given.command, name=name), missing, display)
+
+
+def _agent(given: Given, way: Way, display: Display) -> int:
+    if not given.words or not given.words[0]:
+        display.say("Error: agent_name is required when not using --list")
+        return 1
+    name = given.words[0]
+    reply = way.call("items_agent", name=name, definition=given.has("definition"))
+    return _print(reply, f"Agent not found: {name}", display)
+
+
+def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
+    if reply["success"]:
+        display.text(reply["data"]["content"])
+        return 0
+    if reply["error_code"] != "NOT_FOUND":
+        return display.failed(reply)
+    _, _, near = str(reply["error"]).partition("; ")
+    display.say(f"{missing}\n{near}" if near else missing)
+    return 2
+
+
+def _list(given: Given, way: Way, display: Display) -> int:
+    """List agents; a condition that cannot be read is reported and fulfilled by none."""
+    search = given.last("search")
+    try:
+        expression = search_expression(search) if search else None
+    except InvalidRequestError as error:
+        display.say(str(error))
+        display.text(f"{NO_MATCH}\n")
+        return 0
+    reply = way.call(
+        "survey_agents",
+        field=given.last("filter-meta") or None,
+        category=given.last("category") or None,
+        texts=expression is not None,
+    )
+    if not reply["success"] and reply["error_code"] != "INVALID_PARAMETER":
+        return display.failed(reply)
+    if not reply["success"]:
+        display.say(str(reply["error"]))
+        display.text(f"{NO_MATCH}\n")
+        return 0
+    data = reply["data"]
+    agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
+    if not agents:
+        display.text(f"{NO_MATCH if data['total'] else NO_AGENTS}\n")
+        return 0
+    describe = _described if given.has("verbose") else _named
+    display.text("".join(describe(agent) for agent in agents))
+    return 0
+
+
+def _named(agent: Mapping[str, Any]) -> str:
+    return f"{agent['name']}\n"
+
+
+def _described(agent: Mapping[str, Any]) -> str:
+    """Describe an agent as the listing has always done."""
+    fields = agent["fields"]
+    categories = fields.get("categories")
+    if isinstance(categories, list):
+        categories = ", ".join(map(str, categories))
+    lines = [
+        f"{agent['name']} (v{fields.get('version', 'unknown')})",
+        f"  Description: {fields.get('description', 'No description')}",
+        *([f"  Categories: {categories}"] if categories else []),
+        f"  Model: {fields.get('model', 'unknown')}",
+        f"  Location: {agent['location']}",
+    ]
+    return "\n".join(lines) + "\n\n"

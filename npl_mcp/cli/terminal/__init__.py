@@ -1,0 +1,1 @@
+"""Arguments, help and output of the command lines."""

@@ -1,0 +1,133 @@
+"""Replies to terminal text and exit codes.
+
+Text goes to standard output and nothing else does; all that is said about it goes to standard error. There
+are no colours. On a terminal control characters of the content are shown as escapes, in a pipe they pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TextIO
+
+NOT_THERE = 1
+"""Exit code of ``--strict`` where something that was asked for is not there."""
+
+USAGE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+EXIT_CODES: Mapping[str, int] = {
+    "PERMISSION_DENIED": 77,
+    "OPERATION_FAILED": 65,
+    "ALREADY_EXISTS": 73,
+    "FILE_SYSTEM_ERROR": 74,
+    "DATABASE_ERROR": 74,
+    "INTERNAL_ERROR": 70,
+    "UNAVAILABLE": 69,
+    "UNCERTAIN": 76,
+}
+"""Exit codes by error code, with the numbers of ``sysexits.h``; 2 for what the caller can mend. The last two
+are those of :mod:`npl_mcp.cli.transports.connecting`."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+_FILE_NAME_BYTES = re.compile("[^\ud800-\udc7f\udd00-\udfff]*")
+
+
+class Display:
+    """Standard output and standard error of one command.
+
+    :param program: its name, before each message.
+    """
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def text(self, text: str) -> None:
+        """Write to standard output as UTF-8, whatever the terminal's encoding is.
+
+        :raises BrokenPipeError: nobody reads it any more.
+        """
+        shown = escaped(text) if sys.stdout is not None and sys.stdout.isatty() else text
+        _write(sys.stdout, shown)
+
+    def data(self, value: object, form: str) -> None:
+        """Write a value to standard output.
+
+        :param form: ``json`` or ``yaml``.
+        """
+        # Neither is needed for text, and both take their time.
+        if form == "json":
+            import json
+
+            self.text(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        else:
+            import yaml
+
+            self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
+
+    def note(self, line: str) -> None:
+        """Say something to the user, after the program's name."""
+        self.say(f"{self.program}: {line}")
+
+    def say(self, line: str) -> None:
+        """Write a line to standard error."""
+        _write(sys.stderr, escaped(line) + "\n")
+
+    def failed(self, reply: Mapping[str, Any]) -> int:
+        """Report a tool that failed.
+
+        :param reply: its envelope.
+        :returns: the exit code.
+        """
+        self.note(str(reply["error"]))
+        return exit_code(reply)
+
+
+def exit_code(reply: Mapping[str, Any]) -> int:
+    """Give the exit code of an envelope."""
+    return 0 if reply["success"] else EXIT_CODES.get(str(reply["error_code"]), USAGE)
+
+
+def escaped(text: str) -> str:
+    """Write control characters as escapes; line feeds and tabs stay."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed before the start
+        return
+    stream.flush()
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate; those that stand for bytes of a file name become these
+        data = text.encode("utf-8", "surrogateescape" if _FILE_NAME_BYTES.fullmatch(text) else "replace")
+    rest = memoryview(data)
+    while rest:  # an unbuffered stream may take less than all at once
+        rest = rest[stream.buffer.write(rest) :]
+    stream.buffer.flush()
+
+
+def run_quietly(command: Callable[[Sequence[str], Display], int], words: Sequence[str], program: str) -> int:
+    """Run a command; being interrupted, and a reader that goes away, end it without a word.
+
+    :param words: its command line.
+    :param program: its name.
+    :returns: the exit code.
+    """
+    try:
+        return command(words, Display(program))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        silence()
+        return BROKEN_PIPE
+
+
+def silence() -> None:
+    """Lead all output into nothing after its reader has gone, so that closing it says nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

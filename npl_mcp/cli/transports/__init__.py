@@ -1,0 +1,1 @@
+"""How a command reaches the tools: in this process, or through a server."""

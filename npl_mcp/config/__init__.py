@@ -1,0 +1,1 @@
+"""What the user wants: settings and the environment."""

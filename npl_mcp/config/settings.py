@@ -1,0 +1,356 @@
+"""Settings of one server or one command: the only place that reads the environment.
+
+==========================  ======================  =====================================================
+variable                    command-line flag       meaning
+==========================  ======================  =====================================================
+``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
+``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
+                                                    or ``CODE=folder`` of the change requests themselves
+``NPL_CACHE_MODE``          ``--cache``             ``memory`` (default) or ``sqlite`` (kept across restarts)
+``NPL_CACHE_BYTES``                                 bound of the memory cache, default 256 MiB
+``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
+``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
+``NPL_MCP_WEB_URL``                                 address of a web face that answers link to
+``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
+``NPL_EXACT_NAMES``         ``--exact-names``       list tools under the names they had before
+``NPL_DOMAINS``             ``--domains``           domains of tools to offer, separated by commas
+``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
+``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
+``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
+``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
+``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
+``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
+``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
+``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
+``NPL_MCP_SOCKET``          ``--socket``            Unix socket to listen on instead of a port
+``NPL_MCP_TOKEN``           ``--token``             bearer token callers of a port must bring
+``NPL_MCP_HOSTS``           ``--allow-host``        names callers may use for the server, separated by commas
+``NPL_MCP_ORIGINS``         ``--allow-origin``      origins whose web pages may call, separated by commas
+``NPL_MCP_MAX_BODY_BYTES``                          larger requests are refused, default: an artifact fits
+``NPL_MCP_MAX_CALLS``                               calls at work at one time over HTTP, default 64
+``NPL_MCP_URL``                                     server the command lines ask, e.g. ``http://127.0.0.1:8765``
+``NPL_VIA``                 ``--via``               how: ``auto`` (default), ``http``, ``stdio``, ``direct``
+``NPL_HOME``                                        folder with ``npl.md``, ``npl/``, ``core/``
+``NPL_META``, ``NPL_STYLE_GUIDE``, ``NPL_THEME``, ``NPL_PERSONA_DIR``, ``NPL_USER_PERSONA_DIR``,
+``NPL_WORKFLOW_DIR``                                search places of single kinds
+``TIKTOKEN_CACHE_DIR``, ``DATA_GYM_CACHE_DIR``      where tiktoken keeps its vocabularies
+==========================  ======================  =====================================================
+
+A variable that is unset or empty means its default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npl_index.choices import ESTIMATED, Weights
+from npl_index.errors import InvalidRequestError
+from npl_index.library.roots import Limits
+from npl_mcp.config.connection import user_data
+
+CACHE_MODES = ("memory", "sqlite")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+MEMORY_CACHE_BYTES = 256 * 1024 * 1024
+MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
+MAX_CALLS = 64
+HOST = "127.0.0.1"
+PORT = 8765
+
+_BESIDE_AN_ARTIFACT = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where the HTTP server listens, and to whom.
+
+    :param host: address or name of the interface.
+    :param port: 0 means any that is free; ``None`` means only the socket.
+    :param socket: path of a Unix socket.
+    :param token: bearer token that callers of the port must bring; ``None`` asks for none.
+    :param hosts: names callers may use for the server besides its own, with or without a port.
+    :param origins: origins whose web pages may call.
+    :param max_calls: calls at work at one time; more are sent away.
+    """
+
+    host: str = HOST
+    port: int | None = PORT
+    socket: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    max_calls: int = MAX_CALLS
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a server or a command can be told.
+
+    :param roots: folders given by the user, first wins.
+    :param cwd: the working directory; a root as well, after the given ones.
+    :param home: the user's home directory, for ``~/.npl``.
+    :param system: the machine's folder of NPL files.
+    :param environment: search places that variables name, by variable.
+    :param theme: preferred theme of styles.
+    :param cr_roots: projects with change requests, or folders that hold some, beside the roots.
+    :param cr_folders: folders of change requests of projects without a configuration, by code.
+    :param data_dir: folder of the database, the artifacts and the persistent cache; ``None`` means the user's
+        data directory.
+    :param max_artifact_bytes: larger artifacts are refused.
+    :param web_url: address of a web face, without a final slash.
+    :param cache_mode: ``memory`` or ``sqlite``.
+    :param cache_bytes: bound of the memory cache.
+    :param structured: add structured content and output schemas to every tool.
+    :param exact_names: list tools under the names they had before; both names are always accepted.
+    :param domains: names of the domains whose tools are offered, or of presets; empty means all.
+    :param small_list: list two tools for loading, one that finds the others and one that calls them.
+    :param vocabulary: name of the token vocabulary.
+    :param vocabulary_folders: where its file may lie.
+    :param weights: of the three parts of a relevance score.
+    :param limits: bounds on files.
+    :param time_limit: seconds to read and index one file.
+    :param log_level: of the log on standard error.
+    :param listening: of the HTTP server.
+    :param max_body_bytes: longer requests are refused; ``None`` means that the largest artifact fits.
+    :param warm_up: index the core files and load the vocabulary in the background after the start.
+    """
+
+    cwd: Path
+    home: Path
+    roots: tuple[Path, ...] = ()
+    system: Path = Path("/etc/npl")
+    environment: Mapping[str, Path] = field(default_factory=dict)
+    theme: str = "default"
+    cr_roots: tuple[Path, ...] = ()
+    cr_folders: Mapping[str, Path] = field(default_factory=dict)
+    data_dir: Path | None = None
+    max_artifact_bytes: int = MAX_ARTIFACT_BYTES
+    web_url: str | None = None
+    cache_mode: str = "memory"
+    cache_bytes: int = MEMORY_CACHE_BYTES
+    structured: bool = False
+    exact_names: bool = False
+    domains: tuple[str, ...] = ()
+    small_list: bool = False
+    vocabulary: str = "o200k_base"
+    vocabulary_folders: tuple[Path, ...] = ()
+    weights: Weights = field(default_factory=Weights)
+    limits: Limits = field(default_factory=Limits)
+    time_limit: float = 10.0
+    log_level: str = "WARNING"
+    warm_up: bool = True
+    listening: Listening = field(default_factory=Listening)
+    max_body_bytes: int | None = None
+
+    @property
+    def body_limit(self) -> int:
+        """Bytes of the longest request: those of an artifact as base64, and what stands beside it."""
+        return self.max_body_bytes or (self.max_artifact_bytes + 2) // 3 * 4 + _BESIDE_AN_ARTIFACT
+
+    @property
+    def data_folder(self) -> Path:
+        """The folder of all that is kept; nothing makes it before it is needed."""
+        return self.data_dir or Path(user_data(os.environ))
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
+        """Read the environment; what is given by keyword and is not ``None`` beats it.
+
+        :param env: variables, by default the process's.
+        :raises InvalidRequestError: a variable cannot be used; names it and a valid value.
+        """
+        variables = {name: value for name, value in (env or os.environ).items() if value}
+        values: dict[str, object] = {
+            **_search_places(variables),
+            "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
+            "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
+            "web_url": variables.get("NPL_MCP_WEB_URL", "").rstrip("/") or None,
+            "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
+            "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
+            "structured": _flag(variables, "NPL_STRUCTURED"),
+            "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
+            "domains": parse_words(variables.get("NPL_DOMAINS", "")),
+            "small_list": _flag(variables, "NPL_SMALL_LIST"),
+            "vocabulary": _choice("NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED),
+            "vocabulary_folders": _vocabulary_folders(variables),
+            "weights": _weights(variables),
+            "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
+            "log_level": _choice(
+                "NPL_LOG_LEVEL", variables.get("NPL_LOG_LEVEL", "WARNING").upper(), LOG_LEVELS
+            ),
+            "listening": _listening(variables),
+            "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 0) or None,
+        }
+        values.update({name: value for name, value in given.items() if value is not None})
+        return cls(**values)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_files(cls, env: Mapping[str, str] | None = None) -> Settings:
+        """Read only what the environment says about files; all else has its default.
+
+        :param env: variables, by default the process's.
+        :raises InvalidRequestError: a variable cannot be used.
+        """
+        variables = {name: value for name, value in (env or os.environ).items() if value}
+        return cls(**_search_places(variables))  # type: ignore[arg-type]
+
+
+_PLACES = (
+    "NPL_HOME",
+    "NPL_META",
+    "NPL_STYLE_GUIDE",
+    "NPL_PERSONA_DIR",
+    "NPL_USER_PERSONA_DIR",
+    "NPL_WORKFLOW_DIR",
+)
+
+
+_PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+
+
+def child_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of a program this one runs: those every program needs, and the added ones."""
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | dict(added)
+
+
+def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Give this process's variables, and the added ones."""
+    return dict(os.environ) | dict(added)
+
+
+def corpus_folder() -> Path:
+    """Give the folder of the prompts that come with the package.
+
+    It is part of the package when installed and a folder of its own in a checkout.
+    """
+    package = Path(__file__).resolve().parents[1]
+    packaged = package / "corpus"
+    return packaged if packaged.is_dir() else package.parent / "corpus"
+
+
+def _search_places(variables: Mapping[str, str]) -> dict[str, object]:
+    """Read where files lie and how large they may be."""
+    return {
+        "cwd": Path.cwd(),
+        "home": Path.home(),
+        "roots": _paths(variables.get("NPL_ROOTS", "")),
+        "system": _system_folder(variables),
+        "environment": {name: Path(variables[name]) for name in _PLACES if name in variables},
+        "theme": variables.get("NPL_THEME", "default"),
+        **_change_requests(variables),
+        "limits": Limits(max_bytes=_number(variables, "NPL_MAX_FILE_BYTES", Limits().max_bytes)),
+    }
+
+
+def _change_requests(variables: Mapping[str, str]) -> dict[str, object]:
+    """Read where change requests lie: projects, and folders behind ``CODE=``."""
+    roots, folders = [], {}
+    for part in filter(str.strip, variables.get("NPL_CR_PROJECTS", "").split(os.pathsep)):
+        code, equals, folder = part.strip().partition("=")
+        if equals and re.fullmatch(r"[A-Z][A-Z0-9]{1,4}", code):
+            folders[code] = Path(folder).expanduser()
+        else:
+            roots.append(Path(part.strip()).expanduser())
+    return {"cr_roots": tuple(roots), "cr_folders": folders}
+
+
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part.strip())
+
+
+def _listening(variables: Mapping[str, str]) -> Listening:
+    place = variables.get("NPL_MCP_SOCKET")
+    port = variables.get("NPL_MCP_PORT")
+    return Listening(
+        host=variables.get("NPL_MCP_HOST", HOST),
+        port=parse_port("NPL_MCP_PORT", port) if port else None if place else PORT,
+        socket=Path(place) if place else None,
+        token=variables.get("NPL_MCP_TOKEN"),
+        hosts=parse_words(variables.get("NPL_MCP_HOSTS", "")),
+        origins=parse_words(variables.get("NPL_MCP_ORIGINS", "")),
+        max_calls=_number(variables, "NPL_MCP_MAX_CALLS", MAX_CALLS),
+    )
+
+
+def parse_port(name: str, text: str) -> int:
+    """Read the number of a port.
+
+    :param name: of the variable or flag, for the message.
+    :raises InvalidRequestError: it is none.
+    """
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
+        raise InvalidRequestError(f"{name}={text!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
+    return int(text)
+
+
+def parse_words(text: str) -> tuple[str, ...]:
+    """Read words separated by commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _system_folder(variables: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":
+        return Path("/Library/Application Support/npl")
+    if sys.platform == "win32":
+        return Path(variables.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
+    return Path("/etc/npl")
+
+
+def _choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise InvalidRequestError(f"{name}={value!r} is not known", hint=f"use one of {', '.join(allowed)}")
+    return value
+
+
+def _number(variables: Mapping[str, str], name: str, default: int) -> int:
+    text = variables.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise InvalidRequestError(f"{name}={text!r} is not a whole number above 0", hint=f"e.g. {default}")
+    return int(text)
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool:
+    text = variables.get(name, "0").lower()
+    if text not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
+        raise InvalidRequestError(f"{name}={text!r} is neither on nor off", hint="use 1 or 0")
+    return text in ("1", "true", "yes", "on")
+
+
+def _weights(variables: Mapping[str, str]) -> Weights:
+    text = variables.get("NPL_WEIGHTS")
+    if text is None:
+        return Weights()
+    hint = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
+    try:
+        name, content, topic = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be read", hint=hint) from None
+    if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
+        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be used", hint=hint)
+    return Weights(name=name, content=content, topic=topic)
+
+
+def _vocabulary_folders(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """List the folders where tiktoken itself, or a package that carries its files, keeps vocabularies."""
+    # Both take long to import, and loading whole items counts no tokens.
+    import importlib.util
+    import tempfile
+
+    folders = [
+        Path(variables[name]) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if name in variables
+    ]
+    folders.append(Path(tempfile.gettempdir()) / "data-gym-cache")
+    for package, inside in (
+        ("litellm", ("litellm_core_utils", "tokenizers")),
+        ("llama_index", ("core", "_static", "tiktoken_cache")),
+    ):
+        spec = importlib.util.find_spec(package)
+        for place in spec.submodule_search_locations or () if spec else ():
+            folders.append(Path(place).joinpath(*inside))
+    return tuple(folders)

@@ -1,0 +1,1 @@
+"""What all tools share: visible files, document sources, indices, the current call."""

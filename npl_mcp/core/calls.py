@@ -1,0 +1,202 @@
+"""One call of a tool from its arrival to its report: who calls, what came out, and who is told.
+
+A report is made after the answer, in a thread of its own: a log that is slow to be written delays no caller.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npl_mcp.core.app import App
+from npl_mcp.stores.base.errors import NotAllowedError
+
+logger = logging.getLogger(__name__)
+
+CALLER_KEY = "npl.caller"
+"""Key of the scope of an HTTP request with its :class:`Caller`."""
+
+FOLDER_KEY = "npl/cwd"
+"""Key of a request's ``_meta`` with the caller's working directory, and of an answer's that refuses it."""
+
+FOLDER_HEADER = "NPL-Cwd"
+"""The same as a header, where a call is plain HTTP."""
+
+STDIO, HTTP, UNIX = "stdio", "http", "unix"
+
+_SHOWN = 64
+_FLUSH_SECONDS = 2.0
+_TOGETHER_SECONDS = 0.05
+
+
+class FolderRefusedError(NotAllowedError):
+    """The caller's working directory cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Where a call comes from.
+
+    :param transport: :data:`STDIO`, :data:`HTTP` or :data:`UNIX`.
+    :param trusted: proved to be the user who runs the server.
+    :param name: what the client calls itself.
+    :param version: of the client.
+    :param folder: the caller's working directory.
+    """
+
+    transport: str = STDIO
+    trusted: bool = True
+    name: str | None = None
+    version: str | None = None
+    folder: str | None = None
+
+    def view(self, app: App) -> App:
+        """Give what the call may see: the server's documents, or those of the caller's folder.
+
+        :raises FolderRefusedError: the folder is none, or not this caller's to name.
+        """
+        if self.folder is None:
+            return app
+        folder = Path(self.folder)
+        if not folder.is_absolute() or "\0" in self.folder:
+            raise FolderRefusedError("the working directory is no absolute path", hint="give an absolute one")
+        folder = folder.resolve()
+        if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
+            raise FolderRefusedError(
+                "the working directory is outside the folders this server may show you",
+                hint="call without one, or bring the token of the server's state file",
+            )
+        if not folder.is_dir():
+            raise FolderRefusedError("the working directory is not there", hint="call without one")
+        return app.at(folder)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call while it runs, and after.
+
+    :param tool: the name called.
+    :param caller: see :class:`Caller`.
+    :param arguments: as given.
+    :param known: the name is a tool's.
+    :param code: error code of the answer.
+    :param data: what the tool returned.
+    :param size: bytes of the answer's text.
+    :param seconds: how long it took.
+    """
+
+    tool: str
+    caller: Caller
+    arguments: Mapping[str, object]
+    known: bool = False
+    code: str | None = None
+    data: object = None
+    size: int = 0
+    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+
+
+CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
+"""The call at work, for what happens inside of it."""
+
+CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+"""Who calls, where no message of the protocol says it."""
+
+Sink = Callable[[Call], None]
+
+
+class Reports:
+    """Tells sinks about finished calls, one after the other, in a thread of its own.
+
+    :param sinks: what is told.
+
+    ``at_work`` is the number of calls that are not finished.
+    """
+
+    def __init__(self, *sinks: Sink) -> None:
+        self.at_work = 0
+        self._sinks = sinks
+        self._queue: queue.SimpleQueue[Call | threading.Event | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._wanted = threading.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether anyone is told."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start the thread; without sinks there is none."""
+        if self._sinks and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="npl-reports", daemon=True)
+            self._thread.start()
+
+    def add(self, call: Call) -> None:
+        """Report a call soon."""
+        if self._thread is not None:
+            self._queue.put(call)
+
+    def flush(self) -> None:
+        """Wait until all that was added is reported, or two seconds."""
+        if self._thread is not None:
+            reached = threading.Event()
+            self._queue.put(reached)
+            self._wanted.set()
+            reached.wait(_FLUSH_SECONDS)
+
+    def close(self) -> None:
+        """Report what is left and end the thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._wanted.set()
+            self._thread.join(_FLUSH_SECONDS)
+            self._thread = None
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            # Calls that come close together are reported together: each turn of this thread holds up answers.
+            if self._queue.empty():
+                self._wanted.wait(_TOGETHER_SECONDS)
+            if isinstance(item, threading.Event):
+                self._wanted.clear()
+                item.set()
+            else:
+                self._tell(item)
+
+    def _tell(self, call: Call) -> None:
+        for sink in self._sinks:
+            try:
+                sink(call)
+            except Exception:
+                logger.exception("a call could not be reported")
+
+
+def write_line(call: Call) -> None:
+    """Write one line of JSON about a call to standard error; nothing of its arguments or its answer."""
+    line = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "event": "call",
+        "tool": call.tool[:_SHOWN],
+        "ms": round(call.seconds * 1000, 2),
+        "outcome": call.code or "OK",
+        "bytes": call.size,
+        "transport": call.caller.transport,
+        "client": (call.caller.name or "")[:_SHOWN] or None,
+        "client_version": (call.caller.version or "")[:_SHOWN] or None,
+    }
+    # Characters that control a terminal are escaped, as all outside ASCII.
+    sys.stderr.write(json.dumps(line) + "\n")
+    sys.stderr.flush()
+
+
+def log_sinks() -> tuple[Sink, ...]:
+    """Give what writes the log of calls, if the level of the log asks for it."""
+    return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

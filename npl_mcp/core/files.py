@@ -1,0 +1,100 @@
+"""The files a command or a server may show: the library of one set-up.
+
+All that tools for whole items need; :class:`~npl_mcp.core.app.App` adds what other tools need.
+"""
+
+# A path object costs more than the system call it is made for.
+# ruff: noqa: PTH112
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from npl_index.library.catalog import Catalog, Kind, Root, places
+from npl_index.library.documents import Library
+from npl_index.library.patterns import has_magic
+from npl_index.library.roots import Found
+from npl_mcp.config.settings import Settings, corpus_folder
+
+
+class Shelf:
+    """Finds and reads files; opens nothing when made.
+
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.catalog = _catalog(settings)
+        self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
+        self.own: Library = OwnItems(self.library, str(corpus_folder()))
+        """The same library for the command line, where patterns mean the user's own items."""
+
+    def must_be_allowed(self) -> None:
+        """Refuse where the current thread must not wait for the disk; a command always may."""
+
+
+class OwnItems(Library):
+    """A library in which bundled items only stand in for what the user has no folder of.
+
+    A name leads to a bundled item where no folder for its kind exists, and a pattern or a list where there is
+    no folder of NPL at all.
+
+    :param library: shares its roots.
+    :param bundled: path of the folder of bundled items.
+    """
+
+    def __init__(self, library: Library, bundled: str) -> None:
+        self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
+        self._bundled = bundled
+        self._own: dict[str, bool] = {}
+
+    def find_item(self, kind: Kind, item: str) -> Found | None:
+        """Find the item of exactly this name; see :meth:`Library.find_item`."""
+        return super().find_item(self._seen(kind, self._has_own(kind)), item)
+
+    def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
+        """Find one item, or all whose names match a pattern; see :meth:`Library.find_items`."""
+        hidden = has_magic(pattern) and any(map(self._has_own, self.catalog.kinds))
+        return super().find_items(self._seen(kind, hidden), pattern)
+
+    def item_names(self, kind: Kind) -> tuple[str, ...]:
+        """Give the names of all items of a kind that can be had, sorted."""
+        return super().item_names(self._seen(kind, self._has_own(kind)))
+
+    def _seen(self, kind: Kind, hidden: bool) -> Kind:
+        """Give a kind without the bundled place if that is hidden."""
+        if not hidden:
+            return kind
+        places = tuple(place for place in kind.places if place.root.path != self._bundled)
+        return replace(kind, places=places)
+
+    def _has_own(self, kind: Kind) -> bool:
+        """Say whether the user has a folder for items of a kind; those of agents' clients do not count."""
+        if kind.name not in self._own:
+            folders = (
+                self.roots.below(place, "")
+                for place in kind.places
+                if place.root.npl and place.root.path != self._bundled
+                if place.folder or kind.name != "agent"
+            )
+            self._own[kind.name] = any(folder is not None and os.path.isdir(folder) for folder in folders)
+        return self._own[kind.name]
+
+
+def _catalog(settings: Settings) -> Catalog:
+    named = {name.lower(): str(path) for name, path in settings.environment.items()}
+    return places(
+        cwd=settings.cwd,
+        home=settings.home,
+        system=settings.system,
+        bundled=corpus_folder(),
+        theme=settings.theme,
+        **named,
+    )
+
+
+def _roots(settings: Settings, catalog: Catalog) -> tuple[Root, ...]:
+    given = [Root(str(path.absolute()), path.name or str(path)) for path in settings.roots]
+    return (*given, Root(str(settings.cwd), "working directory"), *dict.fromkeys(catalog.roots()))

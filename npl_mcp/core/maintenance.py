@@ -1,0 +1,109 @@
+"""What is done to a data folder beside serving it: copy it, check it, take over and hand out worklogs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from npl_index.errors import NPLError
+from npl_mcp.stores.artifact.files import RevisionFiles
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
+from npl_mcp.stores.data_folder import ARTIFACT_FOLDER, DATABASE_FILE, Stores
+
+REVISIONS = 1_000
+"""Revisions that are read from the database at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was looked at.
+
+    :param revisions: revisions of artifacts.
+    :param problems: what is wrong, one line each.
+    """
+
+    revisions: int
+    problems: tuple[str, ...]
+
+
+def back_up(stores: Stores, target: Path) -> Report:
+    """Copy a data folder while servers use it; the copy is itself a data folder.
+
+    The database is copied first. Revisions never change and none goes, so the files of all revisions it
+    knows are there whatever is written meanwhile. The target has its name only when it is complete.
+
+    :param target: must not exist, or be an empty folder.
+    :raises AlreadyExistsError: the target holds something.
+    :raises StoreError: the database cannot be copied, or the target not be written.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise AlreadyExistsError(f"{target} is there and not empty", hint="name a new folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            report = _copy(stores, partial)
+            if target.exists():
+                target.rmdir()
+            partial.rename(target)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {error.strerror}") from None
+    return report
+
+
+def check(stores: Stores) -> Report:
+    """Check every row, every reference and every file of a data folder.
+
+    :raises DatabaseError: the database cannot be read at all.
+    """
+    problems = stores.database.check()
+    return _each_revision(stores, stores.database, None, problems)
+
+
+def _copy(stores: Stores, folder: Path) -> Report:
+    stores.database.copy(folder / DATABASE_FILE)
+    copied = Database(folder / DATABASE_FILE)
+    try:
+        return _each_revision(stores, copied, RevisionFiles(folder / ARTIFACT_FOLDER), copied.check())
+    finally:
+        copied.close()
+
+
+def _each_revision(
+    stores: Stores, known: Database, target: RevisionFiles | None, problems: list[str]
+) -> Report:
+    """Read the files of each revision a database knows, and put them into a folder if there is one."""
+    count = 0
+    for artifact_id, number in _revisions(known):
+        count += 1
+        try:
+            revision, content = stores.artifact.content(artifact_id, number)
+        except NPLError as error:
+            problems.append(error.message)
+            continue
+        if target is not None:
+            target.put(artifact_id, number, revision.filename, content, revision.metadata.encode())
+    return Report(count, tuple(problems))
+
+
+def _revisions(database: Database) -> Iterator[tuple[int, int]]:
+    last = 0
+    while True:
+        with database.read() as tx:
+            rows = tx.all(
+                "SELECT id, artifact_id, revision_num FROM revision WHERE id > :last ORDER BY id LIMIT :most",
+                last=last,
+                most=REVISIONS,
+            )
+        for row in rows:
+            yield row["artifact_id"], row["revision_num"]
+        if len(rows) < REVISIONS:
+            return
+        last = rows[-1]["id"]

@@ -1,0 +1,1 @@
+"""Programs for this repository: the demonstration and the generated documentation."""

@@ -1,0 +1,311 @@
+"""``python -m npl_mcp.dev.reference``: write API.md and the tool table of README.md from the tools.
+
+With ``--check`` nothing is written; the exit code is 1 where a file differs from what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import json
+import re
+import subprocess
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_type_hints
+
+import npl_index.errors
+import npl_mcp.stores.base.errors
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.projects.directive import scaffold
+from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.errors import ErrorCode, code_of
+from npl_mcp.tools.responses import Reply, as_dict
+from npl_mcp.tools.spec import ToolSpec
+
+INTRODUCTION = """\
+# API
+
+Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
+`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--structured` the
+same object comes as structured content too, and every tool lists its output schema. Fields that have
+nothing to say are left out. Lines are counted from 1; the end of a range is exclusive.
+
+This page is written by `make docs` from the tools; each example was run to write it.
+"""
+
+MARKS = ("<!-- tools -->", "<!-- /tools -->")
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "npl_load_components": {"items": "syntax.*", "skip": "syntax.[a-s]*"},
+    "npl_load_meta": {"items": "symbol-table"},
+    "npl_load_style": {"items": "commit-message"},
+    "npl_load_agent": {"agent_name": "code-reviewer"},
+    "npl_section_index": {"resource_type": "component", "item": "fences.example", "depth": 1},
+    "npl_load_tailored": {"context": "write an example fence", "file": "fences.example", "token_budget": 150},
+    "session_create": {"title": "Importer", "session_id": "importer"},
+    "session_get": {"session_id": "importer"},
+    "session_list": {"status": "active"},
+    "session_update": {"session_id": "importer", "title": "Importer 2.0"},
+    "artifact_create": {
+        "name": "plan",
+        "artifact_type": "document",
+        "file_content_base64": "IyBQbGFuCgpTaGlwIGl0Lgo=",
+        "filename": "plan.md",
+        "created_by": "planner",
+        "session_id": "importer",
+    },
+    "artifact_add_revision": {
+        "artifact_id": 1,
+        "file_content_base64": "IyBQbGFuCgpUZXN0IGl0LCB0aGVuIHNoaXAgaXQuCg==",
+        "filename": "plan.md",
+        "purpose": "Tests first",
+    },
+    "artifact_get": {"artifact_id": 1, "revision": 0},
+    "artifact_list": {"limit": 10},
+    "artifact_history": {"artifact_id": 1},
+    "chat_create_room": {"name": "importer", "members": ["planner", "coder"], "session_id": "importer"},
+    "chat_send_message": {"room_id": 1, "persona": "planner", "message": "@coder please read the plan"},
+    "chat_react": {"event_id": 3, "persona": "coder", "emoji": "👍"},
+    "chat_share_artifact": {"room_id": 1, "persona": "planner", "artifact_id": 1},
+    "chat_create_todo": {
+        "room_id": 1,
+        "persona": "planner",
+        "description": "write the tests",
+        "assigned_to": "coder",
+    },
+    "chat_update_todo": {"event_id": 6, "persona": "coder", "status": "done"},
+    "chat_get_feed": {"room_id": 1, "since": 2, "limit": 2},
+    "chat_list_rooms": {"persona": "coder"},
+    "chat_get_notifications": {"persona": "coder"},
+    "chat_mark_read": {"notification_id": 1},
+    "review_create": {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "coder"},
+    "review_add_comment": {"review_id": 1, "location": "line:3", "comment": "when?", "persona": "coder"},
+    "review_add_annotation": {"review_id": 1, "x": 40, "y": 12, "comment": "here", "persona": "coder"},
+    "review_get": {"review_id": 1},
+    "review_generate_annotated": {"artifact_id": 1, "revision_id": 1},
+    "review_complete": {"review_id": 1, "overall_comment": "Good, once it has a date."},
+    "worklog_init": {"session_id": "importer", "task": "plan the importer"},
+    "worklog_log": {
+        "agent_id": "coder-1",
+        "action": "read",
+        "summary": "the plan has no date",
+        "tags": ["plan"],
+    },
+    "worklog_read": {"agent_id": "planner-1"},
+    "worklog_status": {},
+    "worklog_close": {"archive": True},
+    "list_projects": {},
+    "get_project_info": {"key": "DEMO"},
+    "list_crs": {"filters": {"status": "Proposed"}},
+    "create_cr": {"type": "Bug Fix", "data": {"title": "Importer drops the last line", "priority": "High"}},
+    "get_cr": {"key": "DEMO-002", "mode": "attributes"},
+    "update_cr_status": {"key": "DEMO-002", "status": "In Progress"},
+    "update_cr_attrs": {"key": "DEMO-002", "attributes": {"assignee": "coder-1"}},
+    "delete_cr": {"key": "DEMO-001"},
+    "manage_cr_sections": {
+        "key": "DEMO-002",
+        "operation": "update",
+        "section": "1. Description",
+        "content": "A file without a final line end loses its last line.",
+    },
+    "suggest_cr_improvements": {"key": "DEMO-002"},
+    "directive_files_list": {},
+    "directive_file_get": {"path": "reference/agent_context.md"},
+    "directive_spec_template": {},
+    "directive_impact_template": {},
+    "directive_tdr_template": {},
+    "dump_files": {"path": "notes"},
+    "git_tree": {"path": "."},
+    "git_tree_depth": {"path": "."},
+}
+PROJECT = """\
+[project]
+code = "DEMO"
+name = "Demonstration"
+"""
+IDEA = """\
+---
+code: DEMO-001
+title: An idea
+status: Proposed
+type: Research
+priority: Low
+---
+
+# An idea
+
+## 1. Description
+
+What if?
+"""
+SHOWN_FOLDER = "/home/me/.local/share/npl-mcp"
+SHOWN_PROJECT = "/home/me/project"
+SHOWN_TIME = "2026-01-31T12:00:00.000000Z"
+LONGEST_STRING = 160
+LONGEST_LIST = 2
+
+
+def api() -> str:
+    """Write the text of API.md."""
+    with TemporaryDirectory() as folder:
+        data, work = Path(folder) / "data", Path(folder) / "work"
+        prepare(work)
+        app = App(Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False))
+        parts = [INTRODUCTION, *(_tool(spec, app) for spec in SPECS), _codes()]
+        app.close()
+    text = "\n".join(parts).replace(str(data), SHOWN_FOLDER).replace(str(work), SHOWN_PROJECT)
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
+
+
+def prepare(folder: Path) -> None:
+    """Make a small project, in which the examples work in the order in which tools are listed.
+
+    :param folder: must not exist.
+    """
+    (folder / "notes").mkdir(parents=True)
+    (folder / "notes" / "today.md").write_text("# Today\n", encoding="utf-8")
+    (folder / "README.md").write_text("# Read me\n", encoding="utf-8")
+    (folder / ".mdt-config.toml").write_text(PROJECT, encoding="utf-8")
+    (folder / "docs" / "CRs").mkdir(parents=True)
+    (folder / "docs" / "CRs" / "DEMO-001-an-idea.md").write_text(IDEA, encoding="utf-8")
+    scaffold(folder)
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+
+
+def table() -> str:
+    """Write the tool table of README.md."""
+    rows = ["| tool | what it does | example |", "|:--|:--|:--|"]
+    for spec in SPECS:
+        example = json.dumps(EXAMPLES[spec.name], ensure_ascii=False).replace("|", r"\|")
+        rows.append(f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} | `{example}` |")
+    return "\n".join(rows)
+
+
+def with_table(readme: str) -> str:
+    """Put the tool table between its marks in README.md's text."""
+    before, _, rest = readme.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{table()}\n{MARKS[1]}{after}"
+
+
+def _tool(spec: ToolSpec, app: App) -> str:
+    signature = inspect.signature(spec.function, eval_str=True)
+    example = EXAMPLES[spec.name]
+    answer = as_dict(Reply(data=spec.function(app, **example)))
+    lines = [f"## {spec.name}", "", spec.description, ""]
+    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(signature), ""]
+    lines += ["Answer:", "", *_fields(signature.return_annotation, 0), ""]
+    lines += ["Errors:", "", *_raises(spec), ""]
+    lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
+    # Answers hold fences themselves.
+    lines += ["````json", json.dumps(_shortened(answer), ensure_ascii=False, indent=2), "````", ""]
+    return "\n".join(lines)
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    for parameter in list(signature.parameters.values())[1:]:
+        kind, meaning = parameter.annotation, ""
+        if typing.get_origin(kind) is typing.Annotated:
+            kind, meaning = typing.get_args(kind)[:2]
+        required = " (required)" if parameter.default is inspect.Parameter.empty else ""
+        escaped = meaning.replace("|", r"\|")
+        yield f"| `{parameter.name}` | {_type(kind)}{required} | {escaped} |"
+
+
+def _type(kind: Any) -> str:
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
+    if origin is typing.Literal:
+        return " or ".join(f"`{choice}`" for choice in typing.get_args(kind))
+    if origin in (list, tuple, Sequence):
+        return f"list of {_type(typing.get_args(kind)[0])}"
+    if kind is Mapping or origin in (dict, Mapping) or str(origin).endswith("Mapping'>"):
+        return "object"
+    names = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return names.get(kind, "object")
+
+
+def _dataclass_in(kind: Any) -> Any:
+    """Find the dataclass in a type; that of a generic one keeps its argument."""
+    if dataclasses.is_dataclass(typing.get_origin(kind) or kind):
+        return kind
+    return next((found for part in typing.get_args(kind) if (found := _dataclass_in(part))), None)
+
+
+def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]:
+    plain = typing.get_origin(kind) or kind
+    meanings = _documented(plain)
+    filled = dict(zip(getattr(plain, "__parameters__", ()), typing.get_args(kind), strict=False))
+    for name, declared in get_type_hints(plain).items():
+        hint = (
+            declared[filled[declared.__parameters__[0]]]
+            if getattr(declared, "__parameters__", ())
+            else declared
+        )
+        inner = _dataclass_in(hint)
+        yield f"{'  ' * depth}- `{name}` ({_type(hint)}): {meanings[name]}"
+        if inner is not None and inner not in (*above, kind):
+            yield from _fields(inner, depth + 1, (*above, kind))
+
+
+def _documented(kind: type) -> dict[str, str]:
+    text = inspect.getdoc(kind) or ""
+    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(meaning.split()).replace("``", "`") for name, meaning in found}
+
+
+def _raises(spec: ToolSpec) -> Iterator[str]:
+    text = inspect.getdoc(spec.function) or ""
+    for name, meaning in re.findall(r"^:raises (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL):
+        home = npl_index.errors if hasattr(npl_index.errors, name) else npl_mcp.stores.base.errors
+        code = code_of(getattr(home, name))
+        yield f"- `{code.value}`: {' '.join(meaning.split())}"
+
+
+def _codes() -> str:
+    lines = ["## Error codes", "", "| code | meaning |", "|:--|:--|"]
+    lines += [f"| `{code.value}` | {code.meaning} |" for code in ErrorCode]
+    return "\n".join(lines) + "\n"
+
+
+def _shortened(value: Any) -> Any:
+    """Leave out the middle of what is long, so that a reader sees the shape of an answer."""
+    if isinstance(value, str) and len(value) > LONGEST_STRING:
+        return value[:LONGEST_STRING] + "…"
+    if isinstance(value, dict):
+        return {name: _shortened(part) for name, part in value.items()}
+    if isinstance(value, list):
+        more = [f"… {len(value) - LONGEST_LIST} more"] if len(value) > LONGEST_LIST else []
+        return [_shortened(part) for part in value[:LONGEST_LIST]] + more
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check the files of the checkout this module belongs to.
+
+    :returns: exit code.
+    """
+    parser = argparse.ArgumentParser(prog="npl_mcp.dev.reference", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    check = parser.parse_args(arguments).check
+    root = Path(__file__).resolve().parents[2]
+    readme = root / "README.md"
+    wanted = {root / "API.md": api(), readme: with_table(readme.read_text(encoding="utf-8"))}
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+    for path in stale:
+        if check:
+            sys.stderr.write(f"{path.name} is out of date; run make docs\n")
+        else:
+            path.write_text(wanted[path], encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

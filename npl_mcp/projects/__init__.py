@@ -1,0 +1,1 @@
+"""Other things found in a project: its ``directive/`` folder and its git repository."""

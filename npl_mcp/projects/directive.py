@@ -1,0 +1,316 @@
+"""The ``directive/`` folder of a project: its files, its templates with what belongs to them, and a new one.
+
+::
+
+    directive/
+      reference/agent_operating_procedure.md
+      reference/agent_context.md
+      reference/templates/spec_template.md, impact_template.md, tdr_template.md
+      specs/<date-name>/spec.md, impact.md, tdr.md
+
+Older projects have what is in ``reference/`` directly in ``directive/``; both are read.
+"""
+
+# Lists of many files are handled as plain strings, as in npl_index.library.documents.
+# ruff: noqa: PTH112, PTH113, PTH118
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from npl_index.errors import (
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    NPLError,
+    OutsideRootError,
+    UnreadableDocumentError,
+)
+from npl_index.library.documents import Library
+from npl_index.library.references import UNSPEAKABLE, check_name, near_names
+from npl_index.library.roots import real_path, resolve, too_many
+
+NAME = "directive"
+"""Name of the folder; paths in calls and answers begin with it."""
+
+KINDS = ("spec", "impact", "tdr")
+"""What there are templates for."""
+
+PROCEDURE = "agent_operating_procedure.md"
+CONTEXT = "agent_context.md"
+TEMPLATES = "templates"
+
+SCAFFOLD = Path(__file__).parents[1] / "data" / NAME
+"""The files a new folder gets."""
+
+FALLBACK_PRIMER = "Do not write code before the TDR is approved: spec, impact and TDR come first."
+"""The primer where the operating procedure has no line for it."""
+
+_PLACES = ("reference/", "")
+_PRIMERS = ("Do not write code", "Do not start coding")
+_INIT = "run 'npl-mcp directive init' to create it"
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file and its text.
+
+    :param path: with ``/`` between segments.
+    :param content: its text as it is.
+    """
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A template and what an agent must know to fill it in.
+
+    :param primer: the one sentence to keep in mind.
+    :param procedure: how agents work.
+    :param context: the project's conventions.
+    :param template: to fill in.
+    """
+
+    primer: str
+    procedure: TextFile
+    context: TextFile
+    template: TextFile
+
+
+@dataclass(frozen=True, slots=True)
+class Scaffolded:
+    """What :func:`scaffold` did.
+
+    :param made: paths of the files written, beginning with ``directive/``.
+    :param kept: paths of those that were there.
+    """
+
+    made: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+class Directive:
+    """The ``directive/`` folder of the first search root that has one.
+
+    :param library: finds and reads.
+    :raises DocumentNotFoundError: no root has one.
+    :raises OutsideRootError: it is a link that leads out of every root.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._folder = self._find()
+
+    def _find(self) -> str:
+        roots = self._library.roots
+        for root in roots:
+            folder = resolve(root.path, NAME)
+            if folder is not None and roots.is_there(folder, NAME) and os.path.isdir(folder):
+                return folder
+        raise DocumentNotFoundError(f"{NAME}/ directory not found", hint=_INIT)
+
+    def files(self) -> tuple[str, ...]:
+        """Give the paths of all files, sorted, each beginning with ``directive/``.
+
+        Hidden files and folders are left out, links that leave the folder, and linked folders.
+
+        :raises DocumentTooLargeError: there are more files, entries or levels than the limits allow.
+        """
+        limits = self._library.limits
+        found = []
+        for path in self._walk():
+            found.append(f"{NAME}/{path}")
+            if len(found) > limits.max_files:
+                raise too_many(f"{limits.max_files:,} files")
+        return tuple(sorted(found))
+
+    def _walk(self) -> Iterator[str]:
+        """Give the path below the folder of each file that can be read, in no order."""
+        limits, waiting, looked_at = self._library.limits, [""], 0
+        while waiting:
+            below = waiting.pop()
+            if below.count("/") > limits.max_depth:
+                raise too_many(f"{limits.max_depth} levels of folders")
+            for entry in _entries(os.path.join(self._folder, below)):
+                looked_at += 1
+                if looked_at > limits.max_entries:
+                    raise too_many(f"{limits.max_entries:,} entries")
+                path = below + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{path}/")
+                elif os.path.isfile(entry.path) and self._inside(entry.path) is not None:
+                    yield path
+
+    def _inside(self, path: str) -> str | None:
+        """Give the real path of a path if it lies below the folder, segment by segment."""
+        real = real_path(path)
+        return real if real is not None and Path(real).is_relative_to(self._folder) else None
+
+    def read(self, path: str) -> str:
+        """Give the text of a file.
+
+        :param path: below the folder; ``directive/`` or ``/`` before it is left out.
+        :raises InvalidRequestError: no file can have this name.
+        :raises DocumentNotFoundError: there is no such file.
+        :raises OutsideRootError: it lies outside the folder, or a link leads there.
+        :raises UnreadableDocumentError: it is no regular file, or not UTF-8.
+        :raises DocumentTooLargeError: it is larger than the limit.
+        """
+        check_name(path, "path")
+        clean = os.path.normpath(path.lstrip("/").removeprefix(f"{NAME}/"))
+        if clean.split(os.sep, 1)[0] == os.pardir:
+            raise _outside(path)
+        text = self._text(clean, path)
+        if text is None:
+            raise self._missing(path)
+        return text
+
+    def _text(self, clean: str, name: str) -> str | None:
+        """Give the text of a file, ``None`` if there is none.
+
+        :param clean: path below the folder.
+        :param name: what to call it in messages.
+        """
+        whole = os.path.join(self._folder, clean)
+        if not os.path.lexists(whole) or os.path.isdir(whole):
+            return None
+        real = self._inside(whole)
+        if real is None:
+            raise _outside(name)
+        if not os.path.lexists(real):
+            return None
+        data = self._library.read(self._library.roots.regular(real, name, ("",))).data
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise UnreadableDocumentError(f"{name!r} is not UTF-8 text") from None
+
+    def _missing(self, path: str) -> NPLError:
+        known: tuple[str, ...] = ()
+        with suppress(DocumentTooLargeError):
+            known = self.files()
+        near = near_names(f"{NAME}/{path.lstrip('/').removeprefix(f'{NAME}/')}", known)
+        hint = None if near else "directive_files_list names what is there"
+        return DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
+
+    def bundle(self, kind: str) -> Bundle:
+        """Give a template with the operating procedure, the context and the primer.
+
+        :param kind: one of :data:`KINDS`.
+        :raises DocumentNotFoundError: one of the three files is not there; names the templates that are.
+        """
+        procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, template_of(kind)))
+        return Bundle(primer_of(procedure.content), procedure, context, template)
+
+    def part(self, name: str) -> TextFile:
+        """Give one of the files that bundles are made of.
+
+        :param name: path below ``reference/``.
+        :raises DocumentNotFoundError: it is not there; of a template, names those that are.
+        """
+        for place in _PLACES:
+            path = f"{NAME}/{place}{name}"
+            text = self._text(place + name, path)
+            if text is not None:
+                return TextFile(path, text)
+        problem = f"Missing {NAME}/{_PLACES[0]}{name}"
+        hint = "'npl-mcp directive init' adds what is missing"
+        if name.startswith(f"{TEMPLATES}/"):
+            hint += f"; the templates there are: {', '.join(self._templates()) or 'none'}"
+        raise DocumentNotFoundError(problem, hint=hint)
+
+    def parts(self, names: Iterable[str]) -> frozenset[str]:
+        """Give those of the files that bundles are made of which are there.
+
+        :param names: paths below ``reference/``.
+        """
+        there = set(self.files())
+        return frozenset(name for name in names if any(f"{NAME}/{place}{name}" in there for place in _PLACES))
+
+    def _templates(self) -> list[str]:
+        """Give the names of the templates there are."""
+        folders = [os.path.join(self._folder, place, TEMPLATES) for place in _PLACES]
+        return sorted({entry.name for folder in folders for entry in _entries(folder)})
+
+
+def template_of(kind: str) -> str:
+    """Give the path of a template below ``reference/``.
+
+    :param kind: one of :data:`KINDS`.
+    """
+    return f"{TEMPLATES}/{kind}_template.md"
+
+
+def primer_of(procedure: str) -> str:
+    """Give the first line that says when code may be written, without marks of emphasis.
+
+    :param procedure: text of the operating procedure.
+    """
+    lines = (line for line in procedure.splitlines() if any(words in line for words in _PRIMERS))
+    return next(lines, FALLBACK_PRIMER).replace("**", "").strip()
+
+
+def scaffold(folder: Path) -> Scaffolded:
+    """Write the files of a new ``directive/`` folder; what is there stays as it is.
+
+    :param folder: the project's.
+    :raises InvalidRequestError: it is no folder.
+    :raises UnreadableDocumentError: a file cannot be written; what was written before stays.
+    """
+    if not folder.is_dir():
+        raise InvalidRequestError(f"{str(folder)!r} is not a folder", hint="give the project's folder")
+    made: list[str] = []
+    kept: list[str] = []
+    for source in sorted(SCAFFOLD.rglob("*.md")):
+        name = source.relative_to(SCAFFOLD / _PLACES[0]).as_posix()
+        new, *older = (f"{NAME}/{place}{name}" for place in _PLACES)
+        there = [path for path in older if os.path.lexists(folder / path)]
+        if there or not _write_new(folder / new, source.read_bytes(), new):
+            kept += there or [new]
+        else:
+            made.append(new)
+    return Scaffolded(tuple(made), tuple(kept))
+
+
+def _write_new(target: Path, data: bytes, name: str) -> bool:
+    """Write a file whole, and say so; leave alone what has its name.
+
+    :param name: what to call it in messages.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            try:
+                file.write(data)
+                file.flush()
+            except OSError:
+                target.unlink()
+                raise
+    except FileExistsError:
+        if not target.parent.is_dir():
+            raise UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
+        return False
+    except OSError as error:
+        raise UnreadableDocumentError(
+            f"{name!r} cannot be written: {(error.strerror or 'the system refuses').lower()}"
+        ) from None
+    return True
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Give the entries of a folder that can be named and are not hidden; none if it may not be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [one for one in entries if one.name[0] != "." and not UNSPEAKABLE.search(one.name)]
+    return []
+
+
+def _outside(path: str) -> OutsideRootError:
+    return OutsideRootError(
+        f"{path!r} lies outside {NAME}/", hint=f"give a path below it, e.g. reference/{CONTEXT}"
+    )

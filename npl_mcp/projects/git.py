@@ -1,0 +1,159 @@
+"""What git sees below a folder: files that are tracked, or untracked and not ignored.
+
+git is run on a listing only: without a shell, without the programs, hooks and protocols that a repository
+may configure, with few variables, and not beyond a time limit.
+"""
+
+# Lists of many files are handled as plain strings, as in npl_index.library.documents.
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentTimeoutError,
+    InvalidRequestError,
+    NPLError,
+    UnreadableDocumentError,
+)
+from npl_index.library.roots import too_many, unusable
+from npl_mcp.config.settings import child_environment
+
+logger = logging.getLogger(__name__)
+
+LISTING_BYTES = 16 << 20
+"""Most bytes git may print."""
+
+_OPTIONS = (
+    "--no-pager",
+    "--literal-pathspecs",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    f"core.hooksPath={os.devnull}",
+    "-c",
+    "protocol.allow=never",
+)
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_LIST_VISIBLE = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
+
+
+def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> list[str]:
+    """Give the paths below a folder of the files git sees and that are there, in order of their segments.
+
+    :param folder: real path.
+    :param path: what the caller wrote, for messages.
+    :param seconds: git may take.
+    :param below: a name in the folder to keep to.
+    :raises InvalidRequestError: the folder lies in no repository.
+    :raises UnreadableDocumentError: git refuses, or the folder may not be entered.
+    :raises DocumentNotFoundError: the folder is gone.
+    :raises DocumentError: there is no git.
+    :raises DocumentTimeoutError: git took too long.
+    :raises DocumentTooLargeError: it printed more than the limit.
+    """
+    listed = _run(folder, path, (*_LIST_VISIBLE, below), seconds)
+    # A path under conflict is listed several times; another repository ends in a slash.
+    names = {os.fsdecode(name).rstrip("/") for name in listed.split(b"\0") if name}
+    present = (name for name in names if _inside(name) and os.path.lexists(os.path.join(folder, name)))
+    return sorted(present, key=lambda name: name.split("/"))
+
+
+def _inside(name: str) -> bool:
+    """Say whether a path stays below its folder; git prints no other, but callers open what it prints."""
+    return {"", os.pardir}.isdisjoint(name.split("/"))
+
+
+def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
+    """Run git in a folder and give what it printed.
+
+    :raises DocumentTimeoutError: it ran for longer; it was killed, with what it had started.
+    :raises DocumentTooLargeError: it printed more than the limit; likewise.
+    """
+    environment = child_environment(_ENVIRONMENT)
+    program = shutil.which("git", path=environment.get("PATH"))
+    if program is None:
+        raise DocumentError("git was not found", hint="install git, or add its folder to PATH")
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            process = subprocess.Popen(
+                [program, *_OPTIONS, *arguments],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise unusable(path, error) from None
+        output, in_time = _output(process, seconds)
+        complaints.seek(0)
+        complaint = complaints.read(4096).decode("utf-8", "replace")
+    if not in_time:
+        raise DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint="name a smaller folder")
+    if len(output) > LISTING_BYTES:
+        raise too_many(f"{LISTING_BYTES:,} bytes of file names")
+    if process.returncode != 0:
+        raise _refusal(complaint, path, process.returncode)
+    return output
+
+
+def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool]:
+    """Read what a process prints, up to the limit, and whether it ended in time; ends it if it did not."""
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _stop(process)
+
+    timer = threading.Timer(seconds, expire)
+    with process:
+        timer.start()
+        try:
+            output = process.stdout.read(LISTING_BYTES + 1) if process.stdout else b""
+            if len(output) <= LISTING_BYTES:
+                process.wait()
+        finally:
+            timer.cancel()
+            _stop(process)
+    return output, not expired.is_set()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with all that it started, unless it was waited for."""
+    if process.returncode is not None:
+        return
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):  # what some systems say when all have ended
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+
+
+def _refusal(complaint: str, path: str, code: int) -> NPLError:
+    """Make the error for what git says; its own words hold absolute paths and go to the log."""
+    if "not a git repository" in complaint or "must be run in a work tree" in complaint:
+        hint = "give a folder of a repository's working tree"
+        return InvalidRequestError(f"{path!r} lies in no git repository", parameter="path", hint=hint)
+    if "dubious ownership" in complaint:
+        hint = "its owner can run this server, or you can add it to git's safe.directory setting"
+        return UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)
+    logger.warning("git ended with exit code %d: %s", code, complaint.strip())
+    return UnreadableDocumentError(f"git cannot list {path!r}", hint="the log has what it said")

@@ -1,0 +1,73 @@
+"""Options that every command of a server takes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from npl_index.choices import ESTIMATED
+from npl_index.errors import DocumentNotFoundError
+from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_words
+from npl_mcp.tools.domains import PRESETS, domains_named
+
+_DOMAINS = f"these domains of tools, e.g. npl,worklog; or {', '.join(PRESETS)}"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that change settings."""
+    parser.add_argument(
+        "--root",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="serve the Markdown below this folder (repeatable; first wins)",
+    )
+    parser.add_argument("--cache", choices=CACHE_MODES, help="keep parsed files in memory or across restarts")
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of the database, the artifacts and the kept cache",
+    )
+    parser.add_argument(
+        "--structured", action="store_true", default=None, help="add structured content and output schemas"
+    )
+    parser.add_argument(
+        "--exact-names", action="store_true", default=None, help="list tools under their former names"
+    )
+    parser.add_argument("--domains", type=parse_words, metavar="NAMES", help=f"offer only {_DOMAINS}")
+    parser.add_argument(
+        "--small-list", action="store_true", default=None, help="list two tools and what finds others"
+    )
+    parser.add_argument("--vocabulary", choices=ESTIMATED, help="count tokens with this vocabulary")
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """Give the settings of the environment, changed by the options.
+
+    :param given: what the options of :func:`add_options` were given as.
+    :raises InvalidRequestError: a variable cannot be used, or a domain is not there.
+    :raises DocumentNotFoundError: a root is not there.
+    """
+    settings = Settings.from_env(
+        roots=tuple(given.root) if given.root else None,
+        cache_mode=given.cache,
+        data_dir=given.data_dir,
+        structured=given.structured,
+        exact_names=given.exact_names,
+        domains=given.domains,
+        small_list=given.small_list,
+        vocabulary=given.vocabulary,
+        log_level=given.log_level,
+    )
+    _check_roots(settings.roots)
+    domains_named(settings.domains)
+    return settings
+
+
+def _check_roots(roots: Sequence[Path]) -> None:
+    for root in roots:
+        if not root.is_dir():
+            raise DocumentNotFoundError(f"--root {root} is not a folder", hint="give an existing folder")

@@ -1,0 +1,216 @@
+"""Binds declared tools to an application and offers them to FastMCP.
+
+The only module of this package that imports FastMCP; tools themselves stay plain functions.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import anyio.to_thread
+from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.tools.base import Tool, ToolResult
+from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from npl_index.errors import NPLError
+from npl_mcp.core.app import App, ColdWork, inline
+from npl_mcp.core.calls import CURRENT
+from npl_mcp.tools.errors import invalid_arguments
+from npl_mcp.tools.responses import Reply, as_dict, encode, pictures
+from npl_mcp.tools.spec import ToolSpec
+
+
+class BoundTool(Tool):
+    """A declared tool with its application.
+
+    A call runs on the event loop when everything it needs is at hand, which takes less time than handing
+    it to a thread, and in a worker thread when a file must be read or indexed first.
+    """
+
+    _spec: ToolSpec = PrivateAttr()
+    _app: App = PrivateAttr()
+    _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
+
+    @classmethod
+    def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
+        """Make the tool FastMCP lists and calls.
+
+        :param spec: the declaration.
+        :param app: handed to the function as first argument.
+        """
+        arguments, schema = _arguments(spec.function)
+        reply = _reply_schema(spec.function) if app.settings.structured else None
+        tool = cls(
+            name=spec.name,
+            description=spec.description,
+            parameters=schema,
+            output_schema=reply,
+            annotations=_annotations(spec),
+        )
+        tool._spec, tool._app, tool._arguments = spec, app, arguments
+        return tool
+
+    @property
+    def listed(self) -> bool:
+        """Whether agents are shown it."""
+        return self._spec.listed
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Check the arguments, call the function, wrap what it returns.
+
+        :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
+        """
+        call = CURRENT.get()
+        try:
+            if call is not None:
+                call.tool, call.known = self.name, True
+            app = self._app if call is None else call.caller.view(self._app)
+            data = await self._call(app, self._checked(arguments))
+        except NPLError as error:
+            raise ToolError(str(error), log_level=logging.DEBUG) from error
+        if call is not None:
+            call.data, call.arguments = data, arguments
+        body = as_dict(Reply(data=data))
+        blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
+        for picture in pictures(data):
+            encoded = base64.b64encode(picture.data).decode()
+            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
+        return ToolResult(content=blocks, structured_content=body if self._app.settings.structured else None)
+
+    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._arguments.validate_python(arguments)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            raise invalid_arguments(problems, self.name, self._spec.examples) from None
+
+    async def _call(self, app: App, values: dict[str, Any]) -> object:
+        call = partial(self._spec.function, app, **values)
+        try:
+            with inline():
+                answer = call()
+        except ColdWork:
+            return await anyio.to_thread.run_sync(call)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def to_mcp_tool(self, **overrides: Any) -> Any:
+        """List the tool without a title that repeats its name and without FastMCP's own metadata."""
+        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
+
+
+def _json(body: dict[str, Any]) -> str:
+    """Write what :func:`encode` writes, in a fifth of the time."""
+    try:
+        return to_json(body).decode()
+    except PydanticSerializationError:  # a lone surrogate
+        return encode(body)
+
+
+def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) -> None:
+    """Offer tools in the order given; clients keep their prompt cache while the order stays."""
+    for spec in specs:
+        server.add_tool(BoundTool.bind(spec, app))
+
+
+def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
+    """Claim what differs from what the protocol assumes: that a tool writes, destroys, and does so each time.
+
+    Of a tool that only reads, the last two say nothing.
+    """
+    if spec.read_only:
+        return ToolAnnotations(read_only_hint=True)
+    if spec.destructive and not spec.idempotent:
+        return None
+    return ToolAnnotations(
+        destructive_hint=None if spec.destructive else False,
+        idempotent_hint=True if spec.idempotent else None,
+    )
+
+
+@cache
+def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Give what checks the arguments of a tool, and their JSON schema."""
+
+    def collect(**values: Any) -> dict[str, Any]:
+        return values
+
+    # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=_described(parameter.annotation))
+        for parameter in list(signature.parameters.values())[1:]
+    ]
+    collect.__name__ = collect.__qualname__ = function.__name__
+    collect.__doc__ = None
+    collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=dict[str, Any]
+    )
+    collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
+    return adapter, _compact(adapter.json_schema())
+
+
+def _described(annotation: Any) -> Any:
+    """Turn the text beside a type into the description of its schema, and a mapping into parts of it."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *beside = get_args(annotation)
+    for part in beside:
+        if isinstance(part, str):
+            part = Field(description=part)
+        elif isinstance(part, dict):
+            part = Field(json_schema_extra=part)
+        kind = Annotated[kind, part]
+    return kind
+
+
+def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a JSON schema what costs tokens and tells an agent nothing.
+
+    Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
+    required" says.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key == "default" and value in (None, False):
+            continue
+        if key == "anyOf" and "type" in schema:
+            continue  # what is shown was said beside the type
+        if key == "anyOf":
+            options = [_compact(option) for option in value if option.get("type") != "null"]
+            if len(options) == 1:
+                kept.update(options[0])
+            else:
+                kept[key] = options
+        elif key == "properties":
+            kept[key] = {name: _compact(part) for name, part in value.items()}
+        elif isinstance(value, Mapping):
+            kept[key] = _compact(value)
+        else:
+            kept[key] = value
+    return kept
+
+
+def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
+    returned = inspect.signature(function, eval_str=True).return_annotation
+    schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
+    for part in (schema, *schema.get("$defs", {}).values()):
+        # Fields that are None are left out of answers.
+        part["required"] = [
+            name for name in part.get("required", ()) if not _nullable(part["properties"][name])
+        ]
+    return schema
+
+
+def _nullable(schema: Mapping[str, Any]) -> bool:
+    return any(option.get("type") == "null" for option in schema.get("anyOf", ()))

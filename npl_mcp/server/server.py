@@ -1,0 +1,298 @@
+"""The composition root: settings in, a FastMCP server out."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import fastmcp
+from fastmcp import FastMCP
+from fastmcp.exceptions import NotFoundError as UnknownToolError
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools.base import Tool, ToolResult
+from mcp import MCPError
+from mcp_types import CLIENT_INFO_META_KEY, CallToolRequestParams, ListToolsRequest, TextContent
+
+from npl_index.errors import NotFoundError
+from npl_mcp import __version__
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import (
+    CALLER,
+    CALLER_KEY,
+    CURRENT,
+    FOLDER_KEY,
+    Call,
+    Caller,
+    FolderRefusedError,
+    Reports,
+    log_sinks,
+)
+from npl_mcp.server.bounded import bound_standard_input
+from npl_mcp.server.framing import accept_headers
+from npl_mcp.server.registry import BoundTool, register_all
+from npl_mcp.server.resources import offer_directive
+from npl_mcp.server.small_list import CallsByName, SmallList
+from npl_mcp.tools.aliases import Alias, offered
+from npl_mcp.tools.domains import domains_named, tools_of
+from npl_mcp.tools.errors import translate
+from npl_mcp.tools.responses import as_dict, encode
+from npl_mcp.tools.spec import ToolSpec
+
+logger = logging.getLogger(__name__)
+
+INSTRUCTIONS = (
+    "Serves Markdown prompts by section. npl_load_tailored answers a task description with the sections it "
+    "needs inside a token budget; npl_section_index shows what there is."
+)
+
+WARM_UP_DELAY = 0.05
+"""Seconds between the start and the warm-up, so that the client's first messages are answered first."""
+
+
+class Reported(Middleware):
+    """Follows each call from its arrival to its answer, and has it reported.
+
+    :param reports: told about finished calls.
+    """
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Answer as what lies below does."""
+        message = context.message
+        call = Call(message.name, _caller(context), message.arguments or {})
+        token = CURRENT.set(call)
+        self._reports.at_work += 1
+        try:
+            result = await call_next(context)
+        finally:
+            self._reports.at_work -= 1
+            CURRENT.reset(token)
+            call.seconds = time.perf_counter() - call.started
+        if self._reports.running:
+            call.size = sum(len(block.text.encode()) for block in result.content if block.type == "text")
+            self._reports.add(call)
+        return result
+
+
+def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
+    """Say who calls, as far as the connection and the message tell."""
+    request = context.fastmcp_context and context.fastmcp_context.request_context
+    if not request:
+        return CALLER.get() or Caller()
+    meta = request.meta or {}
+    client = meta.get(CLIENT_INFO_META_KEY)
+    if not isinstance(client, dict):
+        known = request.session.client_params
+        client = known.client_info.model_dump() if known else {}
+    folder = meta.get(FOLDER_KEY)
+    caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    return replace(
+        caller or Caller(),
+        name=_text(client.get("name")),
+        version=_text(client.get("version")),
+        folder=None if folder is None else str(folder),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+class ErrorReplies(Middleware):
+    """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
+
+    Arguments are checked and names are looked up before a tool runs, so only here does every failure pass.
+
+    :param names: by every name that is accepted, the one to propose.
+    :param structured: add structured content.
+    """
+
+    def __init__(self, names: Mapping[str, str], structured: bool) -> None:
+        self._names = names
+        self._structured = structured
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Answer with the envelope whatever happens."""
+        try:
+            return await call_next(context)
+        except MCPError:
+            # It says that the request cannot be served at all, by a code of the protocol.
+            raise
+        except UnknownToolError:
+            name = context.message.name[:64]
+            alike = difflib.get_close_matches(name, self._names, n=3, cutoff=0.5)
+            near = tuple(dict.fromkeys(self._names[one] for one in alike))
+            hint = None if near else "there are " + ", ".join(dict.fromkeys(self._names.values()))
+            error: Exception = NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
+        except Exception as raised:
+            # FastMCP wraps what a tool raised in an error of its own.
+            error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
+        body = as_dict(translate(error, context.message.name))
+        if (call := CURRENT.get()) is not None:
+            call.code = body["error_code"]
+        return ToolResult(
+            content=[TextContent(type="text", text=encode(body))],
+            structured_content=body if self._structured else None,
+            meta={FOLDER_KEY: "refused"} if isinstance(error, FolderRefusedError) else None,
+            is_error=True,
+        )
+
+
+class OldNames(Middleware):
+    """Accepts the names tools had before, and lists them in place of the new ones if it is told to.
+
+    :param aliases: by old name.
+    :param listed: list old names.
+    """
+
+    def __init__(self, aliases: Mapping[str, Alias], listed: bool) -> None:
+        self._aliases = aliases
+        self._listed = listed
+        self._told: set[str] = set()
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Hand a call by an old name on under the new one."""
+        old = context.message.name
+        alias = self._aliases.get(old)
+        if alias is None:
+            return await call_next(context)
+        name, arguments = alias.rewrite(context.message.arguments or {})
+        level = logging.DEBUG if old in self._told else logging.WARNING
+        self._told.add(old)
+        logger.log(level, "the tool name %r is deprecated; call %r", old, name)
+        message = context.message.model_copy(update={"name": name, "arguments": arguments})
+        return await call_next(context.copy(message=message))
+
+    async def on_list_tools(
+        self,
+        context: MiddlewareContext[ListToolsRequest],
+        call_next: CallNext[ListToolsRequest, Sequence[Tool]],
+    ) -> Sequence[Tool]:
+        """List the tools that are for agents, in the same order by either name."""
+        tools = [tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.listed]
+        return list(self._renamed(tools)) if self._listed else tools
+
+    def _renamed(self, tools: Sequence[Tool]) -> Iterator[Tool]:
+        for tool in tools:
+            old_names = [
+                old for old, alias in self._aliases.items() if alias.listed and tool.name in alias.tools
+            ]
+            if not old_names:
+                yield tool
+            for old in old_names:
+                if self._aliases[old].new == tool.name:
+                    yield _under(tool, old, self._aliases[old])
+
+
+def _under(tool: Tool, old: str, alias: Alias) -> Tool:
+    """Give a tool as its old name is listed."""
+    changes: dict[str, Any] = {"name": old, "description": alias.description or tool.description}
+    if alias.chosen_by is not None:
+        choice = {alias.chosen_by: {"type": "string", "description": ", ".join(alias.choices)}}
+        changes["parameters"] = {
+            **tool.parameters,
+            "properties": {**choice, **tool.parameters["properties"]},
+            "required": [alias.chosen_by, *tool.parameters.get("required", ())],
+        }
+    return tool.model_copy(update=changes)
+
+
+def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
+    """Build the server; it opens nothing before it runs.
+
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
+    :param app: closed when the server stops; by default a new one.
+    :param reports: told about calls; by default the log is, at the level INFO.
+    :raises InvalidRequestError: the settings name a domain there is not.
+    """
+    domains = domains_named(settings.domains)
+    listed, others = tools_of(domains)
+    app = app or App(settings)
+    reports = reports or Reports(*log_sinks())
+
+    @asynccontextmanager
+    async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
+        reports.start()
+        timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
+        try:
+            yield {}
+        finally:
+            timer.cancel()
+            reports.close()
+            app.close()
+
+    aliases = offered([spec.name for spec in listed])
+    server: FastMCP[Any] = FastMCP(
+        "npl",
+        version=__version__,
+        instructions=INSTRUCTIONS if "npl" in domains else None,
+        lifespan=lifespan,
+        mask_error_details=True,
+        middleware=[
+            *([CallsByName()] if settings.small_list else ()),
+            Reported(reports),
+            ErrorReplies(_proposals(listed, aliases, settings.exact_names), settings.structured),
+            OldNames(aliases, settings.exact_names),
+        ],
+    )
+    register_all(server, app, (*listed, *others))
+    if "directive" in domains:
+        offer_directive(server, app)
+    if settings.small_list:
+        server.add_transform(SmallList(app, domains))
+    # Otherwise the SDK lists all tools before each call, to look for parameters that are sent as headers as
+    # well; there is none.
+    server._mcp_server.get_tool_input_schema = lambda _: None
+    return server
+
+
+def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
+    """Give for every name that is accepted the name that is listed.
+
+    :param old: old names are listed.
+    """
+    names = {spec.name: spec.name for spec in specs}
+    if old:
+        for name, alias in aliases.items():
+            if alias.listed:
+                names.update(dict.fromkeys(alias.tools, name))
+    return names | {name: names[alias.new] for name, alias in aliases.items()}
+
+
+def quiet_fastmcp() -> None:
+    """Let FastMCP's messages go the way of all others; its own handler draws boxes and wraps lines."""
+    fastmcp.settings.log_enabled = False
+    theirs = logging.getLogger("fastmcp")
+    theirs.handlers.clear()
+    theirs.setLevel(logging.NOTSET)
+    theirs.propagate = True
+
+
+def serve_stdio(settings: Settings) -> None:
+    """Serve one client over standard input and output until the input ends."""
+    quiet_fastmcp()
+    bound_standard_input(settings.body_limit)
+    server = create_server(settings)
+    accept_headers(settings.body_limit)
+    server.run(transport="stdio", show_banner=False)

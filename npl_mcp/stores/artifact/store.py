@@ -1,0 +1,500 @@
+"""Artifacts: files with revisions, numbered from 0; the highest is the current one.
+
+Rows tell what there is, :mod:`.files` keeps the bytes; both are written in one transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from npl_mcp.stores import session
+from npl_mcp.stores.artifact.files import Draft, RevisionFiles, check_filename, check_size, description
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.errors import (
+    AlreadyExistsError,
+    ArtifactNotFoundError,
+    RecordNotFoundError,
+    StorageError,
+    StoreError,
+)
+from npl_mcp.stores.base.paging import Page, Slice, now
+
+logger = logging.getLogger(__name__)
+
+FIRST_PURPOSE = "Initial version"
+
+_PURPOSE_CHARACTERS = 500
+_NEWEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A revision that was stored.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param file_path: absolute path of its file.
+    :param meta_path: absolute path of its description.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+    file_path: str
+    meta_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of an artifact.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: who made it.
+    :param created_at: UTC, ISO 8601.
+    :param purpose: what it is for.
+    :param notes: text about it.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    :param digest: BLAKE2b of its content, 16 bytes, in hex.
+    :param file_path: absolute path of its file.
+    :param metadata: text of its description.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    notes: str | None
+    filename: str
+    size: int
+    digest: str
+    file_path: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: the artifact.
+    :param name: its name.
+    :param type: its type.
+    :param created_at: UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: its number.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision in a history.
+
+    :param id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: who made it.
+    :param created_at: UTC, ISO 8601.
+    :param purpose: what it is for.
+    :param notes: text about it.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    """
+
+    id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    notes: str | None
+    filename: str
+    size: int
+
+
+def require(tx: Transaction, artifact_id: int) -> Row:
+    """Give the row of table ``artifact``.
+
+    :raises InvalidRequestError: no artifact can have such an id.
+    :raises ArtifactNotFoundError: there is none with that id; names the newest.
+    """
+    row = tx.one(
+        "SELECT id, name, type, created_at, revision_count FROM artifact WHERE id = :id",
+        id=checks.row_id(artifact_id, "artifact_id"),
+    )
+    if row is None:
+        newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
+        known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
+        raise ArtifactNotFoundError(
+            f"there is no artifact {artifact_id}",
+            hint=f"the newest are {known}" if known else "there are none yet",
+        )
+    return row
+
+
+def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> Row:
+    """Give the row of table ``revision``.
+
+    :param revision_num: ``None``: the highest.
+    :raises InvalidRequestError: one of the numbers is out of range.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision; says which it has.
+    """
+    return _revision(tx, require(tx, artifact_id), revision_num)
+
+
+def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
+    last = artifact["revision_count"] - 1
+    row = tx.one(
+        "SELECT id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
+        " FROM revision WHERE artifact_id = :artifact AND revision_num = :number",
+        artifact=artifact["id"],
+        number=last if revision_num is None else checks.whole(revision_num, "revision"),
+    )
+    if row is None:
+        raise RecordNotFoundError(
+            f"artifact {artifact['id']} has no revision {revision_num}",
+            hint=f"it has 0 to {last}" if last else "it has only revision 0",
+        )
+    return row
+
+
+class ArtifactStore:
+    """Artifacts.
+
+    :param database: where their rows are kept.
+    :param folder: where their files are kept.
+    :param max_bytes: larger contents are refused.
+    """
+
+    def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
+        self._database = database
+        self._files = RevisionFiles(folder)
+        self._max_bytes = max_bytes
+        self._recovered = False
+
+    def create(
+        self,
+        name: str,
+        artifact_type: str,
+        content: bytes,
+        filename: str,
+        *,
+        created_by: str | None = None,
+        purpose: str | None = None,
+        session_id: str | None = None,
+    ) -> Stored:
+        """Make an artifact with its revision 0.
+
+        :param session_id: a session to link it to.
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises TooLargeError: the content has too many bytes.
+        :raises AlreadyExistsError: the name is taken.
+        :raises SessionNotFoundError: there is no such session.
+        :raises StoreError: the database or a file cannot be written.
+        """
+        clean = checks.line(name, "name")
+        kind = checks.line(artifact_type, "artifact_type")
+        draft = self._draft(
+            content, filename, created_by, FIRST_PURPOSE if purpose is None else purpose, None
+        )
+
+        def work(tx: Transaction) -> Stored:
+            number = None if session_id is None else session.require(tx, session_id)
+            artifact = _insert(tx, clean, kind)
+            stored = self._store(tx, artifact, draft)
+            if number is not None:
+                session.link_artifact(tx, number, stored.artifact_id)
+            return stored
+
+        return self._write(work)
+
+    def add_revision(
+        self,
+        artifact_id: int,
+        content: bytes,
+        filename: str,
+        *,
+        created_by: str | None = None,
+        purpose: str | None = None,
+        notes: str | None = None,
+        once: bool = False,
+    ) -> Stored:
+        """Add a revision; it becomes the current one.
+
+        :param once: add nothing, and answer with the revision there is, if the same maker stored the same
+            content before.
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises TooLargeError: the content has too many bytes.
+        :raises ArtifactNotFoundError: there is no such artifact.
+        :raises StoreError: the database or a file cannot be written.
+        """
+        draft = self._draft(content, filename, created_by, purpose, notes)
+
+        def work(tx: Transaction) -> Stored:
+            artifact = require(tx, artifact_id)
+            same = (
+                tx.one(_SAME, owner=artifact_id, digest=_digest(content), by=draft.created_by)
+                if once
+                else None
+            )
+            return self._store(tx, artifact, draft) if same is None else self._stored(artifact, **same)
+
+        return self._write(work)
+
+    def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
+        """Give a revision and its bytes.
+
+        :param revision_num: ``None``: the highest.
+        :raises InvalidRequestError: one of the numbers is out of range.
+        :raises ArtifactNotFoundError: there is no such artifact.
+        :raises RecordNotFoundError: it has no such revision.
+        :raises StorageError: its files are gone, cannot be read, or are not those that were stored.
+        """
+        with self._reading() as tx:
+            artifact = require(tx, artifact_id)
+            row = _revision(tx, artifact, revision_num)
+        content, metadata = self._content(row)
+        revision = Revision(
+            artifact_name=artifact["name"],
+            artifact_type=artifact["type"],
+            revision_id=row.pop("id"),
+            file_path=str(self._files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
+            metadata=metadata,
+            **row,
+        )
+        return revision, content
+
+    def list(self, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
+        """List artifacts, newest first.
+
+        :raises InvalidRequestError: the limit or the offset is out of range.
+        """
+        part = Slice.parse(limit, offset)
+        with self._reading() as tx:
+            rows = tx.all(_LIST, limit=part.limit, offset=part.offset)
+            total = session.read_total(tx, "artifact")
+        return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
+
+    def history(
+        self, artifact_id: int, limit: int | None = None, offset: int | None = None
+    ) -> Page[RevisionEntry]:
+        """List the revisions of an artifact, newest first.
+
+        :raises InvalidRequestError: the limit or the offset is out of range.
+        :raises ArtifactNotFoundError: there is no such artifact.
+        """
+        part = Slice.parse(limit, offset)
+        with self._reading() as tx:
+            total = require(tx, artifact_id)["revision_count"]
+            rows = tx.all(_HISTORY, artifact=artifact_id, limit=part.limit, offset=part.offset)
+        return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
+
+    def recover(self) -> None:
+        """Remove what writes that ended half-way left behind, of this process or another.
+
+        A process may have died when its rows were in the database's log already, but not yet visible: they
+        come back when all processes have ended and the next one reads the log. So something is committed
+        first, which takes their place in the log. Whoever recovers in between does the same and is noticed
+        by the count that this commits.
+
+        :raises StoreError: it cannot be looked at or removed; the next write tries again.
+        """
+        if not self._files.unfinished():
+            return
+        with self._database.write() as tx:
+            lost = self._unfinished(tx)
+            if lost:
+                session.add_total(tx, _RECOVERIES, 1)
+                turn = session.read_total(tx, _RECOVERIES)
+        if lost:
+            with self._database.write() as tx:
+                if session.read_total(tx, _RECOVERIES) == turn:
+                    for owner, number in lost:
+                        self._files.remove(owner, number)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        if not self._recovered:
+            self._recovered = True
+            # Rows say what there is; what cannot be removed now keeps nobody from reading.
+            with suppress(StoreError):
+                self.recover()
+        with self._database.read() as tx:
+            yield tx
+
+    def _unfinished(self, tx: Transaction) -> Sequence[tuple[int, int]]:
+        """List the writes that ended half-way; take the notes of those away that did not."""
+        found = "SELECT 1 FROM revision WHERE artifact_id = :owner AND revision_num = :number"
+        lost = []
+        for owner, number in self._files.unfinished():
+            if tx.value(found, owner=owner, number=number) is None:
+                lost.append((owner, number))
+            else:
+                self._files.end(owner, number)
+        return lost
+
+    def _write(self, work: Callable[[Transaction], Stored]) -> Stored:
+        """Store a revision; whatever goes wrong, its files go with its rows."""
+        try:
+            stored = self._attempt(work)
+            while stored is None:
+                self.recover()
+                stored = self._attempt(work)
+        except BaseException:
+            # Not before the transaction has ended, and in others: the number is free by then, and somebody
+            # else may have taken it and made files of the same names.
+            try:
+                self.recover()
+            except StoreError:
+                logger.warning("files of a failed write wait for the next one to remove them")
+            raise
+        self._files.end(stored.artifact_id, stored.revision_num)
+        return stored
+
+    def _attempt(self, work: Callable[[Transaction], Stored]) -> Stored | None:
+        """Store a revision unless a number may be in use by a write that ended half-way."""
+        with self._database.write() as tx:
+            return None if self._unfinished(tx) else work(tx)
+
+    def _draft(
+        self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
+    ) -> Draft:
+        check_size(len(content), self._max_bytes)
+        return Draft(
+            content=content,
+            filename=check_filename(filename),
+            created_by=checks.maybe(checks.line, created_by, "created_by"),
+            purpose=checks.maybe(checks.line, purpose, "purpose", _PURPOSE_CHARACTERS) or "",
+            notes=checks.maybe(checks.text, notes, "notes"),
+        )
+
+    def _store(self, tx: Transaction, artifact: Row, draft: Draft) -> Stored:
+        owner, number, moment = artifact["id"], artifact["revision_count"], now()
+        tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
+        revision_id = tx.value(
+            _INSERT,
+            owner=owner,
+            number=number,
+            now=moment,
+            by=draft.created_by,
+            filename=draft.filename,
+            size=len(draft.content),
+            digest=_digest(draft.content),
+            purpose=draft.purpose,
+            notes=draft.notes,
+        )
+        self._files.begin(owner, number)
+        meta_text = description(artifact["name"], number, moment, draft)
+        try:
+            self._files.put(owner, number, draft.filename, draft.content, meta_text)
+        except BaseException:
+            # The number is nobody else's yet, so this need not wait; a full disk has room again at once.
+            with suppress(StorageError):
+                self._files.remove(owner, number)
+            raise
+        return self._stored(artifact, revision_id, number, draft.filename)
+
+    def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
+        file, meta = self._files.paths(artifact["id"], revision_num, filename)
+        return Stored(
+            artifact_id=artifact["id"],
+            artifact_name=artifact["name"],
+            artifact_type=artifact["type"],
+            revision_id=id,
+            revision_num=revision_num,
+            file_path=str(file),
+            meta_path=str(meta),
+        )
+
+    def _content(self, row: Row) -> tuple[bytes, str]:
+        which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
+        try:
+            content, meta = self._files.read(
+                row["artifact_id"], row["revision_num"], row["filename"], row["size"]
+            )
+            text = meta.decode()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StorageError(f"the files of {which} cannot be read: {reason}", hint=_RESTORE) from None
+        except UnicodeDecodeError:
+            raise StorageError(f"the description of {which} was changed", hint=_RESTORE) from None
+        if _digest(content) != row["digest"]:
+            raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
+        return content, text
+
+
+_RECOVERIES = "recoveries"
+
+_RESTORE = "restore it from a backup of the data folder"
+
+_INSERT = """
+INSERT INTO revision
+    (artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes)
+VALUES (:owner, :number, :now, :by, :filename, :size, :digest, :purpose, :notes)
+RETURNING id
+"""
+
+_SAME = """
+SELECT id, revision_num, filename FROM revision
+WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
+"""
+
+# The page is cut before its revisions are looked up.
+_LIST = """
+SELECT page.id, page.name, page.type, page.created_at,
+    revision.id AS current_revision_id, revision.revision_num AS current_revision
+FROM (SELECT * FROM artifact ORDER BY id DESC LIMIT :limit OFFSET :offset) AS page
+JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
+ORDER BY page.id DESC
+"""
+
+_HISTORY = """
+SELECT id, revision_num, created_by, created_at, purpose, notes, filename, size
+FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :limit OFFSET :offset
+"""
+
+
+def _insert(tx: Transaction, name: str, kind: str) -> Row:
+    row = tx.one(
+        "INSERT INTO artifact (name, type, created_at) VALUES (:name, :type, :now)"
+        " ON CONFLICT (name) DO NOTHING RETURNING id, name, type, revision_count",
+        name=name,
+        type=kind,
+        now=now(),
+    )
+    if row is None:
+        taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
+        raise AlreadyExistsError(
+            f"there is already an artifact {name!r}",
+            hint=f"add a revision to artifact {taken}, or choose another name",
+        )
+    session.add_total(tx, "artifact", 1)
+    return row
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()

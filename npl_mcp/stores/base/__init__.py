@@ -1,0 +1,1 @@
+"""What all stores share: the database, errors, checks of input, pages."""

@@ -1,0 +1,72 @@
+"""Lists in pages, ordered by id; a cursor for callers that come back for what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Generic, TypeVar
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+
+T = TypeVar("T")
+
+LARGEST_PAGE = 1_000
+PAGE = 50
+DEEPEST_OFFSET = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some entries of a list.
+
+    :param items: the entries.
+    :param total: entries in the whole list.
+    :param limit: most entries of a page, after capping.
+    :param offset: entries left out before the first.
+    :param cursor: of a feed: hand it back as ``since`` to get what is new.
+    """
+
+    items: Sequence[T]
+    total: int
+    limit: int
+    offset: int
+    cursor: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Which entries of a list are wanted.
+
+    :param limit: most entries.
+    :param offset: entries left out before the first.
+    """
+
+    limit: int
+    offset: int
+
+    @classmethod
+    def parse(cls, limit: int | None, offset: int | None, default: int = PAGE) -> Slice:
+        """Check what a caller asked for; a limit above :data:`LARGEST_PAGE` is capped.
+
+        :raises InvalidRequestError: the limit is not above 0, or the offset below 0.
+        """
+        wanted = default if limit is None else limit
+        if wanted < 1:
+            raise InvalidRequestError(
+                f"limit is {max(wanted, -checks.LARGEST_ID)}", parameter="limit", hint="use 1 or more"
+            )
+        skipped = checks.whole(0 if offset is None else offset, "offset", DEEPEST_OFFSET)
+        return cls(min(wanted, LARGEST_PAGE), skipped)
+
+
+def now() -> str:
+    """Give the present time as it is stored and shown everywhere: UTC, ISO 8601, microseconds, ``Z``."""
+    return stamp(datetime.now(timezone.utc))
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time as it is stored; a time without zone counts as UTC."""
+    aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    return aware.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

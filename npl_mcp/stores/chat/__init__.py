@@ -1,0 +1,1 @@
+"""Rooms, messages, notifications and todos."""

@@ -1,0 +1,191 @@
+"""What happened in a room: its events in order, and the place in them where a caller left off."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.paging import Page, Slice, stamp
+
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?"
+    r" ?(?:Z|([+-]\d\d)(?::?(\d\d))?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_LONGEST_CURSOR = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a room.
+
+    :param id: grows with time; the cursor of a feed is such an id.
+    :param room_id: the room.
+    :param event_type: persona_join, message, emoji_reaction, artifact_share, todo_create or todo_update.
+    :param persona: who did it.
+    :param timestamp: when; never earlier than the event before it.
+    :param data: what, by type; of a todo_create with the todo's present status and assigned_to.
+    :param reply_to_id: the event it answers, reacts to or changes.
+    :param reactions: who reacted to it, by emoji, the first first.
+    """
+
+    id: int
+    room_id: int
+    event_type: str
+    persona: str
+    timestamp: str
+    data: Mapping[str, Any]
+    reply_to_id: int | None
+    reactions: Mapping[str, tuple[str, ...]] | None
+
+
+def parse_since(since: int | str | None) -> int | str | None:
+    """Check where a caller left off: the id of an event, or a time, which is brought to the stored form.
+
+    A time is ISO 8601: a date, hours and minutes after ``T`` or a blank, seconds, a fraction and a zone, each
+    if wanted; without zone it is UTC.
+
+    :raises InvalidRequestError: it is neither.
+    """
+    if since is None:
+        return None
+    if isinstance(since, str):
+        written = since.strip()
+        if not (written.isascii() and written.isdecimal() and len(written) <= _LONGEST_CURSOR):
+            return _time(written)
+        since = int(written)
+    return checks.whole(since, "since")
+
+
+def _time(written: str) -> str:
+    found = _TIME.fullmatch(written)
+    if found is not None:
+        day, clock, second, fraction, hours, minutes = found.groups(default="")
+        zone = f"{hours or '+00'}:{minutes or '00'}"
+        # Python 3.10 reads only this form.
+        full = f"{day}T{clock or '00:00'}:{second or '00'}.{fraction[:6]:0<6}{zone}"
+        try:
+            return stamp(datetime.fromisoformat(full))
+        except (ValueError, OverflowError):
+            pass
+    raise InvalidRequestError(
+        f"since is {written[:64]!r}",
+        parameter="since",
+        hint="give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z",
+    )
+
+
+def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
+    """Give events of a room in the order in which they happened.
+
+    Positions in a room have no gaps, so that a page is a range of them wherever it lies.
+
+    :param count: events in the room.
+    :param since: give what came after this event or time; with ``None`` the latest events, where
+        ``page.offset`` leaves out the newest.
+    :returns: its total counts all events, or all that came after.
+    """
+    if since is None:
+        seen = 0
+        last = count - page.offset
+        first = max(last - page.limit, 0) + 1
+    else:
+        seen = _seen(tx, room_id, count, since)
+        first = seen + 1 + page.offset
+        last = min(first + page.limit - 1, count)
+    items = _events(tx, room_id, first, last) if first <= last else ()
+    if items:
+        cursor = items[-1].id
+    elif isinstance(since, int):
+        cursor = since
+    else:
+        cursor = tx.value(_ID_AT, room=room_id, position=seen) or 0
+    return Page(items, count - seen, page.limit, page.offset, cursor)
+
+
+_ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
+
+
+def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
+    """Count the events of a room up to an event or a time; neither ids nor times fall in a room."""
+    if isinstance(since, int):
+        next_one: int | None = tx.value(
+            "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1",
+            room=room_id,
+            since=since,
+        )
+        return count if next_one is None else next_one - 1
+
+    def time_at(position: int) -> str:
+        return str(
+            tx.value(
+                "SELECT timestamp FROM event WHERE room_id = :room AND position = :position",
+                room=room_id,
+                position=position,
+            )
+        )
+
+    return bisect_right(range(1, count + 1), since, key=time_at)
+
+
+def _events(tx: Transaction, room_id: int, first: int, last: int) -> tuple[Event, ...]:
+    rows = tx.all(
+        "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
+        " event.reply_to_id, todo.status, todo.assigned_to"
+        " FROM event LEFT JOIN todo ON todo.event_id = event.id"
+        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last ORDER BY event.position",
+        room=room_id,
+        first=first,
+        last=last,
+    )
+    reactions = _reactions(tx, room_id, first, last)
+    return tuple(
+        Event(
+            id=row["id"],
+            room_id=row["room_id"],
+            event_type=row["event_type"],
+            persona=row["persona"],
+            timestamp=row["timestamp"],
+            data=present_data(row),
+            reply_to_id=row["reply_to_id"],
+            reactions=reactions.get(row["id"]),
+        )
+        for row in rows
+    )
+
+
+def _reactions(tx: Transaction, room_id: int, first: int, last: int) -> dict[int, dict[str, tuple[str, ...]]]:
+    rows = tx.all(
+        "SELECT reaction.event_id, reaction.emoji, reaction.persona"
+        " FROM event JOIN reaction ON reaction.event_id = event.id"
+        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last"
+        " ORDER BY reaction.reaction_event_id",
+        room=room_id,
+        first=first,
+        last=last,
+    )
+    grouped: dict[int, dict[str, tuple[str, ...]]] = {}
+    for row in rows:
+        of_event = grouped.setdefault(row["event_id"], {})
+        of_event[row["emoji"]] = (*of_event.get(row["emoji"], ()), row["persona"])
+    return grouped
+
+
+def present_data(row: Row) -> dict[str, Any]:
+    """Read an event's data; a todo has its present state instead of that it began with.
+
+    :param row: ``data`` of an event, ``status`` and ``assigned_to`` of its todo or ``None``.
+    """
+    data: dict[str, Any] = json.loads(row["data"])
+    if row["status"] is not None:
+        data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
+    return data

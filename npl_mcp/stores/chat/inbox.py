@@ -1,0 +1,167 @@
+"""Notifications: what a persona should look at, one mailbox each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.errors import RecordNotFoundError
+from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.chat import feed
+from npl_mcp.stores.chat.rooms import Posted
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A notification that was sent.
+
+    :param notification_id: its id.
+    :param persona: who gets it.
+    """
+
+    notification_id: int
+    persona: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A notification and the event it is about.
+
+    :param id: what chat_mark_read takes.
+    :param event_id: the event.
+    :param notification_type: mention, artifact_share, todo_assign or todo_update.
+    :param created_at: when it was sent.
+    :param read_at: when it was read; only where read ones are asked for, too.
+    :param room_id: the event's room.
+    :param event_type: what happened.
+    :param event_persona: who did it.
+    :param timestamp: the event's time.
+    :param event_data: the event's data, as in the feed.
+    """
+
+    id: int
+    event_id: int
+    notification_type: str
+    created_at: str
+    read_at: str | None
+    room_id: int
+    event_type: str
+    event_persona: str
+    timestamp: str
+    event_data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRead:
+    """A notification that was read.
+
+    :param notification_id: its id.
+    :param read_at: when it was read first.
+    """
+
+    notification_id: int
+    read_at: str
+
+
+def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) -> tuple[Delivered, ...]:
+    """Notify members of a room of one of its events.
+
+    :param kind: see :class:`Notification`.
+    :param personas: members, each once.
+    :returns: one notification for each, in their order.
+    """
+    if not personas:
+        return ()
+    tx.run(
+        "INSERT INTO mailbox (persona, total, unread)"
+        " SELECT persona, 1, 1 FROM member WHERE room_id = :room AND persona IN :personas"
+        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1, unread = mailbox.unread + 1",
+        room=event.room_id,
+        personas=personas,
+    )
+    rows = tx.all(
+        "INSERT INTO notification (persona, event_id, notification_type, created_at)"
+        " SELECT persona, :event, :kind, :moment FROM member"
+        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona",
+        event=event.id,
+        kind=kind,
+        moment=event.timestamp,
+        room=event.room_id,
+        personas=personas,
+    )
+    ids = {row["persona"]: row["id"] for row in rows}
+    return tuple(Delivered(ids[persona], persona) for persona in personas)
+
+
+def read(
+    tx: Transaction, persona: str, unread_only: bool, since: int | None, page: Slice
+) -> Page[Notification]:
+    """Give notifications of a persona, the newest first.
+
+    :param since: give what came after this notification, the oldest first.
+    :returns: its total counts all that are asked for, on this page and others.
+    """
+    which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
+    order = "DESC" if since is None else "ASC"
+    values: dict[str, Any] = {"persona": persona}
+    if since:
+        which += " AND id > :since"
+        values["since"] = since
+        total = tx.value(f"SELECT count(*) FROM notification WHERE {which}", **values)
+    else:
+        column = "unread" if unread_only else "total"
+        total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
+    rows = tx.all(
+        "SELECT notification.id, notification.event_id, notification.notification_type,"
+        " notification.created_at, notification.read_at, event.room_id, event.event_type,"
+        " event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to"
+        f" FROM (SELECT id FROM notification WHERE {which} ORDER BY id {order} LIMIT :limit OFFSET :offset)"
+        " AS page JOIN notification ON notification.id = page.id"
+        " JOIN event ON event.id = notification.event_id"
+        " LEFT JOIN todo ON todo.event_id = event.id"
+        f" ORDER BY page.id {order}",
+        limit=page.limit,
+        offset=page.offset,
+        **values,
+    )
+    items = tuple(
+        Notification(
+            id=row["id"],
+            event_id=row["event_id"],
+            notification_type=row["notification_type"],
+            created_at=row["created_at"],
+            read_at=row["read_at"],
+            room_id=row["room_id"],
+            event_type=row["event_type"],
+            event_persona=row["event_persona"],
+            timestamp=row["timestamp"],
+            event_data=feed.present_data(row),
+        )
+        for row in rows
+    )
+    cursor = max((item.id for item in items), default=since or 0)
+    return Page(items, total, page.limit, page.offset, cursor)
+
+
+def mark_read(tx: Transaction, notification_id: int) -> MarkedRead:
+    """Mark a notification as read; one that was read keeps its time.
+
+    :raises RecordNotFoundError: there is no such notification.
+    """
+    moment = now()
+    persona = tx.value(
+        "UPDATE notification SET read_at = :moment WHERE id = :id AND read_at IS NULL RETURNING persona",
+        moment=moment,
+        id=notification_id,
+    )
+    if persona is not None:
+        tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
+        return MarkedRead(notification_id, moment)
+    earlier = tx.value("SELECT read_at FROM notification WHERE id = :id", id=notification_id)
+    if earlier is None:
+        raise RecordNotFoundError(
+            f"there is no notification {notification_id}", hint="chat_get_notifications lists them"
+        )
+    return MarkedRead(notification_id, earlier)

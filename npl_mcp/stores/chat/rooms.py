@@ -1,0 +1,287 @@
+"""Rooms: who is in them, and writing down what happens there.
+
+Everything that happens is an event of a room. Its position counts the room's events without gaps, so that any
+page of a feed is found at once. The functions work inside a transaction of a caller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from npl_index.library.references import near_names
+from npl_mcp.stores import session
+from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.errors import (
+    AlreadyExistsError,
+    NotAllowedError,
+    RecordNotFoundError,
+    RoomNotFoundError,
+)
+from npl_mcp.stores.base.paging import Page, Slice, now
+
+_NEAR = 5
+
+_TOTAL = "room"
+"""The name of the count of all rooms; with a colon and a persona behind it, of those it is a member of."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRoom:
+    """A room that was made.
+
+    :param room_id: its id.
+    :param session_id: the session it belongs to.
+    :param name: its name.
+    :param description: what it is for.
+    :param members: personas, in the order given, each once.
+    :param web_url: its page, if there is a web face.
+    """
+
+    room_id: int
+    session_id: str | None
+    name: str
+    description: str | None
+    members: tuple[str, ...]
+    web_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room as it is listed.
+
+    :param id: the room.
+    :param name: its name.
+    :param created_at: UTC, ISO 8601.
+    :param description: what it is for.
+    :param session_id: the session it belongs to.
+    :param event_count: events in it.
+    :param members: personas, in the order in which they joined.
+    """
+
+    id: int
+    name: str
+    created_at: str
+    description: str | None
+    session_id: str | None
+    event_count: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """An event that was written.
+
+    :param id: the event.
+    :param room_id: its room.
+    :param timestamp: UTC, ISO 8601.
+    :param session_number: the session of its room.
+    """
+
+    id: int
+    room_id: int
+    timestamp: str
+    session_number: int | None
+
+
+def create(
+    tx: Transaction,
+    name: str,
+    personas: Sequence[str],
+    description: str | None,
+    session_id: str | None,
+    session_title: str | None,
+) -> NewRoom:
+    """Make a room; with a session's id or title it belongs to that session, which is made if absent.
+
+    :param personas: its members, each once.
+    :raises AlreadyExistsError: the name is taken.
+    :raises InvalidRequestError: the session's id or title cannot be used.
+    """
+    number = its_id = None
+    if session_id is not None or session_title is not None:
+        number, its_id = session.ensure(tx, session_id, session_title)
+        session.count_room(tx, number)
+    moment = now()
+    room_id = tx.value(
+        "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
+        " VALUES (:name, :moment, :description, :session, :count, :count)"
+        " ON CONFLICT (name) DO NOTHING RETURNING id",
+        name=name,
+        moment=moment,
+        description=description,
+        session=number,
+        count=len(personas),
+    )
+    if room_id is None:
+        taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
+        raise AlreadyExistsError(
+            f"there is already a room {name!r}, room {taken}", hint="choose another name"
+        )
+    _join(tx, room_id, personas, moment)
+    session.add_total(tx, _TOTAL, 1)
+    return NewRoom(room_id, its_id, name, description, tuple(personas))
+
+
+def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -> None:
+    """Make personas the members of a new room, with an event for each."""
+    joined = [
+        {
+            "room": room_id,
+            "persona": persona,
+            "position": position,
+            "moment": moment,
+            "data": _json({"action": "joined", "persona": persona}),
+        }
+        for position, persona in enumerate(personas, 1)
+    ]
+    tx.run_many(
+        "INSERT INTO member (room_id, persona, position, joined_at)"
+        " VALUES (:room, :persona, :position, :moment)",
+        joined,
+    )
+    tx.run_many(
+        "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
+        " VALUES (:room, :position, 'persona_join', :persona, :moment, :data)",
+        joined,
+    )
+    tx.run(
+        "INSERT INTO total (name, value) SELECT :prefix || persona, 1 FROM member WHERE room_id = :room"
+        " ON CONFLICT (name) DO UPDATE SET value = total.value + 1",
+        prefix=f"{_TOTAL}:",
+        room=room_id,
+    )
+
+
+def read(tx: Transaction, persona: str | None, page: Slice) -> Page[Room]:
+    """Give rooms with their members, the newest first.
+
+    :param persona: only rooms it is a member of.
+    """
+    if persona is None:
+        total = session.read_total(tx, _TOTAL)
+        rows = tx.all(_rooms("SELECT id FROM room"), limit=page.limit, offset=page.offset)
+    else:
+        total = session.read_total(tx, f"{_TOTAL}:{persona}")
+        source = "SELECT room_id AS id FROM member WHERE persona = :persona"
+        rows = tx.all(_rooms(source), persona=persona, limit=page.limit, offset=page.offset)
+    members: dict[int, list[str]] = {row["id"]: [] for row in rows}
+    for row in tx.all(
+        "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position",
+        rooms=list(members),
+    ):
+        members[row["room_id"]].append(row["persona"])
+    rooms = tuple(Room(**row, members=tuple(members[row["id"]])) for row in rows)
+    return Page(rooms, total, page.limit, page.offset)
+
+
+def _rooms(source: str) -> str:
+    return (
+        "SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id,"
+        " room.event_count"
+        f" FROM ({source} ORDER BY id DESC LIMIT :limit OFFSET :offset) AS page"
+        " JOIN room ON room.id = page.id"
+        " LEFT JOIN session ON session.number = room.session_number"
+        " ORDER BY page.id DESC"
+    )
+
+
+def post(
+    tx: Transaction,
+    room_id: int,
+    persona: str,
+    event_type: str,
+    data: Mapping[str, object],
+    reply_to_id: int | None = None,
+) -> Posted:
+    """Write an event at the end of a room that exists.
+
+    Its time is never earlier than that of the event before it, though a clock may be set back.
+    """
+    room = tx.one(
+        "UPDATE room SET event_count = event_count + 1 WHERE id = :room"
+        " RETURNING event_count, session_number",
+        room=room_id,
+    )
+    assert room is not None
+    written = tx.one(
+        "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
+        " VALUES (:room, :position, :event_type, :persona,"
+        " (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room"
+        " AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),"
+        " :data, :reply_to_id) RETURNING id, timestamp",
+        room=room_id,
+        position=room["event_count"],
+        event_type=event_type,
+        persona=persona,
+        moment=now(),
+        data=_json(data),
+        reply_to_id=reply_to_id,
+    )
+    assert written is not None
+    if room["session_number"] is not None:
+        session.touch(tx, room["session_number"])
+    return Posted(written["id"], room_id, written["timestamp"], room["session_number"])
+
+
+def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
+    """Give the members of a room in the order in which they joined."""
+    rows = tx.all("SELECT persona FROM member WHERE room_id = :room ORDER BY position", room=room_id)
+    return tuple(row["persona"] for row in rows)
+
+
+def require_member(tx: Transaction, room_id: int, persona: str) -> None:
+    """Make sure that a persona may do something in a room.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: the persona is not a member; names members that look alike.
+    """
+    if tx.value("SELECT 1 FROM member WHERE room_id = :room AND persona = :who", room=room_id, who=persona):
+        return
+    require_room(tx, room_id)
+    known = members(tx, room_id)
+    near = near_names(persona, known, _NEAR)
+    names = ", ".join(repr(name) for name in near or known[:_NEAR])
+    more = ", …" if not near and len(known) > _NEAR else ""
+    raise NotAllowedError(
+        f"{persona!r} is not a member of room {room_id}",
+        hint=f"{'near' if near else 'members'}: {names}{more}",
+    )
+
+
+def require_room(tx: Transaction, room_id: int) -> int:
+    """Count the events of a room.
+
+    :raises RoomNotFoundError: there is no such room; names those with the nearest ids.
+    """
+    count: int | None = tx.value("SELECT event_count FROM room WHERE id = :room", room=room_id)
+    if count is not None:
+        return count
+    below = tx.all("SELECT id, name FROM room WHERE id < :room ORDER BY id DESC LIMIT 3", room=room_id)
+    above = tx.all("SELECT id, name FROM room WHERE id > :room ORDER BY id LIMIT 2", room=room_id)
+    near = [f"{row['id']} {row['name']!r}" for row in below + above]
+    hint = None if near else "chat_create_room makes one"
+    raise RoomNotFoundError(f"there is no room {room_id}", near=near, hint=hint)
+
+
+def room_of(tx: Transaction, event_id: int) -> int:
+    """Give the room of an event.
+
+    :raises RecordNotFoundError: there is no such event.
+    """
+    room_id: int | None = tx.value("SELECT room_id FROM event WHERE id = :event", event=event_id)
+    if room_id is None:
+        raise no_event(event_id)
+    return room_id
+
+
+def no_event(event_id: int) -> RecordNotFoundError:
+    """Say that there is no such event."""
+    return RecordNotFoundError(
+        f"there is no event {event_id}", hint="chat_get_feed shows the events of a room"
+    )
+
+
+def _json(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

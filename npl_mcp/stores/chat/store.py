@@ -1,0 +1,295 @@
+"""What personas do in rooms; each method is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npl_index.errors import MissingRequestError
+from npl_mcp.stores import session
+from npl_mcp.stores.artifact import store as artifact
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import RecordNotFoundError
+from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.chat import feed, inbox, rooms, todos
+from npl_mcp.stores.chat.feed import Event
+from npl_mcp.stores.chat.inbox import Delivered, MarkedRead, Notification
+from npl_mcp.stores.chat.mentions import mentioned
+from npl_mcp.stores.chat.rooms import NewRoom, Room
+from npl_mcp.stores.chat.todos import Todo, TodoUpdate
+
+EMOJI = 32
+"""Characters of a reaction."""
+
+MOST_MEMBERS = 1_000
+MOST_ROOMS = 100
+"""Rooms of one page; each brings the names of its members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that was sent.
+
+    :param event_id: its event.
+    :param room_id: the room.
+    :param persona: who sent it.
+    :param message: the text.
+    :param mentions: members it speaks to, in order of first appearance.
+    :param notifications: sent to each of them but the sender.
+    """
+
+    event_id: int
+    room_id: int
+    persona: str
+    message: str
+    mentions: tuple[str, ...]
+    notifications: tuple[Delivered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A reaction to an event.
+
+    :param event_id: its own event; the first one if the persona reacted in the same way before.
+    :param target_event_id: what it reacts to.
+    :param persona: who reacted.
+    :param emoji: how.
+    """
+
+    event_id: int
+    target_event_id: int
+    persona: str
+    emoji: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """An artifact shown to a room.
+
+    :param event_id: its event.
+    :param room_id: the room.
+    :param persona: who shared it.
+    :param artifact_id: the artifact.
+    :param revision: the revision's number.
+    :param notifications: sent to every other member.
+    """
+
+    event_id: int
+    room_id: int
+    persona: str
+    artifact_id: int
+    revision: int
+    notifications: tuple[Delivered, ...]
+
+
+class ChatStore:
+    """Rooms, their events, notifications and todos.
+
+    :param database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create_room(
+        self,
+        name: str,
+        members: Sequence[str],
+        description: str | None = None,
+        session_id: str | None = None,
+        session_title: str | None = None,
+    ) -> NewRoom:
+        """Make a room; with a session's id or title it belongs to that session, which is made if absent.
+
+        :param members: personas, up to 1,000; repeated ones count once.
+        :raises AlreadyExistsError: the name is taken.
+        :raises MissingRequestError: a name is empty, or there are no members.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        clean = checks.line(name, "name")
+        personas = checks.lines(members, "members", MOST_MEMBERS)
+        text = checks.maybe(checks.text, description, "description")
+        if not personas:
+            raise MissingRequestError("members is empty", parameter="members", hint="name a persona")
+        with self._database.write() as tx:
+            return rooms.create(tx, clean, personas, text, session_id, session_title)
+
+    def list_rooms(
+        self, persona: str | None = None, limit: int | None = None, offset: int | None = None
+    ) -> Page[Room]:
+        """List rooms, the newest first; a page has at most 100.
+
+        :param persona: only rooms it is a member of.
+        :raises InvalidRequestError: an argument is out of range.
+        """
+        who = checks.maybe(checks.line, persona, "persona")
+        page = Slice.parse(None if limit is None else min(limit, MOST_ROOMS), offset)
+        with self._database.read() as tx:
+            return rooms.read(tx, who, page)
+
+    def send_message(
+        self, room_id: int, persona: str, message: str, reply_to_id: int | None = None
+    ) -> Message:
+        """Write into a room; members the text mentions are notified.
+
+        :param reply_to_id: an event of the same room.
+        :raises RoomNotFoundError: there is no such room.
+        :raises NotAllowedError: the persona is not a member of it.
+        :raises RecordNotFoundError: what is answered is not in the room.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
+        text = checks.text(message, "message")
+        target = checks.maybe(checks.row_id, reply_to_id, "reply_to_id")
+        with self._database.write() as tx:
+            rooms.require_member(tx, room, who)
+            if target is not None and (there := rooms.room_of(tx, target)) != room:
+                raise RecordNotFoundError(
+                    f"event {target} is in room {there}, not in room {room}",
+                    hint="answer in the room of the event",
+                )
+            mentions = mentioned(text, rooms.members(tx, room)) if "@" in text else ()
+            event = rooms.post(tx, room, who, "message", {"message": text, "mentions": mentions}, target)
+            sent = inbox.deliver(tx, event, "mention", [name for name in mentions if name != who])
+        return Message(event.id, room, who, text, mentions, sent)
+
+    def react(self, event_id: int, persona: str, emoji: str) -> Reaction:
+        """React to an event; a second equal reaction adds nothing.
+
+        :param emoji: one line of up to 32 characters.
+        :raises RecordNotFoundError: there is no such event.
+        :raises NotAllowedError: the persona is not a member of its room.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        target, who = checks.row_id(event_id, "event_id"), checks.line(persona, "persona")
+        sign = checks.line(emoji, "emoji", EMOJI)
+        with self._database.write() as tx:
+            room = rooms.room_of(tx, target)
+            rooms.require_member(tx, room, who)
+            first: int | None = tx.value(
+                "SELECT reaction_event_id FROM reaction"
+                " WHERE event_id = :event AND emoji = :emoji AND persona = :persona",
+                event=target,
+                emoji=sign,
+                persona=who,
+            )
+            if first is None:
+                data = {"emoji": sign, "target_event_id": target}
+                first = rooms.post(tx, room, who, "emoji_reaction", data, target).id
+                tx.run(
+                    "INSERT INTO reaction (event_id, emoji, persona, reaction_event_id)"
+                    " VALUES (:event, :emoji, :persona, :own)",
+                    event=target,
+                    emoji=sign,
+                    persona=who,
+                    own=first,
+                )
+        return Reaction(first, target, who, sign)
+
+    def share_artifact(
+        self, room_id: int, persona: str, artifact_id: int, revision: int | None = None
+    ) -> Share:
+        """Show an artifact to a room; it is linked to the room's session.
+
+        :param revision: its number; ``None``: the present one.
+        :raises RoomNotFoundError: there is no such room.
+        :raises NotAllowedError: the persona is not a member of it.
+        :raises ArtifactNotFoundError: there is no such artifact.
+        :raises RecordNotFoundError: it has no such revision.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
+        shared = checks.row_id(artifact_id, "artifact_id")
+        wanted = checks.maybe(checks.whole, revision, "revision")
+        with self._database.write() as tx:
+            rooms.require_member(tx, room, who)
+            number = artifact.require_revision(tx, shared, wanted)["revision_num"]
+            event = rooms.post(tx, room, who, "artifact_share", {"artifact_id": shared, "revision": number})
+            others = [name for name in rooms.members(tx, room) if name != who]
+            sent = inbox.deliver(tx, event, "artifact_share", others)
+            if event.session_number is not None:
+                session.link_artifact(tx, event.session_number, shared)
+        return Share(event.id, room, who, shared, number, sent)
+
+    def create_todo(
+        self, room_id: int, persona: str, description: str, assigned_to: str | None = None
+    ) -> Todo:
+        """Note in a room what is to be done.
+
+        :param assigned_to: a member.
+        :raises RoomNotFoundError: there is no such room.
+        :raises NotAllowedError: one of the personas is not a member of it.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
+        text = checks.text(description, "description")
+        doer = checks.maybe(checks.line, assigned_to, "assigned_to")
+        with self._database.write() as tx:
+            return todos.create(tx, room, who, text, doer)
+
+    def update_todo(
+        self, event_id: int, persona: str, status: str, assigned_to: str | None = None
+    ) -> TodoUpdate:
+        """Change a todo.
+
+        :param event_id: the event that made it.
+        :param status: pending, in_progress, done or cancelled.
+        :param assigned_to: a member; ``None``: as before.
+        :raises RecordNotFoundError: there is no such event.
+        :raises NotAllowedError: one of the personas is not a member of its room.
+        :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
+        """
+        target, who = checks.row_id(event_id, "event_id"), checks.line(persona, "persona")
+        state = checks.choice(status, "status", todos.STATUSES)
+        doer = checks.maybe(checks.line, assigned_to, "assigned_to")
+        with self._database.write() as tx:
+            return todos.update(tx, target, who, state, doer)
+
+    def feed(
+        self,
+        room_id: int,
+        since: int | str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Page[Event]:
+        """Give events of a room, the oldest first.
+
+        :param since: a cursor (an event's id) or a time: give what came after it. Without it, the latest
+            events, where ``offset`` leaves out the newest.
+        :raises RoomNotFoundError: there is no such room.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        room, start = checks.row_id(room_id, "room_id"), feed.parse_since(since)
+        page = Slice.parse(limit, offset)
+        with self._database.read() as tx:
+            return feed.read(tx, room, rooms.require_room(tx, room), start, page)
+
+    def notifications(
+        self,
+        persona: str,
+        unread_only: bool = True,
+        limit: int | None = None,
+        offset: int | None = None,
+        since: int | None = None,
+    ) -> Page[Notification]:
+        """Give notifications of a persona, the newest first.
+
+        :param since: a cursor (a notification's id): give what came after it, the oldest first.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        who = checks.line(persona, "persona")
+        start = checks.maybe(checks.whole, since, "since")
+        page = Slice.parse(limit, offset)
+        with self._database.read() as tx:
+            return inbox.read(tx, who, unread_only, start, page)
+
+    def mark_read(self, notification_id: int) -> MarkedRead:
+        """Mark a notification as read; one that was read keeps its time.
+
+        :raises RecordNotFoundError: there is no such notification.
+        :raises InvalidRequestError: the id cannot be one.
+        """
+        wanted = checks.row_id(notification_id, "notification_id")
+        with self._database.write() as tx:
+            return inbox.mark_read(tx, wanted)

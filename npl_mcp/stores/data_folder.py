@@ -1,0 +1,44 @@
+"""What is kept on disk, one module per domain on one database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npl_mcp.stores.artifact.store import ArtifactStore
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.chat.store import ChatStore
+from npl_mcp.stores.review.store import ReviewStore
+from npl_mcp.stores.session import SessionStore
+from npl_mcp.stores.worklog.store import WorklogStore
+
+DATABASE_FILE = "npl.db"
+ARTIFACT_FOLDER = "artifacts"
+
+
+class Stores:
+    """The stores of one data folder; nothing is opened before it is used.
+
+    :param folder: the data folder.
+    :param max_artifact_bytes: larger artifacts are refused.
+    """
+
+    def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
+        self.database = Database(folder / DATABASE_FILE)
+        self.session = SessionStore(self.database)
+        self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
+        self.chat = ChatStore(self.database)
+        self.review = ReviewStore(self.database, self.artifact)
+        self.worklog = WorklogStore(self.database)
+
+    def start(self) -> None:
+        """Open and check what is there, and clear up after a crash; a new data folder is not made.
+
+        :raises StoreError: it cannot be used; each later call tries again.
+        """
+        if self.database.path.exists():
+            self.database.open()
+            self.artifact.recover()
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()

@@ -1,0 +1,1 @@
+"""Reviews of artifacts: comments, and copies that show them."""

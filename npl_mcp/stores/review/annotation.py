@@ -1,0 +1,192 @@
+"""Comments to places in a file: what a location says, and a text with all comments as footnotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+
+FORMS = "write line:<n>, line:<first>-<last> or @x:<n>,y:<n>"
+PLACEHOLDER = "[Add overall review here]"
+"""Stands in a reviewer's file, as it always did, where there is no overall comment."""
+
+_LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_END = re.compile(r"[\r\n]*\Z")
+_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
+_UNFIT = re.compile(r"[^\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a text, counted from 1, both ends included."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"line:{self.first}" if self.first == self.last else f"line:{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a picture, in pixels from its upper left corner."""
+
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"@x:{self.x},y:{self.y}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment of a review.
+
+    :param reviewer: whose review it stands in.
+    :param persona: who wrote it.
+    """
+
+    id: int
+    reviewer: str
+    persona: str
+    location: Lines | Spot
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A reviewer's overall comment, if there is one."""
+
+    reviewer: str
+    overall_comment: str | None
+
+
+def parse_location(text: str) -> Lines | Spot:
+    """Read a location.
+
+    :raises InvalidRequestError: it has none of the forms, or ends before it begins.
+    """
+    clean = checks.line(text, "location")
+    lines, spot = _LINES.fullmatch(clean), _SPOT.fullmatch(clean)
+    if spot is not None:
+        return Spot(int(spot[1]), int(spot[2]))
+    if lines is None:
+        raise InvalidRequestError(f"location is {clean[:64]!r}", parameter="location", hint=FORMS)
+    first, last = int(lines[1]), int(lines[2] or lines[1])
+    if first < 1 or last < first:
+        problem = "lines are counted from 1" if first < 1 else "the last line stands before the first"
+        raise InvalidRequestError(f"location is {clean!r}: {problem}", parameter="location", hint=FORMS)
+    return Lines(first, last)
+
+
+def split_lines(text: str) -> list[str]:
+    """Cut a text into its lines, each with its line end."""
+    return _LINE.findall(text)
+
+
+def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
+    """Give every remark its label: persona and a number that no other has, in the order of the places.
+
+    :param text: labels of footnotes it already has are left out.
+    :returns: label by the remark's id, in the order of the numbers.
+    """
+    taken = set(_FOOTNOTE.findall(text))
+    found: dict[int, str] = {}
+    number = 0
+    for remark in sorted(remarks, key=_place):
+        name = _UNFIT.sub("-", remark.persona).strip("-") or "somebody"
+        number += 1
+        while f"{name}-{number}" in taken:
+            number += 1
+        found[remark.id] = f"{name}-{number}"
+    return found
+
+
+def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str:
+    """Put a marker behind each line that was commented on, and the comments below the text.
+
+    A range is marked at its last line. Every character of the text stays, line ends included; a marker in
+    a code block becomes part of the code, since the result is for reading.
+
+    :param marks: see :func:`labels`.
+    """
+    lines = split_lines(text)
+    by_id = {remark.id: remark for remark in remarks}
+    notes: list[str] = []
+    for key, label in marks.items():
+        remark = by_id[key]
+        if not isinstance(remark.location, Lines) or remark.location.last > len(lines):
+            continue
+        at = remark.location.last - 1
+        end = _END.search(lines[at])
+        cut = end.start() if end else len(lines[at])
+        lines[at] = f"{lines[at][:cut]}[^{label}]{lines[at][cut:]}"
+        where = "" if remark.location.first == remark.location.last else f"{_range(remark.location)}: "
+        notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}")
+    if not notes:
+        return text
+    newline = _newline(text)
+    footer = f"\n\n---\n\n# Review Comments\n\n{''.join(f'{note}{chr(10)}' for note in notes)}"
+    whole = "".join(lines)
+    gap = "" if whole.endswith(("\n", "\r")) else newline
+    return whole + gap + footer.replace("\n", newline)
+
+
+def reviewer_files(
+    reviews: Sequence[Review], remarks: Sequence[Remark], marks: dict[int, str]
+) -> dict[str, str]:
+    """Write each reviewer's comments, with the numbers they have in the annotated copy.
+
+    :param reviews: of one reviewer there may be several; they make one file.
+    :returns: text by reviewer, in the order of the reviews.
+    """
+    by_id = {remark.id: remark for remark in remarks}
+    files: dict[str, str] = {}
+    for reviewer in dict.fromkeys(review.reviewer for review in reviews):
+        inline = "".join(
+            f"[^{label}]: {remark.location}: {_indented(remark.comment)}\n\n"
+            for key, label in marks.items()
+            if (remark := by_id[key]).reviewer == reviewer
+        )
+        overall = [
+            review.overall_comment
+            for review in reviews
+            if review.reviewer == reviewer and review.overall_comment
+        ]
+        files[reviewer] = (
+            f"# Inline Comments by @{reviewer}\n\n{inline}---\n\n"
+            f"# Overall Review by @{reviewer}\n\n{_joined(overall) or PLACEHOLDER}\n"
+        )
+    return files
+
+
+def _place(remark: Remark) -> tuple[int, int, int, int]:
+    where = remark.location
+    if isinstance(where, Lines):
+        return 0, where.last, where.first, remark.id
+    return 1, where.y, where.x, remark.id
+
+
+def _range(lines: Lines) -> str:
+    return f"lines {lines.first}-{lines.last}"
+
+
+def _indented(comment: str) -> str:
+    """Keep every line of a comment inside its footnote."""
+    first, *rest = comment.strip().splitlines()
+    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in rest)])
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "\n\n".join(text.strip() for text in texts)
+
+
+def _newline(text: str) -> str:
+    """Give the line end a text begins with."""
+    found = re.search(r"\r\n|\r|\n", text)
+    return found[0] if found else "\n"

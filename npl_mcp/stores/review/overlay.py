@@ -1,0 +1,255 @@
+"""Pictures with numbered marks where somebody commented, and the comments below them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
+
+from npl_mcp.stores.base.errors import StoreError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
+
+MOST_PIXELS = 50_000_000
+NARROWEST = 360
+"""Pixels the result is wide at least, so that the comments can be read."""
+
+LEGEND_ENTRIES = 60
+ENTRY_LINES = 4
+JPEG_QUALITY = 92
+
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG"}
+_ORIENTATION = 0x0112
+_TURNED = (5, 6, 7, 8)
+_MARK, _RING, _INK, _PAPER, _QUIET = "#d6204e", "#ffffff", "#1f2328", "#ffffff", "#59636e"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A comment to be shown.
+
+    :param number: stands in the mark and in front of the comment.
+    :param x: pixels from the left of the picture as it is seen.
+    :param y: pixels from its top.
+    :param persona: who wrote it.
+    :param comment: what it says.
+    """
+
+    number: str
+    x: int
+    y: int
+    persona: str
+    comment: str
+
+
+def picture_format(content: bytes) -> str | None:
+    """Tell ``PNG`` or ``JPEG`` by the first bytes, ``None`` for anything else."""
+    return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
+
+
+def picture_size(content: bytes) -> tuple[int, int]:
+    """Give width and height of a picture as it is seen, in pixels; decodes nothing but its header.
+
+    :raises StoreError: it is damaged, or has more than 50 million pixels.
+    """
+    image = _open(content)
+    turned = image.getexif().get(_ORIENTATION) in _TURNED
+    return (image.height, image.width) if turned else (image.width, image.height)
+
+
+def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
+    """Draw marks on a picture and a legend below it; equal input gives equal bytes.
+
+    :returns: a PNG for a PNG, a JPEG for a JPEG.
+    :raises StoreError: the picture cannot be decoded.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    kind = picture_format(content)
+    picture = _decoded(content)
+    radius = max(9, min(48, min(picture.size) // 24))
+    letters = max(13, min(30, picture.width // 45))
+    font: Any = ImageFont.load_default(letters)
+    width = max(picture.width, NARROWEST)
+    legend = _Legend(font, letters, width)
+    for mark in marks[:LEGEND_ENTRIES]:
+        legend.add(mark)
+    if len(marks) > LEGEND_ENTRIES:
+        legend.more(len(marks) - LEGEND_ENTRIES)
+    pen = ImageDraw.Draw(picture)
+    number_font: Any = ImageFont.load_default(max(10, radius))
+    for mark, place in zip(marks, _places(marks, picture.size, radius), strict=True):
+        if place != (mark.x, mark.y):
+            pen.line([(mark.x, mark.y), place], fill=_MARK, width=max(2, radius // 6))
+        _disc(pen, place, radius, mark.number, number_font)
+    result = Image.new(picture.mode, (width, picture.height + legend.height), _PAPER)
+    result.paste(picture, (0, 0))
+    legend.draw(ImageDraw.Draw(result), picture.height)
+    out = io.BytesIO()
+    options = {"quality": JPEG_QUALITY} if kind == "JPEG" else {}
+    result.save(out, kind, **options)
+    return out.getvalue()
+
+
+def _open(content: bytes) -> Image:
+    # Needed by few calls, and takes longer to load than most calls take.
+    from PIL import Image, UnidentifiedImageError
+
+    # The limit is checked here, before anything is decoded; Pillow's own only warns.
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        image = Image.open(io.BytesIO(content), formats=tuple(_SIGNATURES.values()))
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+        raise _damaged(error) from None
+    if image.width * image.height > MOST_PIXELS:
+        raise StoreError(
+            f"the picture has {image.width} x {image.height} pixels",
+            hint=f"at most {MOST_PIXELS:,} are drawn on",
+        )
+    return image
+
+
+def _decoded(content: bytes) -> Image:
+    from PIL import ImageOps
+
+    try:
+        image: Image = ImageOps.exif_transpose(_open(content))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise _damaged(error) from None
+    if image.mode.startswith("I"):  # 16 bits of grey
+        image = image.point(lambda value: value / 256).convert("L")
+    seen_through = image.mode in ("LA", "PA", "RGBA", "La", "RGBa") or "transparency" in image.info
+    return image.convert("RGBA" if seen_through else "RGB")
+
+
+def _damaged(error: Exception) -> StoreError:
+    return StoreError(f"the picture cannot be decoded: {error}", hint="store a sound PNG or JPEG")
+
+
+def _places(marks: Sequence[Mark], size: tuple[int, int], radius: int) -> list[tuple[int, int]]:
+    """Give each mark's centre: on its spot, but inside the picture and not on another mark."""
+    width, height = size
+    step = 2 * radius + 2
+    places: list[tuple[int, int]] = []
+    for mark in marks:
+        at = (_inside(mark.x, width, radius), _inside(mark.y, height, radius))
+        wanted = at
+        for turn in range(24):
+            if all(abs(at[0] - x) >= step or abs(at[1] - y) >= step for x, y in places):
+                break
+            ring, side = divmod(turn, 8)
+            right, down = _AROUND[side]
+            at = (
+                _inside(wanted[0] + right * step * (ring + 1), width, radius),
+                _inside(wanted[1] + down * step * (ring + 1), height, radius),
+            )
+        places.append(at)
+    return places
+
+
+_DASHES = {"\u2013": "-", "\u2014": "-", "\u2026": "..."}
+_BOX = "\u25a1"
+
+_AROUND = ((1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+
+
+def _inside(value: int, length: int, radius: int) -> int:
+    return length // 2 if length <= 2 * radius else max(radius, min(length - 1 - radius, value))
+
+
+def _disc(pen: ImageDraw, at: tuple[int, int], radius: int, number: str, font: FreeTypeFont) -> None:
+    x, y = at
+    ring = max(2, radius // 6)
+    pen.ellipse([x - radius, y - radius, x + radius, y + radius], fill=_RING)
+    inner = radius - ring
+    pen.ellipse([x - inner, y - inner, x + inner, y + inner], fill=_MARK)
+    pen.text((x, y), number, fill=_RING, font=font, anchor="mm")
+
+
+class _Legend:
+    """The comments, below the picture."""
+
+    def __init__(self, font: FreeTypeFont, letters: int, width: int) -> None:
+        self._font = font
+        self._letters = letters
+        self._line = letters * 3 // 2
+        self._indent = 3 * letters
+        self._room = width - self._indent - letters
+        self._entries: list[tuple[str, str, list[str]]] = []
+
+    @property
+    def height(self) -> int:
+        """Pixels it takes."""
+        lines = sum(1 + len(lines) for _, _, lines in self._entries)
+        return lines * self._line + (len(self._entries) + 2) * self._letters // 2 + self._letters
+
+    def add(self, mark: Mark) -> None:
+        """Add a comment."""
+        self._entries.append((mark.number, mark.persona, self._wrapped(mark.comment)))
+
+    def more(self, count: int) -> None:
+        """Say that there are more."""
+        self._entries.append(("", f"and {count} more", []))
+
+    def draw(self, pen: ImageDraw, top: int) -> None:
+        """Write everything."""
+        y = top + self._letters
+        for number, persona, lines in self._entries:
+            if number:
+                _disc(pen, (self._indent // 2, y + self._line // 2), self._line // 2, number, self._font)
+            pen.text((self._indent, y), self._shown(persona), fill=_QUIET, font=self._font)
+            for line in lines:
+                y += self._line
+                pen.text((self._indent, y), line, fill=_INK, font=self._font)
+            y += self._line + self._letters // 2
+
+    def _wrapped(self, text: str) -> list[str]:
+        """Break a comment into lines that fit, the rest cut off."""
+        lines = [""]
+        for word in self._shown(text).split():
+            for piece in self._pieces(word):
+                longer = f"{lines[-1]} {piece}".strip()
+                if self._font.getlength(longer) <= self._room:
+                    lines[-1] = longer
+                else:
+                    lines.append(piece)
+            if len(lines) > ENTRY_LINES:
+                break
+        if len(lines) > ENTRY_LINES:
+            lines = lines[:ENTRY_LINES]
+            while self._font.getlength(f"{lines[-1]} ...") > self._room:
+                lines[-1] = lines[-1][:-1]
+            lines[-1] += " ..."
+        return lines
+
+    def _pieces(self, word: str) -> list[str]:
+        """Cut a word that is longer than a line."""
+        pieces = [word]
+        while self._font.getlength(pieces[-1]) > self._room:
+            last = pieces.pop()
+            cut = max(1, int(len(last) * self._room / self._font.getlength(last)) - 1)
+            pieces += [last[:cut], last[cut:]]
+            if len(pieces) > ENTRY_LINES:
+                break
+        return pieces
+
+    def _shown(self, text: str) -> str:
+        """Keep what the font can show; of accented letters the letter, of everything else a box."""
+        return "".join(self._sign(sign) for sign in text[: 100 * ENTRY_LINES])
+
+    def _sign(self, sign: str) -> str:
+        if sign.isspace():
+            return " "
+        if sign.isprintable() and (sign.isascii() or not self._is_missing(sign)):
+            return sign
+        plain = _DASHES.get(sign) or normalize("NFKD", sign).encode("ascii", "ignore").decode()
+        return plain if plain.isprintable() and plain else _BOX
+
+    def _is_missing(self, sign: str) -> bool:
+        # What the font draws for a sign that no font has, it draws for every sign it misses.
+        return bytes(self._font.getmask(sign)) == bytes(self._font.getmask("\U0010fffe"))

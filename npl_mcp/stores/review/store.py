@@ -1,0 +1,458 @@
+"""Reviews: comments on one revision of an artifact, and copies of it with the comments in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.artifact.store import ArtifactStore, require
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
+from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.review.annotation import (
+    FORMS,
+    Lines,
+    Remark,
+    Review,
+    Spot,
+    annotate,
+    labels,
+    parse_location,
+    reviewer_files,
+    split_lines,
+)
+from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
+
+MOST_COMMENTS = 10_000
+"""Comments one review takes."""
+
+MAKER = "npl"
+"""Who made a revision that was drawn."""
+
+_NAMED = 5
+_MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
+
+
+@dataclass(frozen=True, slots=True)
+class NewReview:
+    """A review that was begun.
+
+    :param review_id: the review.
+    :param artifact_id: the artifact.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param reviewer_persona: whose review it is.
+    :param status: ``in_progress``.
+    """
+
+    review_id: int
+    artifact_id: int
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewComment:
+    """A comment that was added.
+
+    :param comment_id: the comment.
+    :param review_id: the review.
+    :param location: the place, as it is kept.
+    :param comment: the text.
+    :param persona: who wrote it.
+    """
+
+    comment_id: int
+    review_id: int
+    location: str
+    comment: str
+    persona: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment of a review.
+
+    :param id: the comment.
+    :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
+    :param comment: the text.
+    :param persona: who wrote it.
+    :param created_at: UTC, ISO 8601.
+    """
+
+    id: int
+    location: str
+    comment: str
+    persona: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContent:
+    """A review with its comments.
+
+    :param id: the review.
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param reviewer_persona: whose review it is.
+    :param created_at: UTC, ISO 8601.
+    :param status: ``in_progress`` or ``completed``.
+    :param completed_at: UTC, ISO 8601.
+    :param overall_comment: what the reviewer says of the whole.
+    :param comments: oldest first.
+    """
+
+    id: int
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    created_at: str
+    status: str
+    completed_at: str | None
+    overall_comment: str | None
+    comments: Sequence[Comment]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A review that is complete.
+
+    :param review_id: the review.
+    :param status: ``completed``.
+    :param overall_comment: what the reviewer says of the whole.
+    """
+
+    review_id: int
+    status: str
+    overall_comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An annotated picture, stored as a revision.
+
+    :param data: the picture.
+    :param media_type: ``image/png`` or ``image/jpeg``.
+    :param revision_id: row id of the revision it was stored as.
+    :param revision_num: its number.
+    :param file_path: its absolute path.
+    """
+
+    data: bytes
+    media_type: str
+    revision_id: int
+    revision_num: int
+    file_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A revision with all its reviews.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param content: the annotated text, of a text.
+    :param drawn: the annotated picture, of a picture.
+    :param reviewer_files: text by reviewer.
+    :param total_comments: comments of all reviews.
+    :param reviewers: in the order of their first reviews.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    revision_id: int
+    revision_num: int
+    content: str | None
+    drawn: Drawn | None
+    reviewer_files: Mapping[str, str]
+    total_comments: int
+    reviewers: Sequence[str]
+
+
+class ReviewStore:
+    """Reviews.
+
+    :param database: where they are kept.
+    :param artifacts: what they are about.
+    """
+
+    def __init__(self, database: Database, artifacts: ArtifactStore) -> None:
+        self._database = database
+        self._artifacts = artifacts
+
+    def create(self, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
+        """Begin a review.
+
+        :param revision_id: row id of a revision of the artifact.
+        :raises InvalidRequestError: an argument cannot be used.
+        :raises ArtifactNotFoundError: there is no such artifact.
+        :raises RecordNotFoundError: it has no such revision.
+        """
+        persona = checks.line(reviewer_persona, "reviewer_persona")
+        with self._database.write() as tx:
+            revision = _revision(tx, artifact_id, revision_id)
+            review_id = tx.value(
+                "INSERT INTO review (artifact_id, revision_id, reviewer_persona, created_at)"
+                " VALUES (:artifact, :revision, :persona, :now) RETURNING id",
+                artifact=artifact_id,
+                revision=revision_id,
+                persona=persona,
+                now=now(),
+            )
+        return NewReview(
+            review_id, artifact_id, revision_id, revision["revision_num"], persona, "in_progress"
+        )
+
+    def comment(self, review_id: int, location: str, comment: str, persona: str) -> NewComment:
+        """Add a comment to a place.
+
+        :raises InvalidRequestError: the location cannot be read or lies outside the file, or another
+            argument cannot be used.
+        :raises ReviewNotFoundError: there is no such review.
+        :raises ClosedError: the review is complete.
+        """
+        place = parse_location(location)
+        clean = checks.text(comment, "comment")
+        author = checks.line(persona, "persona")
+        with self._database.read() as tx:
+            review = _review(tx, review_id)
+        _check_open(review)
+        _, content = self._artifacts.content(review["artifact_id"], review["revision_num"])
+        _check_place(place, content)
+        with self._database.write() as tx:
+            _check_open(_review(tx, review_id))
+            counted = "SELECT count(*) FROM review_comment WHERE review_id = :review"
+            if tx.value(counted, review=review_id) >= MOST_COMMENTS:
+                raise ClosedError(f"review {review_id} is full", hint="begin another review")
+            comment_id = tx.value(
+                "INSERT INTO review_comment (review_id, location, comment, persona, created_at)"
+                " VALUES (:review, :location, :comment, :persona, :now) RETURNING id",
+                review=review_id,
+                location=str(place),
+                comment=clean,
+                persona=author,
+                now=now(),
+            )
+        return NewComment(comment_id, review_id, str(place), clean, author)
+
+    def get(self, review_id: int) -> ReviewContent:
+        """Give a review with its comments, oldest first.
+
+        :raises ReviewNotFoundError: there is no such review.
+        """
+        with self._database.read() as tx:
+            review = _review(tx, review_id)
+            comments = tx.all(
+                "SELECT id, location, comment, persona, created_at FROM review_comment"
+                " WHERE review_id = :review ORDER BY id",
+                review=review_id,
+            )
+        return ReviewContent(**review, comments=tuple(Comment(**row) for row in comments))
+
+    def complete(self, review_id: int, overall_comment: str | None = None) -> Completion:
+        """End a review; what is complete stays as it is.
+
+        :raises ReviewNotFoundError: there is no such review.
+        :raises ClosedError: it is complete, with another overall comment.
+        """
+        clean = checks.maybe(checks.text, overall_comment, "overall_comment")
+        with self._database.write() as tx:
+            review = _review(tx, review_id)
+            if review["status"] == "in_progress":
+                tx.run(
+                    "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"
+                    " WHERE id = :review",
+                    now=now(),
+                    comment=clean,
+                    review=review_id,
+                )
+                return Completion(review_id, "completed", clean)
+        if clean not in (None, review["overall_comment"]):
+            raise ClosedError(
+                f"review {review_id} is complete, with another overall comment",
+                hint="begin a new review to say more",
+            )
+        return Completion(review_id, "completed", review["overall_comment"])
+
+    def annotated(self, artifact_id: int, revision_id: int) -> Annotated:
+        """Put the comments of all reviews of a revision into a copy of it.
+
+        A text comes back with footnotes. A picture comes back drawn on, and is stored as a new revision
+        unless an equal one was stored before.
+
+        :raises ArtifactNotFoundError: there is no such artifact.
+        :raises RecordNotFoundError: it has no such revision.
+        :raises StoreError: it is neither text nor a PNG or JPEG.
+        """
+        with self._database.read() as tx:
+            row = _revision(tx, artifact_id, revision_id)
+            reviews = tx.all(_REVIEWS, revision=revision_id)
+            remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
+        revision, content = self._artifacts.content(artifact_id, row["revision_num"])
+        text = _text(content)
+        marks = labels(remarks, text or "")
+        drawn = self._drawn(artifact_id, row, content, remarks, marks) if text is None else None
+        about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
+        return Annotated(
+            artifact_id=artifact_id,
+            artifact_name=revision.artifact_name,
+            revision_id=revision_id,
+            revision_num=revision.revision_num,
+            content=None if text is None else annotate(text, remarks, marks),
+            drawn=drawn,
+            reviewer_files=reviewer_files(about, remarks, marks),
+            total_comments=len(remarks),
+            reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
+        )
+
+    def _drawn(
+        self,
+        artifact_id: int,
+        revision: Row,
+        content: bytes,
+        remarks: Sequence[Remark],
+        labelled: Mapping[int, str],
+    ) -> Drawn:
+        kind = picture_format(content)
+        if kind is None:
+            raise StoreError(
+                f"{revision['filename']!r} cannot be annotated",
+                hint="text in UTF-8, PNG and JPEG can",
+            )
+        by_id = {remark.id: remark for remark in remarks}
+        marks = [
+            Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
+            for key, label in labelled.items()
+            if isinstance(place := by_id[key].location, Spot)
+        ]
+        data = draw(content, marks)
+        purpose = f"Annotated copy of revision {revision['revision_num']}"
+        stored = self._artifacts.add_revision(
+            artifact_id,
+            data,
+            _annotated_name(revision["filename"]),
+            created_by=MAKER,
+            purpose=purpose,
+            notes="\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)[: checks.TEXT]
+            or None,
+            once=True,
+        )
+        return Drawn(data, _MEDIA_TYPES[kind], stored.revision_id, stored.revision_num, stored.file_path)
+
+
+_REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
+
+_REMARKS = """
+SELECT review_comment.id, review.reviewer_persona, review_comment.persona, review_comment.location,
+    review_comment.comment
+FROM review JOIN review_comment ON review_comment.review_id = review.id
+WHERE review.revision_id = :revision ORDER BY review_comment.id
+"""
+
+_REVIEW = """
+SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,
+    review.revision_id, revision.revision_num, review.reviewer_persona, review.created_at, review.status,
+    review.completed_at, review.overall_comment
+FROM review
+JOIN artifact ON artifact.id = review.artifact_id
+JOIN revision ON revision.id = review.revision_id
+WHERE review.id = :review
+"""
+
+
+def _review(tx: Transaction, review_id: int) -> Row:
+    row = tx.one(_REVIEW, review=checks.row_id(review_id, "review_id"))
+    if row is None:
+        newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
+        known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
+        raise ReviewNotFoundError(
+            f"there is no review {review_id}",
+            hint=f"the newest are {known}" if known else "there are none yet",
+        )
+    return row
+
+
+def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
+    require(tx, artifact_id)
+    row = tx.one(
+        "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision",
+        artifact=artifact_id,
+        revision=checks.row_id(revision_id, "revision_id"),
+    )
+    if row is None:
+        newest = tx.all(
+            "SELECT id, revision_num FROM revision WHERE artifact_id = :artifact"
+            " ORDER BY revision_num DESC LIMIT :most",
+            artifact=artifact_id,
+            most=_NAMED,
+        )
+        known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
+        raise RecordNotFoundError(
+            f"artifact {artifact_id} has no revision with the revision_id {revision_id}",
+            hint=f"its revision_ids are {known}",
+        )
+    return row
+
+
+def _check_open(review: Row) -> None:
+    if review["status"] != "in_progress":
+        raise ClosedError(f"review {review['id']} is complete", hint="begin a new review to say more")
+
+
+def _check_place(place: Lines | Spot, content: bytes) -> None:
+    """Check that a place lies in a file.
+
+    Spots are taken in any file, lines only in a text.
+    """
+    text = _text(content)
+    if isinstance(place, Lines):
+        if text is None:
+            problem = "the file is no text and has no lines"
+            raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
+        count = len(split_lines(text))
+        if place.last > count:
+            problem = f"location is {place}, and the file has {count} lines"
+            raise InvalidRequestError(problem, parameter="location", hint=FORMS)
+    elif picture_format(content) is not None:
+        width, height = picture_size(content)
+        if place.x >= width or place.y >= height:
+            problem = f"location is {place}, and the picture has {width} x {height} pixels"
+            raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
+
+
+def _text(content: bytes) -> str | None:
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _remark(row: Row) -> Remark:
+    return Remark(
+        row["id"],
+        row["reviewer_persona"],
+        row["persona"],
+        parse_location(row["location"]),
+        row["comment"],
+    )
+
+
+def _annotated_name(filename: str) -> str:
+    """Put a word into a file name that shortens it where it would become too long."""
+    name = PurePath(filename)
+    return f"{name.stem[:80]}-annotated{name.suffix}"

@@ -1,0 +1,1 @@
+"""Worklogs: numbered entries of agents, and the folder they are exported to."""

@@ -1,0 +1,133 @@
+"""Brings the folder of a project's worklogs up to date with the database.
+
+It runs after the commit and beside it: whatever it writes it reads from the database while it holds the
+folder's lock, so writers that come in another order than they committed change nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import DatabaseError, StorageError
+from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog.folder import ENTRIES, META, ProjectFolder
+from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
+
+logger = logging.getLogger(__name__)
+
+
+class WorklogExport:
+    """Writes worklogs to the folders of their projects.
+
+    The methods that follow a commit give ``False`` if the folder could not be written, else ``None``; they
+    never raise, since nothing is lost.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._warned: set[str] = set()
+
+    def entries(self, project: str, number: int) -> bool | None:
+        """Add to a session's log what it does not have.
+
+        :param number: of the session's row; so below.
+        """
+        return self._quietly(project, partial(self._sync, project, number, False))
+
+    def session(self, project: str, number: int) -> bool | None:
+        """Write what a session is, which is the current one, and what the log does not have."""
+        return self._quietly(project, partial(self._sync, project, number, True))
+
+    def cursor(self, project: str, number: int, agent_id: str) -> bool | None:
+        """Write how far an agent has read; makes no folder for it."""
+
+        def write(files: ProjectFolder) -> None:
+            folder = files.checked(files.path_of(self._described(number)))
+            if folder.is_dir():
+                with self._database.read() as tx:
+                    cursor = rows.cursor(tx, number, agent_id)
+                files.write_cursor(folder, agent_id, cursor)
+
+        return self._quietly(project, write) if ProjectFolder(project).sessions.is_dir() else None
+
+    def renumbered(self, project: str, number: int) -> bool | None:
+        """Write a log anew whose entries got other numbers when they were imported; keep the old one."""
+
+        def write(files: ProjectFolder) -> None:
+            folder = files.place(self._described(number))
+            files.rewrite(folder, partial(self._page, number), "before-import")
+
+        return self._quietly(project, write)
+
+    def whole(self, project: str, number: int, target: Path | None) -> Path:
+        """Write all files of a session anew.
+
+        :param target: the folder, made if need be; by default the session's own.
+        :returns: the folder.
+        :raises StorageError: it cannot be written.
+        """
+        files = ProjectFolder(project)
+        try:
+            if target is not None:
+                target.mkdir(parents=True, exist_ok=True)
+                return self._write(files, number, target)
+            with files.locked():
+                return self._write(files, number, files.place(self._described(number)))
+        except OSError as error:
+            raise StorageError(f"the worklog cannot be written: {error.strerror}") from error
+
+    def _quietly(self, project: str, work: Callable[[ProjectFolder], None]) -> bool | None:
+        files = ProjectFolder(project)
+        try:
+            with files.locked():
+                work(files)
+        except (OSError, DatabaseError) as error:
+            if project not in self._warned:
+                self._warned.add(project)
+                reason = error.strerror if isinstance(error, OSError) else error.message
+                logger.warning("the worklogs of %s are not exported: %s", project, reason)
+            return False
+        return None
+
+    def _sync(self, project: str, number: int, changed: bool, files: ProjectFolder) -> None:
+        session = self._described(number)
+        if changed and session.archived_as is None:
+            self._place_older(files, project, session.session_id)
+        folder = files.place(session)
+        files.append(folder, partial(self._page, number))
+        if changed or not (folder / META).exists():
+            files.write_meta(folder, session)
+        if changed:
+            with self._database.read() as tx:
+                current = rows.current(tx, project)
+            files.write_current(current)
+
+    def _place_older(self, files: ProjectFolder, project: str, session_id: str) -> None:
+        """Move a folder to the archive where that was not done before the id was used again."""
+        sql = f"{rows.SESSION} WHERE project = :project AND id = :id AND archived_as IS NOT NULL"
+        with self._database.read() as tx:
+            older = tx.all(sql, project=project, id=session_id)
+        for row in older:
+            files.place(rows.described(row, None, {}))
+
+    def _write(self, files: ProjectFolder, number: int, folder: Path) -> Path:
+        files.rewrite(folder, partial(self._page, number))
+        files.write_meta(folder, self._described(number))
+        sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
+        with self._database.read() as tx:
+            found = tx.all(f"{sql} AND last_seq > 0", number=number)
+        for row in found:
+            files.write_cursor(folder, row["agent_id"], Cursor(row["last_seq"], row["last_read"]))
+        return folder
+
+    def _described(self, number: int) -> WorklogSession:
+        with self._database.read() as tx:
+            return rows.described(rows.by_number(tx, number), None, {})
+
+    def _page(self, number: int, first: int) -> Sequence[Entry]:
+        with self._database.read() as tx:
+            return rows.entries(tx, number, first, ENTRIES)

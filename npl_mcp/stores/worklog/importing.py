@@ -1,0 +1,306 @@
+"""Reads the worklogs that the predecessor left in a project's folder into the database.
+
+Every line is kept once, in the order of the file. The predecessor could give one ``seq`` twice and leave
+others out, so entries are numbered by their place; cursors follow, and where a number stands twice an agent
+gets entries again rather than not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.paging import stamp
+from npl_mcp.stores.worklog.folder import (
+    ARCHIVE,
+    CURSORS,
+    LOG,
+    META,
+    ProjectFolder,
+    is_file,
+    open_file,
+    small_file,
+)
+from npl_mcp.stores.worklog.format import (
+    FILE_NAME,
+    Cursor,
+    Entry,
+    WorklogSession,
+    cursor_name,
+    parse_line,
+    read_object,
+    read_time,
+)
+from npl_mcp.stores.worklog.rows import INSERT_ENTRY
+
+logger = logging.getLogger(__name__)
+
+LARGEST_LOG = 256 * 1024 * 1024
+"""Bytes of a log that is still imported."""
+
+_ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was taken from a folder.
+
+    :param sessions: sessions that were not known before.
+    :param entries: their entries.
+    :param skipped_lines: lines that are no entry.
+    :param dropped_keys: keys of entries that mean nothing here.
+    :param renumbered: the sessions whose entries got other numbers; their rows' numbers.
+    """
+
+    sessions: int = 0
+    entries: int = 0
+    skipped_lines: int = 0
+    dropped_keys: int = 0
+    renumbered: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A session in the folder."""
+
+    session: WorklogSession
+    folder: Path
+    cursors: Mapping[str, Cursor]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted while a log is read."""
+
+    entries: int = 0
+    skipped: int = 0
+    dropped: int = 0
+    last: str | None = None
+    renumbered: bool = False
+    by_agent: Counter[str] = field(default_factory=Counter)
+    first_places: dict[int, int] = field(default_factory=dict)
+
+    def add(self, entry: Entry, dropped: int) -> None:
+        self.entries += 1
+        self.dropped += dropped
+        self.last = entry.ts
+        self.renumbered |= entry.seq != self.entries
+        self.by_agent[entry.agent_id] += 1
+        self.first_places.setdefault(entry.seq, self.entries)
+
+    def place_of(self, seq: int) -> int:
+        """Give where the highest number that is not above a cursor's stands first; 0 before all."""
+        seen = max((number for number in self.first_places if number <= seq), default=None)
+        return 0 if seen is None else self.first_places[seen]
+
+
+def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imported:
+    """Take in the sessions of a project's folder that the database does not know.
+
+    :param tx: a transaction that may write.
+    :returns: what was taken in.
+    :raises DatabaseError: nothing was.
+    """
+    tallies: dict[int, _Tally] = {}
+    for found in _list(folder):
+        if not _known(tx, project, found.session):
+            number = _insert_session(tx, project, found.session)
+            tallies[number] = _insert_entries(tx, number, found.folder / LOG)
+            _finish(tx, number, found.cursors, tallies[number])
+    done = Imported(
+        sessions=len(tallies),
+        entries=sum(tally.entries for tally in tallies.values()),
+        skipped_lines=sum(tally.skipped for tally in tallies.values()),
+        dropped_keys=sum(tally.dropped for tally in tallies.values()),
+        renumbered=tuple(number for number, tally in tallies.items() if tally.renumbered),
+    )
+    if done.skipped_lines or done.dropped_keys:
+        logger.warning(
+            "import of worklogs: %d lines skipped, %d keys dropped", done.skipped_lines, done.dropped_keys
+        )
+    return done
+
+
+def _known(tx: Transaction, project: str, session: WorklogSession) -> bool:
+    # The same id and moment: archived here, and its folder not moved yet.
+    found = tx.value(
+        """
+        SELECT 1 FROM worklog_session
+        WHERE project = :project AND (archived_as = :archived_as OR (
+            id = :id AND (created = :created OR (archived_as IS NULL AND :live = 1))
+        ))
+        LIMIT 1""",
+        project=project,
+        id=session.session_id,
+        created=session.created,
+        archived_as=session.archived_as,
+        live=int(session.archived_as is None),
+    )
+    return found is not None
+
+
+def _insert_session(tx: Transaction, project: str, session: WorklogSession) -> int:
+    return int(
+        tx.value(
+            """
+            INSERT INTO worklog_session (project, id, created, closed, archived_as, task, status)
+            VALUES (:project, :id, :created, :closed, :archived_as, :task, :status) RETURNING number""",
+            project=project,
+            id=session.session_id,
+            created=session.created,
+            closed=session.closed,
+            archived_as=session.archived_as,
+            task=session.task,
+            status=session.status,
+        )
+    )
+
+
+def _insert_entries(tx: Transaction, number: int, log: Path) -> _Tally:
+    tally = _Tally()
+    rows: list[dict[str, Any]] = []
+    for parsed in _lines(log):
+        if parsed is None:
+            tally.skipped += 1
+            continue
+        entry, dropped = parsed
+        tally.add(entry, dropped)
+        rows.append(row_of(number, tally.entries, entry))
+        if len(rows) == _ROWS:
+            tx.run_many(INSERT_ENTRY, rows)
+            rows.clear()
+    tx.run_many(INSERT_ENTRY, rows)
+    return tally
+
+
+def row_of(number: int, seq: int, entry: Entry) -> dict[str, Any]:
+    """Give the values of :data:`INSERT_ENTRY`.
+
+    :param number: of the session's row.
+    :param seq: the place the entry gets.
+    """
+    return {
+        "session_number": number,
+        "seq": seq,
+        "ts": entry.ts,
+        "agent_id": entry.agent_id,
+        "agent_type": entry.agent_type,
+        "action": entry.action,
+        "summary": entry.summary,
+        "data": _json(entry.data),
+        "tags": _json(entry.tags),
+        "refs": _json(entry.refs),
+    }
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _finish(tx: Transaction, number: int, cursors: Mapping[str, Cursor], tally: _Tally) -> None:
+    tx.run(
+        "UPDATE worklog_session SET entry_count = :count, last_entry = :last WHERE number = :number",
+        count=tally.entries,
+        last=tally.last,
+        number=number,
+    )
+    unread = Cursor(0, None)
+    rows = [
+        {
+            "number": number,
+            "agent_id": agent,
+            "count": tally.by_agent[agent],
+            "last_seq": tally.place_of(cursors.get(agent, unread).last_seq),
+            "last_read": cursors.get(agent, unread).last_read,
+        }
+        for agent in sorted({*tally.by_agent, *cursors})
+    ]
+    tx.run_many(
+        """
+        INSERT INTO worklog_agent (session_number, agent_id, entry_count, last_seq, last_read)
+        VALUES (:number, :agent_id, :count, :last_seq, :last_read)""",
+        rows,
+    )
+
+
+def _list(folder: ProjectFolder) -> list[_Found]:
+    """List the sessions of a folder, the archived ones too, oldest first."""
+    live = [_read(path, None) for path in _below(folder, folder.sessions) if path.name.lower() != ARCHIVE]
+    gone = [_read(path, path.name) for path in _below(folder, folder.sessions / ARCHIVE)]
+    return sorted((one for one in live + gone if one), key=lambda one: one.session.created)
+
+
+def _below(folder: ProjectFolder, path: Path) -> list[Path]:
+    try:
+        inner = sorted(folder.checked(path).iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        logger.warning("worklogs cannot be imported: %s", error.strerror)
+        return []
+    return [one for one in inner if one.name[:1] != "." and not one.is_symlink() and one.is_dir()]
+
+
+def _read(path: Path, archived_as: str | None) -> _Found | None:
+    meta, log = read_object(small_file(path / META)), path / LOG
+    if not meta and not is_file(log):
+        return None
+    if not _usable(path.name, log):
+        logger.warning("worklog %r cannot be imported: its name, its size or its permissions", path.name)
+        return None
+    own_id, task, status = meta.get("session_id"), meta.get("task"), meta.get("status", "active")
+    named = isinstance(own_id, str) and FILE_NAME.fullmatch(own_id)
+    changed = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    session = WorklogSession(
+        session_id=str(own_id) if archived_as is not None and named else path.name,
+        status="active" if status == "active" and archived_as is None else "closed",
+        created=read_time(meta.get("created")) or stamp(changed),
+        task=task if isinstance(task, str) else None,
+        closed=read_time(meta.get("closed")),
+        archived_as=archived_as,
+    )
+    return _Found(session, path, _cursors(path / CURSORS))
+
+
+def _usable(name: str, log: Path) -> bool:
+    try:
+        as_typed = checks.line(name, "session_id") == name
+    except InvalidRequestError:
+        return False
+    if not is_file(log):
+        return as_typed
+    return as_typed and os.access(log, os.R_OK) and log.stat().st_size <= LARGEST_LOG
+
+
+def _lines(log: Path) -> Iterator[tuple[Entry, int] | None]:
+    if is_file(log):
+        with os.fdopen(open_file(log, os.O_RDONLY), "rb") as file:
+            for raw in file:
+                if not raw.isspace():
+                    yield parse_line(raw)
+
+
+def _cursors(folder: Path) -> dict[str, Cursor]:
+    found = {}
+    for path in sorted(folder.glob("*.cursor")):
+        name = path.name.removesuffix(".cursor")
+        try:
+            agent = checks.line(unquote(checks.line(name, "agent_id")), "agent_id")
+            last_seq = read_object(small_file(path)).get("last_seq")
+        except InvalidRequestError:
+            continue
+        if type(last_seq) is int and last_seq > 0:
+            last_read = read_time(read_object(small_file(path)).get("last_read"))
+            found[agent if cursor_name(agent) == name else name] = Cursor(last_seq, last_read)
+    return found

@@ -1,0 +1,246 @@
+"""The statements of the worklog store; each function is a part of somebody's transaction.
+
+A session's row holds its counts, so that none of this takes longer when a worklog grows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from npl_index.library.references import near_names
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, RecordNotFoundError
+from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.worklog.folder import ARCHIVE
+from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
+
+_ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
+
+SESSION = """
+SELECT number, id, created, closed, archived_as, task, status, entry_count, last_entry
+FROM worklog_session"""
+
+INSERT_ENTRY = """
+INSERT INTO worklog_entry
+    (session_number, seq, ts, agent_id, agent_type, action, summary, data, tags, refs)
+VALUES (:session_number, :seq, :ts, :agent_id, :agent_type, :action, :summary, :data, :tags, :refs)"""
+
+
+def live(tx: Transaction, project: str, session_id: str) -> Row | None:
+    """Give the session of an id that is not archived."""
+    sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
+    return tx.one(sql, project=project, id=session_id)
+
+
+def find(tx: Transaction, project: str, session_id: str) -> Row:
+    """Look a session up by its id, or by its place in the archive."""
+    name = checks.line(session_id, "session_id")
+    archived = _ARCHIVED.fullmatch(name)
+    row = None if archived else live(tx, project, name)
+    if row is None:
+        sql = f"{SESSION} WHERE project = :project AND archived_as = :name"
+        row = tx.one(sql, project=project, name=archived[1] if archived else name)
+    if row is None:
+        known = tx.all(
+            "SELECT id FROM worklog_session WHERE project = :project ORDER BY number DESC LIMIT 1000",
+            project=project,
+        )
+        near = near_names(name, dict.fromkeys(one["id"] for one in known))
+        raise RecordNotFoundError(f"Session not found: {name[:128]}", near=near)
+    return row
+
+
+def chosen(tx: Transaction, project: str, current: int | None, session_id: str | None) -> Row:
+    """Give the session that was asked for, or else the current one.
+
+    :raises RecordNotFoundError: there is none.
+    """
+    if session_id is not None:
+        return find(tx, project, session_id)
+    if current is None:
+        raise RecordNotFoundError("No active session", hint="make one with worklog_init, or give session_id")
+    return by_number(tx, current)
+
+
+def by_number(tx: Transaction, number: int) -> Row:
+    """Give a session by its row's number."""
+    row = tx.one(f"{SESSION} WHERE number = :number", number=number)
+    assert row is not None, "sessions are never removed"
+    return row
+
+
+def current(tx: Transaction, project: str) -> str | None:
+    """Give the id of a project's current session."""
+    found: str | None = tx.value(
+        """
+        SELECT worklog_session.id FROM worklog_project
+        JOIN worklog_session ON worklog_session.number = worklog_project.current
+        WHERE worklog_project.project = :project""",
+        project=project,
+    )
+    return found
+
+
+def must_be_open(row: Row) -> None:
+    """Refuse a session that takes no more entries.
+
+    :raises ClosedError: it was closed or archived.
+    """
+    if row["status"] != "active":
+        state = "closed" if row["archived_as"] is None else "archived"
+        raise ClosedError(f"Session {row['id']} is {state}", hint="make another with worklog_init")
+
+
+def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:
+    """Make a session.
+
+    :raises AlreadyExistsError: an id is the same but for case; some file systems would mix their folders.
+    """
+    twin = tx.one(
+        "SELECT id FROM worklog_session"
+        " WHERE project = :project AND archived_as IS NULL AND lower(id) = lower(:id)",
+        project=project,
+        id=session_id,
+    )
+    if twin is not None:
+        raise AlreadyExistsError(f"there is a session {twin['id']!r}", hint="use that, or another id")
+    number = tx.value(
+        "INSERT INTO worklog_session (project, id, created, task)"
+        " VALUES (:project, :id, :created, :task) RETURNING number",
+        project=project,
+        id=session_id,
+        created=now(),
+        task=task,
+    )
+    return by_number(tx, number)
+
+
+def set_current(tx: Transaction, project: str, number: int | None) -> None:
+    """Make a session the current one of a project, or none."""
+    tx.run(
+        """
+        INSERT INTO worklog_project (project, current) VALUES (:project, :number)
+        ON CONFLICT (project) DO UPDATE SET current = :number""",
+        project=project,
+        number=number,
+    )
+
+
+def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
+    """Give an entry the next number and write it.
+
+    :param values: its other columns.
+    :returns: the number.
+    """
+    seq = tx.value(
+        "UPDATE worklog_session SET entry_count = entry_count + 1, last_entry = :ts"
+        " WHERE number = :number RETURNING entry_count",
+        ts=ts,
+        number=number,
+    )
+    tx.run(INSERT_ENTRY, session_number=number, seq=seq, ts=ts, **values)
+    tx.run(
+        """
+        INSERT INTO worklog_agent (session_number, agent_id, entry_count) VALUES (:number, :agent_id, 1)
+        ON CONFLICT (session_number, agent_id)
+        DO UPDATE SET entry_count = worklog_agent.entry_count + 1""",
+        number=number,
+        agent_id=values["agent_id"],
+    )
+    return int(seq)
+
+
+def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], bool]) -> None:
+    """Give a closed session a name in the archive, if it has none.
+
+    :param taken: whether a name cannot be used, whatever the database says.
+    """
+    row = by_number(tx, number)
+    if row["archived_as"] is not None:
+        return
+    name, copies = row["id"], 1
+    sql = "SELECT 1 FROM worklog_session WHERE project = :project AND archived_as = :name"
+    while taken(name) or tx.one(sql, project=project, name=name):
+        copies += 1
+        name = f"{row['id']}-{copies}"
+    tx.run("UPDATE worklog_session SET archived_as = :name WHERE number = :number", name=name, number=number)
+
+
+def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
+    """Give a session's entries from a number on."""
+    rows = tx.all(
+        """
+        SELECT seq, ts, agent_id, agent_type, action, summary, data, tags, refs FROM worklog_entry
+        WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most""",
+        number=number,
+        first=first,
+        most=most,
+    )
+    for row in rows:
+        for name in ("data", "tags", "refs"):
+            row[name] = None if row[name] is None else json.loads(row[name])
+    return [Entry(**row) for row in rows]
+
+
+def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
+    """Give how far an agent has read."""
+    row = tx.one(
+        "SELECT last_seq, last_read FROM worklog_agent"
+        " WHERE session_number = :number AND agent_id = :agent_id",
+        number=number,
+        agent_id=agent_id,
+    )
+    return Cursor(0, None) if row is None else Cursor(row["last_seq"], row["last_read"])
+
+
+def move(tx: Transaction, number: int, agent_id: str, last_seq: int) -> None:
+    """Set how far an agent has read."""
+    tx.run(
+        """
+        INSERT INTO worklog_agent (session_number, agent_id, last_seq, last_read)
+        VALUES (:number, :agent_id, :last_seq, :moment)
+        ON CONFLICT (session_number, agent_id) DO UPDATE SET last_seq = :last_seq, last_read = :moment""",
+        number=number,
+        agent_id=agent_id,
+        last_seq=last_seq,
+        moment=now(),
+    )
+
+
+def agents(tx: Transaction, numbers: Sequence[int]) -> dict[int, list[str]]:
+    """Give who logged in each of some sessions, by the number of their rows."""
+    found: dict[int, list[str]] = {}
+    # SQLite takes some thousands of parameters, other databases fewer.
+    for at in range(0, len(numbers), 500):
+        rows = tx.all(
+            "SELECT session_number, agent_id FROM worklog_agent"
+            " WHERE session_number IN :numbers AND entry_count > 0 ORDER BY agent_id",
+            numbers=list(numbers[at : at + 500]),
+        )
+        for row in rows:
+            found.setdefault(row["session_number"], []).append(row["agent_id"])
+    return found
+
+
+def described(row: Row, current: int | None, agents: Mapping[int, Sequence[str]]) -> WorklogSession:
+    """Describe a session as callers see it.
+
+    :param current: the number of the current one's row.
+    :param agents: see :func:`agents`.
+    """
+    return WorklogSession(
+        session_id=row["id"],
+        status=row["status"],
+        created=row["created"],
+        task=row["task"],
+        entry_count=row["entry_count"],
+        agents=tuple(sorted(agents.get(row["number"], ()))),
+        last_entry=row["last_entry"],
+        current=row["number"] == current,
+        closed=row["closed"],
+        archived_as=row["archived_as"],
+    )

@@ -1,0 +1,362 @@
+"""Worklogs: what agents on one project report to each other, in sessions of numbered entries.
+
+The database is the truth: a number is given in the transaction that writes its entry, so it is never lost,
+repeated or out of order, which no file could promise together with the rest. The folder ``.npl/sessions`` is
+brought up to date after each commit, in the predecessor's format; it may lag or be lost and costs nothing.
+What lies there when a project is first used is taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.paging import Slice, now
+from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog.exporting import WorklogExport
+from npl_mcp.stores.worklog.folder import ARCHIVE, ProjectFolder
+from npl_mcp.stores.worklog.format import FILE_NAME, Entry, WorklogSession
+from npl_mcp.stores.worklog.importing import Imported, import_sessions
+
+TAGS = 64
+"""Most tags of an entry."""
+
+DATA = 256 * 1024
+"""Characters of an entry's data as JSON."""
+
+PAGE = 200
+"""Entries of one read, where the caller does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session that was asked for.
+
+    :param session_id: its id.
+    :param new: false: it was there, and nothing of it was changed.
+    :param created: when it was made.
+    :param task: what it is about.
+    :param entry_count: entries it has.
+    :param exported: only false: the project's ``.npl`` folder could not be written; nothing is lost.
+    """
+
+    session_id: str
+    new: bool
+    created: str
+    task: str | None
+    entry_count: int
+    exported: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An entry that was written.
+
+    :param session_id: the session it went to.
+    :param seq: its number there.
+    :param ts: when it was written.
+    :param exported: see :class:`Opened`.
+    """
+
+    session_id: str
+    seq: int
+    ts: str
+    exported: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """Entries an agent had not seen.
+
+    :param session_id: the session they are in.
+    :param entries: in order.
+    :param cursor: up to where the agent has now read.
+    :param remaining: entries after the last one given here; the next read gives them.
+    :param exported: see :class:`Opened`.
+    """
+
+    session_id: str
+    entries: tuple[Entry, ...]
+    cursor: int
+    remaining: int
+    exported: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A session that takes no more entries.
+
+    :param session_id: its id.
+    :param status: ``closed``.
+    :param closed: when that was done.
+    :param archived_as: see :class:`~npl_mcp.stores.worklog.format.WorklogSession`.
+    :param entry_count: entries it has.
+    :param exported: see :class:`Opened`.
+    """
+
+    session_id: str
+    status: str
+    closed: str | None
+    archived_as: str | None
+    entry_count: int
+    exported: bool | None = None
+
+
+class WorklogStore:
+    """The worklogs of all projects; ``project`` is the absolute path of a project's folder.
+
+    Every method raises :class:`~npl_mcp.stores.base.errors.DatabaseError` if the database cannot be used.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._export = WorklogExport(database)
+
+    def init(
+        self, project: str, session_id: str | None = None, task: str | None = None, *, switch: bool = True
+    ) -> Opened:
+        """Make a session and make it the current one.
+
+        :param session_id: by default today's date in UTC.
+        :param switch: a session that is there already becomes the current one.
+        :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
+        :raises AlreadyExistsError: the id is another's but for case.
+        :raises ClosedError: the session is there, closed, and cannot become the current one.
+        """
+        wanted = _new_id(session_id) if session_id is not None else _today()
+        task = checks.maybe(checks.text, task, "task")
+        with self._project(project, self._database.write) as (tx, current):
+            row = rows.live(tx, project, wanted)
+            new = row is None
+            if row is None:
+                row = rows.create(tx, project, wanted, task)
+            elif switch:
+                rows.must_be_open(row)
+            changed = new or (switch and current != row["number"])
+            if changed:
+                rows.set_current(tx, project, row["number"])
+        exported = self._export.session(project, row["number"]) if changed else None
+        return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported)
+
+    def current(self, project: str) -> str | None:
+        """Give the id of the current session."""
+        with self._project(project, self._database.read) as (tx, _):
+            return rows.current(tx, project)
+
+    def log(
+        self,
+        project: str,
+        agent_id: str,
+        action: str,
+        summary: str,
+        *,
+        agent_type: str | None = None,
+        data: object = None,
+        tags: Sequence[str] | None = None,
+        refs: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Logged:
+        """Append an entry.
+
+        :param agent_type: by default ``unknown``.
+        :param session_id: by default the current session; without one, today's is made and becomes current.
+        :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
+        :raises RecordNotFoundError: there is no such session.
+        :raises ClosedError: the session takes no more entries.
+        """
+        values = {
+            "agent_id": checks.line(agent_id, "agent_id"),
+            "agent_type": checks.line("unknown" if agent_type is None else agent_type, "agent_type"),
+            "action": checks.line(action, "action"),
+            "summary": checks.text(summary, "summary"),
+            "data": checks.maybe(checks.json_text, data, "data", DATA),
+            "tags": checks.maybe(_tags, tags, "tags"),
+            "refs": checks.maybe(checks.json_text, refs, "refs"),
+        }
+        with self._project(project, self._database.write) as (tx, current):
+            made = session_id is None and current is None
+            row = _todays(tx, project) if made else rows.chosen(tx, project, current, session_id)
+            rows.must_be_open(row)
+            if made:
+                rows.set_current(tx, project, row["number"])
+            # The moment is taken when no other writer can come between, so times follow the numbers.
+            ts = now()
+            seq = rows.append(tx, row["number"], ts, values)
+        exported = self._export.session if made else self._export.entries
+        return Logged(row["id"], seq, ts, exported(project, row["number"]))
+
+    def read(
+        self,
+        project: str,
+        agent_id: str,
+        *,
+        peek: bool = False,
+        since: int | None = None,
+        session_id: str | None = None,
+        limit: int | None = None,
+    ) -> ReadEntries:
+        """Give what an agent has not seen yet, and move its cursor to the last entry given.
+
+        :param peek: leave the cursor where it is.
+        :param since: give what comes after this number, whatever the cursor says.
+        :param session_id: by default the current session.
+        :param limit: most entries.
+        :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
+        :raises RecordNotFoundError: there is no such session, or no current one.
+        """
+        agent_id = checks.line(agent_id, "agent_id")
+        checks.maybe(checks.whole, since, "since")
+        most = Slice.parse(limit, None, PAGE).limit
+        with self._project(project, self._database.read if peek else self._database.write) as (tx, current):
+            row = rows.chosen(tx, project, current, session_id)
+            cursor = rows.cursor(tx, row["number"], agent_id).last_seq
+            start = cursor if since is None else since
+            entries = rows.entries(tx, row["number"], start + 1, most)
+            end = entries[-1].seq if entries else start
+            if entries and not peek:
+                cursor = end
+                rows.move(tx, row["number"], agent_id, cursor)
+        exported = self._export.cursor(project, row["number"], agent_id) if entries and not peek else None
+        remaining = max(0, row["entry_count"] - end)
+        return ReadEntries(row["id"], tuple(entries), cursor, remaining, exported)
+
+    def status(self, project: str, session_id: str | None = None) -> WorklogSession:
+        """Describe a session.
+
+        :param session_id: by default the current session.
+        :raises RecordNotFoundError: there is no such session, or no current one.
+        """
+        with self._project(project, self._database.read) as (tx, current):
+            row = rows.chosen(tx, project, current, session_id)
+            return rows.described(row, current, rows.agents(tx, [row["number"]]))
+
+    def sessions(self, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
+        """List a project's sessions, the newest first.
+
+        :param archived: the archived ones too.
+        """
+        only = "" if archived else "AND archived_as IS NULL"
+        sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
+        with self._project(project, self._database.read) as (tx, current):
+            found = tx.all(sql, project=project)
+            agents = rows.agents(tx, [row["number"] for row in found])
+        return tuple(rows.described(row, current, agents) for row in found)
+
+    def close(self, project: str, session_id: str | None = None, *, archive: bool = False) -> Closed:
+        """Close a session for good; a second time changes nothing.
+
+        :param session_id: by default the current session.
+        :param archive: move its folder to the archive too; its id can then be used again.
+        :raises RecordNotFoundError: there is no such session, or no current one.
+        """
+        with self._project(project, self._database.write) as (tx, current):
+            number = rows.chosen(tx, project, current, session_id)["number"]
+            tx.run(
+                "UPDATE worklog_session SET status = 'closed', closed = :closed"
+                " WHERE number = :number AND status = 'active'",
+                closed=now(),
+                number=number,
+            )
+            if archive:
+                rows.archive(tx, project, number, ProjectFolder(project).is_archived)
+            if current == number:
+                rows.set_current(tx, project, None)
+            row = rows.by_number(tx, number)
+        exported = self._export.session(project, number)
+        return Closed(
+            row["id"], row["status"], row["closed"], row["archived_as"], row["entry_count"], exported
+        )
+
+    def export(self, project: str, session_id: str | None = None, target: Path | None = None) -> Path:
+        """Write a session's files anew.
+
+        :param session_id: by default the current session.
+        :param target: folder to write to, made if need be; by default the session's own.
+        :returns: the folder.
+        :raises RecordNotFoundError: there is no such session, or no current one.
+        :raises StorageError: the folder cannot be written.
+        """
+        with self._project(project, self._database.read) as (tx, current):
+            number = rows.chosen(tx, project, current, session_id)["number"]
+        return self._export.whole(project, number, target)
+
+    def import_folder(self, project: str) -> Imported:
+        """Take in the sessions of a project's ``.npl`` folder that are not known yet.
+
+        A log whose entries got other numbers is written anew; the one that was there stays beside it as
+        ``worklog.jsonl.before-import``.
+
+        :returns: what was taken in.
+        """
+        files = ProjectFolder(project)
+        with self._database.write() as tx:
+            first = tx.one("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is None
+            done = import_sessions(tx, project, files)
+            row = rows.live(tx, project, files.current() or "") if first else None
+            if row is not None and row["status"] == "active":
+                rows.set_current(tx, project, row["number"])
+            tx.run(
+                """
+                INSERT INTO worklog_project (project, imported_at) VALUES (:project, :moment)
+                ON CONFLICT (project) DO UPDATE SET imported_at = :moment""",
+                project=project,
+                moment=now(),
+            )
+        for number in done.renumbered:
+            self._export.renumbered(project, number)
+        return done
+
+    @contextmanager
+    def _project(
+        self, project: str, begin: Callable[[], AbstractContextManager[Transaction]]
+    ) -> Iterator[tuple[Transaction, int | None]]:
+        """Begin a transaction of a project, which is taken in first if it was never used.
+
+        :returns: the transaction, and the number of the current session.
+        """
+        sql = "SELECT current FROM worklog_project WHERE project = :project AND imported_at IS NOT NULL"
+        with begin() as tx:
+            found = tx.one(sql, project=project)
+            if found is not None:
+                yield tx, found["current"]
+                return
+        self.import_folder(project)
+        with begin() as tx:
+            found = tx.one(sql, project=project)
+            yield tx, None if found is None else found["current"]
+
+
+def _today() -> str:
+    return now()[:10]
+
+
+def _todays(tx: Transaction, project: str) -> Row:
+    today = _today()
+    return rows.live(tx, project, today) or rows.create(tx, project, today, None)
+
+
+def _new_id(session_id: str) -> str:
+    clean = checks.line(session_id, "session_id")
+    if FILE_NAME.fullmatch(clean) is None or clean.lower() == ARCHIVE:
+        raise InvalidRequestError(
+            f"session_id {clean[:64]!r} cannot be the name of a folder",
+            parameter="session_id",
+            hint="use letters, digits, '-', '_' and '.', at most 128, beginning with a letter or digit",
+        )
+    return clean
+
+
+def _tags(tags: Sequence[str], parameter: str) -> str:
+    if len(tags) > TAGS:
+        raise InvalidRequestError(
+            f"{parameter} has {len(tags):,} entries", parameter=parameter, hint=f"at most {TAGS}"
+        )
+    # Empty ones are kept: a list typed with a comma too many counts as it was typed.
+    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in enumerate(tags)]
+    return checks.json_text(clean, parameter)

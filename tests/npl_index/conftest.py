@@ -1,0 +1,77 @@
+"""Collections of documents made without files, for tests of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+
+import pytest
+import tiktoken
+
+from npl_index.answer.assembling import Desk
+from npl_index.answer.suggestions import Companions
+from npl_index.choices import Weights
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.indexing import Collection, index_document
+from npl_index.tokens.counters import ExactCounter, TokenCounter, estimator
+from npl_index.tokens.sections import count_sections
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+
+
+def document(path: str, text: str) -> Document:
+    """Make a document that was never on disk."""
+    data = text.encode()
+    state = Fingerprint(f"/docs/{path}", 0, len(data))
+    digest = blake2b(data, digest_size=16).hexdigest()
+    return Document(PurePosixPath(path).stem, path, "test", state, data, digest, False)
+
+
+def desk(
+    texts: Mapping[str, str], counter: TokenCounter | None = None, companions: Companions | None = None
+) -> Desk:
+    """Lay documents out for a request."""
+    counter = counter or estimator()
+    collection = Collection.build([index_document(document(path, text)) for path, text in texts.items()])
+    counts = [count_sections(indexed.tree, counter) for indexed in collection.documents]
+    return Desk(
+        collection=collection,
+        several=len(texts) > 1,
+        file="docs",
+        counts=counts.__getitem__,
+        counter=counter,
+        companions=companions or Companions(),
+        weights=Weights(),
+    )
+
+
+def exact_counter() -> TokenCounter:
+    """Give an exact counter without a vocabulary file: bytes, and the pairs that matter for joining."""
+    pairs = [
+        b"\n\n",
+        b"##",
+        b"--",
+        b"th",
+        b"in",
+        b" a",
+        b"``",
+        b"\n#",
+        b".\n",
+        b".\n\n",
+        b"  ",
+        b"|\n",
+        b"|\n\n",
+    ]
+    ranks = {bytes([byte]): byte for byte in range(256)} | {pair: 256 + n for n, pair in enumerate(pairs)}
+    # Pieces as in o200k_base, whose classes of letters are made small: words, numbers, signs, white space.
+    pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    encoding = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return ExactCounter("small", encoding)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Mapping[str, str]:
+    """The bundled prompts, by path."""
+    paths = sorted(CORPUS.rglob("*.md"))
+    return {path.relative_to(CORPUS).as_posix(): path.read_text(encoding="utf-8") for path in paths}

@@ -1,0 +1,41 @@
+"""Choosing among agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_index.errors import InvalidRequestError
+from npl_index.items.agents import field_condition, has_field, in_category, search_expression
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [("model:opus", True), ("model:OPUS", True), ("model:opu", False), ("note:a:b", True), ("gone:", False)],
+)
+def test_fields(condition: str, holds: bool) -> None:
+    """The whole value, whatever its case; only the first colon divides."""
+    assert has_field({"model": "Opus", "note": "a:b"}, field_condition(condition)) is holds
+
+
+@pytest.mark.parametrize(
+    ("categories", "holds"),
+    [
+        (["Soil", "night"], True),
+        (["soils"], False),
+        ("topsoil, sand", True),
+        ({"soil": "x"}, False),
+        (None, False),
+    ],
+)
+def test_categories(categories: object, holds: bool) -> None:
+    """One of a list, or a part of a text."""
+    assert in_category({} if categories is None else {"categories": categories}, "soil") is holds
+
+
+def test_what_cannot_be_read() -> None:
+    """It is told with the spelling that was given."""
+    with pytest.raises(InvalidRequestError, match=r"field:value \(got: model\)"):
+        field_condition("model")
+    with pytest.raises(InvalidRequestError, match="Invalid regex pattern"):
+        search_expression("(")
+    assert search_expression("mole").search("MOLEHILL")

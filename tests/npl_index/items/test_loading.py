@@ -1,0 +1,363 @@
+"""Loading whole items: which files, in which order, and the exact text."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_index.errors import (
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    MissingRequestError,
+    OutsideRootError,
+    UnreadableDocumentError,
+)
+from npl_index.items.loading import (
+    ALWAYS_NEEDED,
+    declared_components,
+    flag_header,
+    list_agents,
+    load,
+    load_agent,
+    load_raw,
+)
+from npl_index.library.catalog import Root, places
+from npl_index.library.documents import Library, Limits
+
+CASES = json.loads(
+    (Path(__file__).parents[2] / "cases" / "loading" / "cases.json").read_text(encoding="utf-8")
+)
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return folder
+
+
+def named(case: object) -> str:
+    return case["name"] if isinstance(case, dict) else str(case)
+
+
+def library_at(
+    base: Path, files: Mapping[str, str] | None = None, limits: Limits | None = None, **settings: str
+) -> Library:
+    """A library with a project in ``work``, a user in ``home`` and a bundled corpus in ``corpus``."""
+    work = write(base / "work", files or {})
+    catalog = places(
+        cwd=work, home=base / "home", system=base / "system", bundled=base / "corpus", **settings
+    )
+    return Library([Root(str(work), "working directory")], catalog, limits)
+
+
+def library_for(case: Mapping[str, Any], base: Path) -> Library:
+    """The library a case is about: the three trees of the case file, or two of them."""
+    write(base / "home", CASES["trees"]["home"])
+    environment = write(base / "environment", CASES["trees"]["environment"])
+    npl_home = environment if case.get("environment") else base / "nonexistent"
+    return library_at(
+        base, CASES["trees"]["work"], theme=case.get("theme", "default"), npl_home=str(npl_home)
+    )
+
+
+@pytest.mark.parametrize("case", CASES["outputs"], ids=named)
+def test_output_to_the_byte(case: dict[str, Any], tmp_path: Path) -> None:
+    """Header and content together are what the command has always printed."""
+    loaded = load(library_for(case, tmp_path), case["kind"], case["items"], case.get("skip"))
+    assert flag_header(loaded.flags) + loaded.content == case["text"]
+
+
+@pytest.mark.parametrize("case", CASES["choices"], ids=named)
+def test_what_is_loaded(case: dict[str, Any], tmp_path: Path) -> None:
+    """Names, patterns and skips choose the right items in the right order; the rest is reported."""
+    loaded = load(library_for(case, tmp_path), case["kind"], case["items"], case.get("skip"))
+    assert [item.name for item in loaded.items] == case["loaded"]
+    assert [item.name for item in loaded.missing] == case.get("missing", [])
+    assert list(loaded.skipped) == case.get("skipped", [])
+    assert list(loaded.flags.values()) == ([",".join(sorted(case["loaded"]))] if case["loaded"] else [])
+
+
+@pytest.mark.parametrize("case", CASES["sources"], ids=named)
+def test_where_it_comes_from(case: dict[str, Any], tmp_path: Path) -> None:
+    """Each item says which place won, with path, version and patch."""
+    (item,) = load(library_for(case, tmp_path), case["kind"], case["items"]).items
+    assert (item.root, item.path) == (case["root"], case["path"])
+    assert (item.version, item.patched) == (case["version"], case["patched"])
+
+
+def test_the_bundled_corpus_comes_last(tmp_path: Path) -> None:
+    """What no place on the machine has is taken from the bundled corpus; what one has, is not."""
+    files = {
+        "npl/a.md": "",
+        "npl/b.md": "",
+        "conventions/default/s.md": "",
+        "prompts/p.md": "",
+        "npl.md": "core",
+    }
+    write(tmp_path / "corpus", files)
+    write(tmp_path / "system", {"npl/b.md": ""})
+    library = library_at(tmp_path)
+    assert [(item.name, item.root) for item in load(library, "c", "*").items] == [
+        ("a", "bundled"),
+        ("b", "system"),
+    ]
+    assert [load(library, kind, "*").items[0].path for kind in ("s", "prompt")] == [
+        "conventions/default/s.md",
+        "prompts/p.md",
+    ]
+    assert load_raw(library, "init").content == "core"
+
+
+def test_missing_items_come_with_near_names(tmp_path: Path) -> None:
+    """A name or a pattern that finds nothing is reported with names that do exist."""
+    library = library_at(tmp_path, {".npl/npl/syntax.md": "", ".npl/npl/syntax/fill-in.md": ""})
+    missing = load(library, "c", "sintax,syntax.fillin,syntx.*").missing
+    assert [(item.name, item.near[0]) for item in missing] == [
+        ("sintax", "syntax"),
+        ("syntax.fillin", "syntax.fill-in"),
+        ("syntx.*", "syntax"),
+    ]
+
+
+def test_a_digest_tells_texts_apart(tmp_path: Path) -> None:
+    """The digest changes when the item changes and when its patch does, and only then."""
+    library = library_at(tmp_path, {".npl/npl/a.md": "one"})
+    seen = [load(library, "c", "a").items[0].digest]
+    for name, text in (("a.md", "two"), ("a.patch.md", "one"), ("a.patch.md", "two")):
+        (tmp_path / "work/.npl/npl" / name).write_text(text)
+        seen.append(load(library, "c", "a").items[0].digest)
+    assert len(set(seen)) == 4
+    assert load(library, "c", "a").items[0].digest == seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("items", "error"),
+    [
+        ("", MissingRequestError),
+        (" , ", MissingRequestError),
+        ("/etc/passwd", OutsideRootError),
+        ("../secret", OutsideRootError),
+        ("../../../secret", OutsideRootError),
+        ("deep/../../secret", OutsideRootError),
+        ("out", OutsideRootError),
+        ("outdir.s", OutsideRootError),
+        ("pipe", UnreadableDocumentError),
+        ("folder", UnreadableDocumentError),
+        ("latin", UnreadableDocumentError),
+        ("a\0", InvalidRequestError),
+        ("**.x.**", InvalidRequestError),
+        (",".join(f"a{number}" for number in range(257)), InvalidRequestError),
+        ("x" * 5000, InvalidRequestError),
+    ],
+)
+def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: type[Exception]) -> None:
+    """What leads out of the roots, is no readable text, or is no name, is an error of its own kind."""
+    library = library_at(tmp_path, {".npl/npl/folder.md/x.md": ""})
+    write(tmp_path, {"secret.md": "secret", "evil/s.md": "secret"})
+    folder = tmp_path / "work" / ".npl" / "npl"
+    (folder / "out.md").symlink_to(tmp_path / "secret.md")
+    (folder / "outdir").symlink_to(tmp_path / "evil")
+    (folder / "latin.md").write_bytes(b"caf\xe9")
+    os.mkfifo(folder / "pipe.md")
+    with pytest.raises(error) as raised:
+        load(library, "c", items)
+    assert type(raised.value) is error
+    assert str(tmp_path) not in str(raised.value)
+
+
+def test_too_much_text_is_refused(tmp_path: Path) -> None:
+    """Items that fit one by one and not together are refused, and so are endless skip lists."""
+    library = library_at(tmp_path, {f".npl/npl/{name}.md": "x" * 60 for name in "abc"}, Limits(max_bytes=100))
+    assert load(library, "c", "a").content
+    with pytest.raises(DocumentTooLargeError):
+        load(library, "c", "a,b,c")
+    with pytest.raises(InvalidRequestError):
+        load(library, "c", "a", "x" * 70_000)
+    with pytest.raises(InvalidRequestError):
+        load(library, "c", "a", [f"{number}*" for number in range(100)])
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    """A kind that does not exist is refused with those that do."""
+    with pytest.raises(
+        InvalidRequestError, match="persona, user-persona, prd, story, prompt, workflow, agent"
+    ):
+        load(library_at(tmp_path), "nonsense", "a")
+
+
+def test_a_header_lists_flags_in_fixed_order() -> None:
+    """Several loads make one header, components first; nothing loaded makes none."""
+    header = flag_header({"npl.prompt.loaded": "p", "npl.style.loaded": "", "npl.def.loaded": "a,b"})
+    lines = '@npl.def.loaded+="a,b"\n@npl.prompt.loaded+="p"\n'
+    assert header == f"# Flag Update\n\n```🏳️\n\n{lines}\n\n```\n\n\n---\n"
+    assert flag_header({}) == flag_header({"npl.def.loaded": ""}) == ""
+
+
+AGENT = """---
+name: other-name
+description: |
+  Looks
+  around
+version: 2.10
+categories: [search, review]
+---
+`mcp__npl-mcp__npl_load("c", "syntax,pumps.cot,nosuch,../x", skip)`
+npl-load c "pumps.cot,fences.alg,..." --skip {@npl.def.loaded} m "persona.qa"
+npl_load_components(items="{name}, pumps.mood")  and npl_load("s", "house")
+"""
+AGENT_FILES = {
+    ".npl/core/agents/scout.md": AGENT,
+    ".npl/npl.md": "# Core\n",
+    **{f".npl/npl/{name}.md": f"# {name}\n" for name in ALWAYS_NEEDED},
+    **{f".npl/npl/{name}.md": "# x\n" for name in ("pumps/cot", "pumps/mood", "fences/alg", "unused")},
+}
+
+
+def test_an_agent_alone(tmp_path: Path) -> None:
+    """An agent is its file behind a line with its name; it sets no flag."""
+    loaded = load_agent(library_at(tmp_path, AGENT_FILES), "scout")
+    assert loaded.content == f"# agent:scout:\n{AGENT}"
+    assert loaded.flags == {}
+    assert [(item.name, item.kind, item.version) for item in loaded.items] == [("scout", "agent", "2.10")]
+
+
+def test_an_agent_with_its_definition(tmp_path: Path) -> None:
+    """The definition adds the core reference, what agents always need, and what this one declares."""
+    loaded = load_agent(library_at(tmp_path, AGENT_FILES), "scout", with_definition=True)
+    needed = [*ALWAYS_NEEDED, "pumps.cot", "fences.alg", "pumps.mood"]
+    assert [item.name for item in loaded.items] == ["scout", "npl", *needed]
+    assert [item.name for item in loaded.missing] == ["nosuch"]
+    assert loaded.flags == {"npl.def.loaded": ",".join(sorted(needed))}
+    assert loaded.content.startswith(f"# agent:scout:\n{AGENT}\n---\n\n# NPL Definition for scout\n\n")
+    headings = re.findall(r"^## (.*)$", loaded.content, re.MULTILINE)
+    assert headings == ["Core NPL Framework", *(f"Component: {name}" for name in needed)]
+    assert "## Core NPL Framework\n\n# Core\n" in loaded.content
+    assert "## Component: syntax\n\n# syntax\n" in loaded.content
+
+
+def test_a_definition_without_its_parts(tmp_path: Path) -> None:
+    """What a definition needs and no place has is reported; the agent is handed over all the same."""
+    loaded = load_agent(
+        library_at(tmp_path, {".claude/agents/scout.md": "text"}), "scout", with_definition=True
+    )
+    assert [item.name for item in loaded.items] == ["scout"]
+    assert [item.name for item in loaded.missing] == ["npl", *ALWAYS_NEEDED]
+    assert loaded.flags == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('npl-load c "a,b"', ("a", "b")),
+        ("npl-load c 'a, b' --skip x", ("a", "b")),
+        ('npl_load("c", "a")', ("a",)),
+        ('npl_load("component", items="pumps.*")', ("pumps.*",)),
+        ('npl_load_components("a/b,🚀")', ("a/b", "🚀")),
+        ('npl_load(\n  "c",\n  "a")', ("a",)),
+        ('npl-load m "a"', ()),
+        ('npl_load("s", "a")', ()),
+        ("npl-load c to load", ()),
+        ('npl-load c "syntax,agent,..."', ("syntax", "agent")),
+        ('npl-load c "{x},<y>,a b,/etc,../x,a..b,**.**"', ()),
+    ],
+)
+def test_declared_components(text: str, names: tuple[str, ...]) -> None:
+    """Commands and tool calls that load components are read; other kinds and stand-ins are not."""
+    assert declared_components(text) == names
+
+
+def test_an_agent_that_is_not_there(tmp_path: Path) -> None:
+    """An unknown agent is an error with near names, and a path is none."""
+    library = library_at(tmp_path, AGENT_FILES)
+    with pytest.raises(DocumentNotFoundError) as raised:
+        load_agent(library, "scoot")
+    assert raised.value.near == ("scout",)
+    with pytest.raises(OutsideRootError):
+        load_agent(library, "/etc/passwd")
+
+
+def test_agents_are_listed(tmp_path: Path) -> None:
+    """Agents of all places are listed by name, the first place winning, with their front matter as text."""
+    files = {
+        **AGENT_FILES,
+        ".claude/agents/scout.md": "---\nname: mine\n---\n",
+        ".npl/core/agents/b.md": AGENT,
+    }
+    library = library_at(tmp_path, files)
+    (tmp_path / "work/.npl/core/agents/broken.md").write_bytes(b"\xff")
+    agents = {agent.name: agent for agent in list_agents(library)}
+    assert list(agents) == ["b", "broken", "scout"]
+    assert agents["scout"].root == "project agents"
+    assert dict(agents["b"].fields) == {
+        "name": "other-name",
+        "description": "Looks\naround\n",
+        "version": "2.10",
+        "categories": ["search", "review"],
+    }
+    assert dict(agents["broken"].fields) == {}
+
+
+def test_raw_items(tmp_path: Path) -> None:
+    """A schema and the core reference come as they are; a schema that is not there is an error."""
+    library = library_at(tmp_path, {".npl/core/schema/s.sql": "create table s(x);\n", ".npl/npl.md": "# N\n"})
+    assert load_raw(library, "schema", "s").content == "create table s(x);\n"
+    assert load_raw(library, "init").content == "# N\n"
+    with pytest.raises(DocumentNotFoundError):
+        load_raw(library, "schema", "t")
+    with pytest.raises(MissingRequestError):
+        load_raw(library, "schema")
+
+
+RECORDED = SHARED / "compat" / "npl-load.json"
+MASKS = [(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"), (r"\d{4}-\d\d-\d\d", "<date>")]
+
+
+def printed(library: Library, arguments: list[str]) -> str:
+    """What a command line of the predecessor prints, made with this library."""
+    command, *rest = [argument for argument in arguments if argument != "--quiet"]
+    if command == "agent":
+        return load_agent(library, rest[0]).content
+    if command in ("init", "schema"):
+        return load_raw(library, command, *rest).content
+    items: list[str] = []
+    skip = ""
+    words = iter(rest)
+    for word in words:
+        if word == "--skip":
+            skip = next(words)
+        else:
+            items.append(word)
+    loaded = load(library, command, items, skip)
+    return flag_header(loaded.flags) + ("" if "--quiet" in arguments else loaded.content)
+
+
+def test_prints_what_the_predecessor_printed(tmp_path: Path) -> None:
+    """Recorded runs of the predecessor give the same bytes, but that a patch is no item any more."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {"cases": []}
+    for number, case in enumerate(recorded["cases"]):
+        words = case["argv"]
+        if case["exit"] or words[0] == "syntax" or "--list" in words or words == ["c"]:
+            continue
+        base = tmp_path / str(number)
+        trees = [
+            recorded["fixtures"][tree] if isinstance(tree, str) else tree
+            for tree in (case["fixture"], case["home_fixture"])
+        ]
+        write(base / "home", trees[1])
+        env = {name: value.format(NPL_HOME=SHARED / "corpora" / "npl") for name, value in case["env"].items()}
+        settings = {name.lower().replace("npl_theme", "theme"): value for name, value in env.items()}
+        text = printed(library_at(base, trees[0], **settings), words)
+        for pattern, mask in MASKS:
+            text = re.sub(pattern, mask, text)
+        assert text == case["stdout"].replace("agent,agent.patch,", "agent,"), case["name"]

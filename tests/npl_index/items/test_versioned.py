@@ -1,0 +1,97 @@
+"""Versioned sections inside one file."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_index.items.versioned import Source, append, compare, renew, versioned_sections
+
+
+def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> str:
+    line = f"   version: {version}\n" if version is not None else ""
+    return f"npl-instructions:\n   name: {name}\n{line}---\n\n{body}"
+
+
+def sources(*texts: str) -> dict[str, Source]:
+    return {
+        name: Source(found, f"{name}.md")
+        for text in texts
+        for name, found in versioned_sections(text).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        ("# Plain\n\n* * *\n\nText\n", {}),
+        (section("a"), {"a": "1.0.0"}),
+        (section("a", None), {"a": "0.0.0"}),
+        (section("a", "1.10"), {"a": "1.10"}),
+        (section("a", '"2.0"'), {"a": "2.0"}),
+        (section("a", "1.0.0-beta  # not yet"), {"a": "1.0.0-beta"}),
+        (f"# Top\n\n* * *\n{section('a')}\n\n* * *\n\n{section('b', '2')}\n", {"a": "1.0.0", "b": "2"}),
+        (f"{section('a')}\n\n{section('b')}", {"a": "1.0.0", "b": "1.0.0"}),
+        (f"{section('a', '1')}\n\n* * *\n\n{section('a', '2')}", {"a": "2"}),
+        ("npl-instructions:\n   version: 1\n---\n", {}),
+        (f"```\n{section('shown')}\n```\n", {}),
+    ],
+)
+def test_names_and_versions(text: str, found: dict[str, str]) -> None:
+    """As written, without quotes or comments; a header without a name, or inside a fence, is none."""
+    assert {name: one.version for name, one in versioned_sections(text).items()} == found
+
+
+def test_a_section_ends_at_a_separator_outside_of_fences() -> None:
+    """A separator that a fence shows belongs to the text, one before a header never does."""
+    body = "```\n* * *\n```\nmore"
+    text = f"{section('a', body=body)}\n\n* * *\n\nnot in it\n"
+    assert versioned_sections(text)["a"].text.endswith("more")
+    nested = f"{section('a', body='````')}\n\n* * *\n\n{section('b')}"
+    assert versioned_sections(nested)["a"].text.endswith("````")
+    assert set(versioned_sections(nested)) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "line", ["\n", "```\n", "* * *\n", "npl-instructions:\n", "npl-instructions:\n a: b\n"]
+)
+def test_long_texts_take_proportional_time(line: str) -> None:
+    """A hundred thousand lines of one kind end."""
+    assert versioned_sections(line * 100_000) == {}
+
+
+def test_every_status() -> None:
+    """Compared by precedence, whatever the number of parts."""
+    there = versioned_sections("\n\n* * *\n\n".join(map(section, "abcd", ("1.2", "1.9", "2.0", "1.0"))))
+    wanted = sources(*map(section, "abce", ("1.2.0", "1.10", "1.99", "1.0")))
+    rows = {row.name: row.status for row in compare(wanted, there)}
+    assert rows == {"a": "current", "b": "outdated", "c": "newer", "d": "extra", "e": "missing"}
+
+
+def test_renewing_changes_nothing_else() -> None:
+    """Text before, between and behind stays; twice is once."""
+    text = f"Top\n\n* * *\n* * *\n\n{section('a')}\n\n* * *\n\n{section('b')}\n\n* * *\nBottom\n"
+    fresh = sources(section("a", "2.0", "New."), section("b", "2.0", "New b."))
+    once = renew(text, fresh, ["b", "a", "gone"])
+    assert once.text == text.replace(section("a"), section("a", "2.0", "New.")).replace(
+        section("b"), section("b", "2.0", "New b.")
+    )
+    assert [(change.name, change.before, change.after) for change in once.changes] == [
+        ("a", "1.0.0", "2.0"),
+        ("b", "1.0.0", "2.0"),
+    ]
+    assert once.unknown == ("gone",)
+    assert renew(once.text, fresh, ["a", "b"]).text == once.text
+
+
+def test_what_is_not_there_is_added_and_what_has_no_source_stays() -> None:
+    """Behind the rest, after a separator."""
+    added = renew(f"{section('old')}\n", sources(section("a")), ["a", "old"])
+    assert added.text == f"{section('old')}\n\n* * *\n\n{section('a')}"
+    assert added.lost == ("old",)
+
+
+def test_separators_are_not_doubled() -> None:
+    """A prompt that brings its own gets no second one; nothing stands before the first in an empty file."""
+    assert append("", ["* * *\nA\n\n* * *\n", "B\n"]) == "A\n\n* * *\n\nB"
+    assert append("Top\n", []) == "Top\n"

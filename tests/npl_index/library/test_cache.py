@@ -1,0 +1,176 @@
+"""Promises of :mod:`npl_index.library.cache`."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from npl_index.errors import DocumentError, DocumentTimeoutError
+from npl_index.library.cache import COARSEST_TIMESTAMP_NS, BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.library.documents import Document, Fingerprint
+
+SECOND = 1_000_000_000
+NOW = 1_700_000_000 * SECOND
+
+
+def document(
+    path: str = "/docs/a.md", text: str = "# A\n", mtime_ns: int = NOW - 60 * SECOND, size: int | None = None
+) -> Document:
+    data = text.encode()
+    fingerprint = Fingerprint(path, mtime_ns, len(data) if size is None else size)
+    return Document("a", "a.md", "given", fingerprint, data, f"digest of {text}", False)
+
+
+def memory(maxsize: int = 1000, clock: int = NOW) -> MemoryIndexCache[str]:
+    return MemoryIndexCache(maxsize, len, lambda: clock)
+
+
+def building(
+    build: object = None, below: IndexCache[str] | None = None, clock: int = NOW
+) -> tuple[BuildingCache[str], list[Document]]:
+    """Make a cache of upper-cased texts that notes what it built."""
+    built: list[Document] = []
+
+    def upper(found: Document) -> str:
+        built.append(found)
+        return found.data.decode().upper()
+
+    return BuildingCache(memory(clock=clock), build or upper, below), built  # type: ignore[arg-type]
+
+
+def test_a_kept_value_comes_back_for_the_same_content_only() -> None:
+    """A value is given for the content it was made from and for no other."""
+    cache = memory()
+    cache.put(document(), "A")
+    assert cache.get(document()) == "A"
+    assert cache.get(document(text="# B\n")) is None
+    cache.discard("/docs/a.md")
+    assert cache.get(document()) is None
+
+
+def test_the_least_recently_used_value_goes_first() -> None:
+    """The bound in bytes holds, and what was used last stays."""
+    cache = memory(maxsize=60)
+    first, second, third = (document(path=f"/{name}") for name in "abc")
+    cache.put(first, "x" * 20)
+    cache.put(second, "y" * 20)
+    assert cache.peek(first.fingerprint) == "x" * 20
+    cache.put(third, "z" * 20)
+    assert cache.currsize <= 60
+    assert cache.peek(second.fingerprint) is None
+    assert cache.peek(first.fingerprint) == "x" * 20
+
+
+def test_a_value_larger_than_the_bound_is_not_kept() -> None:
+    """One giant value does not drive everything else out."""
+    cache = memory(maxsize=30)
+    cache.put(document(), "x" * 10)
+    cache.put(document(path="/big"), "y" * 100)
+    assert cache.get(document()) == "x" * 10
+    assert cache.get(document(path="/big")) is None
+
+
+@pytest.mark.parametrize(
+    ("age_ns", "trusted"),
+    [(COARSEST_TIMESTAMP_NS + 1, True), (COARSEST_TIMESTAMP_NS, False), (-SECOND, False)],
+)
+def test_a_fresh_time_stamp_alone_proves_nothing(age_ns: int, trusted: bool) -> None:
+    """A file changed a moment ago, or in the future, is compared by content."""
+    cache = memory()
+    fresh = document(mtime_ns=NOW - age_ns)
+    cache.put(fresh, "A")
+    assert (cache.peek(fresh.fingerprint) == "A") is trusted
+    assert cache.get(fresh) == "A"
+
+
+def test_an_edit_that_keeps_time_and_size_is_seen_while_the_time_is_fresh() -> None:
+    """Two writes within one tick of the file system's clock are told apart by content."""
+    cache, built = building()
+    before = document(text="# A\n", mtime_ns=NOW)
+    after = document(text="# B\n", mtime_ns=NOW)
+    assert before.fingerprint == after.fingerprint
+    assert cache.get(before.fingerprint, lambda: before) == "# A\n"
+    assert cache.get(after.fingerprint, lambda: after) == "# B\n"
+    assert cache.get(after.fingerprint, lambda: after) == "# B\n"
+    assert len(built) == 2
+
+
+def test_an_unchanged_file_is_not_read_again() -> None:
+    """A hit costs neither a read nor a build."""
+    cache, built = building()
+    found = document()
+    cache.get(found.fingerprint, lambda: found)
+
+    def never() -> Document:
+        raise AssertionError("read again")
+
+    assert cache.get(found.fingerprint, never) == "# A\n".upper()
+    assert cache.peek(found.fingerprint) == "# A\n".upper()
+    assert len(built) == 1
+    assert (cache.statistics.hits, cache.statistics.built) == (2, 1)
+
+
+def test_a_changed_file_replaces_what_was_kept() -> None:
+    """The next call after an edit sees the edit, and the old value is gone."""
+    cache, _ = building()
+    old, new = document(), document(text="# New\n", mtime_ns=NOW - 30 * SECOND)
+    cache.get(old.fingerprint, lambda: old)
+    assert cache.get(new.fingerprint, lambda: new) == "# NEW\n"
+    assert cache.peek(old.fingerprint) is None
+
+
+def test_concurrent_misses_build_once() -> None:
+    """Eight callers of one new file share one build."""
+    started, go = threading.Event(), threading.Event()
+    built = []
+
+    def slow(found: Document) -> str:
+        built.append(found)
+        started.set()
+        assert go.wait(10)
+        return "made"
+
+    cache, _ = building(slow)
+    found = document()
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(cache.get, found.fingerprint, lambda: found) for _ in range(8)]
+        assert started.wait(10)
+        go.set()
+        assert {call.result(10) for call in calls} == {"made"}
+    assert len(built) == 1
+
+
+def test_a_failure_is_remembered_until_the_file_changes() -> None:
+    """A hostile file costs its time limit once, not on every call."""
+    tries = []
+
+    def failing(found: Document) -> str:
+        tries.append(found)
+        if found.data == b"# bad\n":
+            raise DocumentTimeoutError("took too long")
+        return "fine"
+
+    cache, _ = building(failing)
+    bad = document(text="# bad\n")
+    for _ in range(3):
+        with pytest.raises(DocumentError, match="took too long"):
+            cache.get(bad.fingerprint, lambda: bad)
+    assert len(tries) == 1
+    mended = document(text="# good\n", mtime_ns=NOW - 10 * SECOND)
+    assert cache.get(mended.fingerprint, lambda: mended) == "fine"
+
+
+def test_the_cache_below_is_asked_before_building_and_told_after() -> None:
+    """What a second cache holds is not built again."""
+    below = memory(clock=NOW)
+    first, built = building(below=below)
+    found = document()
+    first.get(found.fingerprint, lambda: found)
+    assert below.get(found) == "# A\n"
+    second, built_again = building(below=below)
+    assert second.get(found.fingerprint, lambda: found) == "# A\n"
+    assert second.statistics.restored == 1
+    assert len(built) == 1
+    assert built_again == []

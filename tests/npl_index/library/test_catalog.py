@@ -1,0 +1,193 @@
+"""The table of kinds: where items are looked for, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.catalog import FLAGS, PATCH_SUFFIX, Catalog, item_paths, places
+
+
+def full(theme: str = "default") -> Catalog:
+    """A catalog with every place there is."""
+    return places(
+        cwd=Path("/w"),
+        home=Path("/h"),
+        system=Path("/s"),
+        bundled=Path("/c"),
+        npl_home="/e",
+        npl_meta="meta",
+        npl_style_guide="/style",
+        npl_persona_dir="/p",
+        npl_user_persona_dir="/u",
+        npl_workflow_dir="/f",
+        theme=theme,
+    )
+
+
+def folders(catalog: Catalog, kind: str) -> list[str]:
+    return [f"{place.root.path}/{place.folder}".rstrip("/") for place in catalog.kind(kind).places]
+
+
+ORDER = {
+    "component": ["/e/npl", "/w/.npl/npl", "/h/.npl/npl", "/s/npl", "/c/npl"],
+    "meta": ["/w/meta", "/w/.npl/meta", "/h/.npl/meta", "/s/meta", "/c/meta"],
+    "style": [
+        "/style/default",
+        "/w/.npl/conventions/default",
+        "/h/.npl/conventions/default",
+        "/s/conventions/default",
+        "/c/conventions/default",
+    ],
+    "schema": ["/e/core/schema", "/w/.npl/core/schema", "/h/.npl/core/schema", "/s/core/schema", "/c/schema"],
+    "agent": [
+        "/w/.claude/agents",
+        "/h/.claude/agents",
+        "/e/core/agents",
+        "/w/.npl/core/agents",
+        "/h/.npl/core/agents",
+        "/s/core/agents",
+        "/c/agents",
+    ],
+    "spec": [
+        "/e/core/specifications",
+        "/w/.npl/specifications",
+        "/h/.npl/specifications",
+        "/s/specifications",
+        "/w/.npl/core/specifications",
+        "/h/.npl/core/specifications",
+        "/s/core/specifications",
+        "/c/specifications",
+    ],
+    "prompt": [
+        "/e/core/prompts",
+        "/w/.npl/prompts",
+        "/h/.npl/prompts",
+        "/s/prompts",
+        "/w/.npl/core/prompts",
+        "/h/.npl/core/prompts",
+        "/s/core/prompts",
+        "/c/prompts",
+    ],
+    "persona": ["/p", "/w/.npl/personas", "/h/.npl/personas", "/s/personas", "/c/personas"],
+    "user-persona": [
+        "/u",
+        "/w/.npl/user-personas",
+        "/h/.npl/user-personas",
+        "/s/user-personas",
+        "/c/user-personas",
+    ],
+    "prd": ["/w/.npl/prds", "/h/.npl/prds", "/s/prds", "/c/prds"],
+    "story": ["/w/.npl/user-stories", "/h/.npl/user-stories", "/s/user-stories", "/c/user-stories"],
+    "workflow": ["/f", "/w/.npl/workflows", "/h/.npl/workflows", "/s/workflows", "/c/workflows"],
+    "init": ["/e", "/w/.npl", "/h/.npl", "/s", "/w", "/c"],
+}
+
+
+@pytest.mark.parametrize("kind", ORDER)
+def test_order_of_places(kind: str) -> None:
+    """Every kind is looked for in the environment, the project, the user's home, the system, the corpus."""
+    assert folders(full(), kind) == ORDER[kind]
+
+
+def test_every_kind_is_covered() -> None:
+    """The order of places is pinned for each kind there is."""
+    assert {kind.name for kind in full().kinds} == set(ORDER)
+
+
+def test_unset_places_are_left_out() -> None:
+    """Values that are unset or empty contribute nothing."""
+    bare = places(cwd=Path("/w"), home=None, system=None, bundled=None, npl_home="", npl_meta="")
+    assert folders(bare, "component") == ["/w/.npl/npl"]
+    assert folders(bare, "meta") == ["/w/.npl/meta"]
+    assert folders(bare, "agent") == ["/w/.claude/agents", "/w/.npl/core/agents"]
+
+
+def test_a_theme_comes_before_the_default_everywhere() -> None:
+    """A style of the theme in any place beats one of the default theme; patches go place by place."""
+    catalog = full("dark")
+    found = folders(catalog, "style")
+    assert found[:2] == ["/style/dark", "/w/.npl/conventions/dark"]
+    assert found[5:7] == ["/style/default", "/w/.npl/conventions/default"]
+    patches = [f"{place.root.path}/{place.folder}" for place in catalog.kind("style").patches]
+    assert patches[:4] == [
+        "/w/.npl/conventions/dark",
+        "/w/.npl/conventions/default",
+        "/w/.npl/conventions",
+        "/h/.npl/conventions/dark",
+    ]
+
+
+def test_who_may_patch() -> None:
+    """Components, metadata and styles can be patched, by project, user and system."""
+    patched = [kind.name for kind in full().kinds if kind.patches]
+    assert patched == ["component", "meta", "style"]
+    assert [place.root.label for place in full().kind("meta").patches] == ["project", "user", "system"]
+
+
+@pytest.mark.parametrize("theme", ["", "..", "a/b", "a\\b", ".hidden"])
+def test_a_theme_is_a_folder_name(theme: str) -> None:
+    """A theme cannot lead elsewhere."""
+    with pytest.raises(InvalidRequestError):
+        places(cwd=Path("/w"), home=None, system=None, bundled=None, theme=theme)
+
+
+def test_names_of_flags() -> None:
+    """The flags and their order are those that agents know."""
+    kinds = ("def", "meta", "style", "spec", "persona", "user-persona", "prd", "story", "prompt", "workflow")
+    assert tuple(f"npl.{kind}.loaded" for kind in kinds) == FLAGS
+    assert tuple(kind.flag for kind in full().kinds if kind.flag) == FLAGS
+
+
+def test_only_the_working_directory_is_not_declared_npl() -> None:
+    """Every root of the catalog holds NPL, but the working directory holds anything."""
+    assert {root.path for root in full().roots() if not root.npl} == {"/w"}
+
+
+@pytest.mark.parametrize(
+    ("item", "paths"),
+    [
+        ("a", ("a.md",)),
+        ("a.b", ("a/b.md", "a.b.md")),
+        ("a/b", ("a/b.md",)),
+        ("a.b.c", ("a/b/c.md", "a/b.c.md", "a.b/c.md", "a.b.c.md")),
+        ("x/a.b", ("x/a/b.md", "x/a.b.md")),
+        ("🗣️❓", ("🗣️❓.md",)),
+        ("", ()),
+        ("a..b", ()),
+        (".a", ()),
+        ("a/", ()),
+        ("..", ()),
+        ("a.patch", ()),
+    ],
+)
+def test_item_names_to_paths(item: str, paths: tuple[str, ...]) -> None:
+    """A dot is a slash first and part of a name second; empty parts and patches name nothing."""
+    assert item_paths(item, ".md") == paths
+
+
+def test_patches_of_items() -> None:
+    """The patch of an item lies where the item would, with a suffix of its own."""
+    assert item_paths("a.b", PATCH_SUFFIX) == ("a/b.patch.md", "a.b.patch.md")
+
+
+def test_item_names_with_very_many_dots() -> None:
+    """A name of many parts is tried in a bounded number of ways."""
+    assert len(item_paths(".".join("a" * 500), ".md")) == 64
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "readings"),
+    [
+        ("prompt", "a", ["a"]),
+        ("prompt", "core/prompts/a.md", ["core/prompts/a.md", "a"]),
+        ("prompt", "prompts/a", ["prompts/a", "a"]),
+        ("component", "npl/pumps/cot.md", ["npl/pumps/cot.md", "pumps/cot"]),
+        ("init", "npl.md", ["npl.md"]),
+    ],
+)
+def test_paths_in_the_layout_of_npl_are_items(kind: str, text: str, readings: list[str]) -> None:
+    """A path as it is in a checkout of NPL names the item, wherever its kind lies."""
+    assert list(full().kind(kind).readings(text)) == readings

@@ -1,0 +1,631 @@
+"""Finding and reading files: what is found, and that nothing outside the roots ever is."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import (
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    MissingRequestError,
+    NPLError,
+    OutsideRootError,
+    UnreadableDocumentError,
+)
+from npl_index.library import documents
+from npl_index.library.catalog import Root, places
+from npl_index.library.documents import Document, DocumentRef, Found, Library, Limits
+
+SECRET = "not for you"
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def library_of(*roots: Path, limits: Limits | None = None, **environment: str) -> Library:
+    """A library over given folders, with no NPL places but those of the first folder and the environment."""
+    catalog = places(cwd=roots[0], home=None, system=None, bundled=None, **environment)
+    return Library([Root(str(root), root.name) for root in roots], catalog, limits)
+
+
+def paths(library: Library, file: str) -> list[str]:
+    return [found.path for found in library.find(DocumentRef(file))]
+
+
+def read(library: Library, file: str) -> Document:
+    (found,) = library.find(DocumentRef(file))
+    return library.read(found)
+
+
+def build_hostile(base: Path) -> Library:
+    """A root among neighbours it must not reach, with everything in it that has fooled file servers."""
+    root = write(base / "prompts", {"sub/ok.md": "fine", "top.md": "fine", "notes.txt": SECRET})
+    write(base, {"secret.md": SECRET, "prompts-evil/s.md": SECRET, "x.md": SECRET})
+    (root / "out.md").symlink_to(base / "secret.md")
+    (root / "outdir").symlink_to(base / "prompts-evil")
+    (root / "zero.md").symlink_to("/dev/zero")
+    (root / "gone.md").symlink_to(root / "nowhere.md")
+    (root / "loop.md").symlink_to(root / "loop.md")
+    (root / "text.md").symlink_to(root / "notes.txt")
+    (root / "folder.md").mkdir()
+    (root / "empty").mkdir()
+    for number in range(1200):
+        (base / f"chain{number}").symlink_to(base / f"chain{number + 1}")
+    (root / "chain.md").symlink_to(base / "chain0")
+    os.mkfifo(root / "pipe.md")
+    with (root / "giant.md").open("wb") as giant:
+        giant.truncate(10 << 30)
+    return library_of(root)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return build_hostile(tmp_path_factory.mktemp("hostile"))
+
+
+REFUSED = [
+    ("../x", OutsideRootError),
+    ("../x.md", OutsideRootError),
+    ("../secret.md", OutsideRootError),
+    ("a/../../secret.md", OutsideRootError),
+    ("sub/../../secret.md", OutsideRootError),
+    ("./../secret.md", OutsideRootError),
+    ("..", OutsideRootError),
+    ("/etc/passwd", OutsideRootError),
+    ("/", OutsideRootError),
+    ("//etc/passwd", OutsideRootError),
+    ("../prompts-evil/s.md", OutsideRootError),
+    ("../prompts-evil/*.md", OutsideRootError),
+    ("/etc/*", OutsideRootError),
+    ("/proc/self/environ", OutsideRootError),
+    ("out.md", OutsideRootError),
+    ("out", OutsideRootError),
+    ("outdir", OutsideRootError),
+    ("outdir/s.md", OutsideRootError),
+    ("outdir/nothing.md", OutsideRootError),
+    ("outdir/*.md", OutsideRootError),
+    ("zero.md", OutsideRootError),
+    ("..\\secret.md", DocumentNotFoundError),
+    ("C:\\x.md", DocumentNotFoundError),
+    ("C:x.md", DocumentNotFoundError),
+    ("%2e%2e/secret.md", DocumentNotFoundError),
+    ("%252e%252e/secret.md", DocumentNotFoundError),
+    ("\uff0e\uff0e/secret.md", DocumentNotFoundError),
+    ("\u2024\u2024/secret.md", DocumentNotFoundError),
+    ("~/x.md", DocumentNotFoundError),
+    ("~root/x.md", DocumentNotFoundError),
+    ("$HOME/x.md", DocumentNotFoundError),
+    ("file:///etc/passwd", DocumentNotFoundError),
+    ("--help", DocumentNotFoundError),
+    ("nothing.md", DocumentNotFoundError),
+    ("gone.md", DocumentNotFoundError),
+    ("empty", DocumentNotFoundError),
+    ("chain.md", (DocumentNotFoundError, OutsideRootError)),
+    ("sub/ok.md/deeper.md", DocumentNotFoundError),
+    ("a/" * 2000 + "x.md", DocumentNotFoundError),
+    ("x" * 300 + ".md", DocumentNotFoundError),
+    ("notes.txt", UnreadableDocumentError),
+    ("text.md", UnreadableDocumentError),
+    ("folder.md", UnreadableDocumentError),
+    ("loop.md", UnreadableDocumentError),
+    ("pipe.md", UnreadableDocumentError),
+    ("giant.md", DocumentTooLargeError),
+    ("x.md\0.png", InvalidRequestError),
+    ("top.md\n", InvalidRequestError),
+    ("\ud800.md", InvalidRequestError),
+    ("\x1b[2J", InvalidRequestError),
+    ("a" * 5000, InvalidRequestError),
+    ("", InvalidRequestError),
+    ("  ", InvalidRequestError),
+    ("**/sub/**", InvalidRequestError),
+    ("*" * 100, InvalidRequestError),
+]
+
+
+@pytest.mark.parametrize(("file", "error"), REFUSED, ids=[ascii(file)[:40] for file, _ in REFUSED])
+def test_hostile_paths_are_refused(
+    hostile: Library, file: str, error: type[NPLError] | tuple[type[NPLError], ...]
+) -> None:
+    """A path that leads out of the roots, or to no regular file, is refused without content or location."""
+    with pytest.raises(error) as raised:
+        read(hostile, file)
+    folder = str(Path(next(iter(hostile.roots)).path).parent)
+    assert folder not in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+ALPHABET = st.sampled_from(
+    ["..", ".", "/", "\\", "~", "%2e", "*", "**", "?", "[a-z]", ":", " ", "secret", ".md"]
+)
+NAMES = st.sampled_from(
+    ["sub", "ok", "top", "out", "outdir", "prompts", "prompts-evil", "pipe", "é", "\0", "{a}"]
+)
+
+
+# A folder listing now and then takes longer than hypothesis allows by default.
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(ALPHABET, NAMES), max_size=8).map("".join), st.booleans())
+def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bool) -> None:
+    """Whatever is asked for, the answer is files of the root or an expected error."""
+    root = Path(next(iter(hostile.roots)).path)
+    try:
+        found = hostile.find(DocumentRef(f"{root}/{text}" if absolute else text))
+    except NPLError:
+        return
+    for one in found:
+        real = Path(one.absolute).resolve(strict=True)
+        assert real == Path(one.absolute)
+        assert root in real.parents
+        assert real.is_file()
+
+
+def test_item_names_do_not_climb(hostile: Library) -> None:
+    """An item name that is absolute or climbs is refused, whatever the kind."""
+    for item in ("/etc/passwd", "../../secret", "npl/../../../secret", "./secret"):
+        for kind in hostile.catalog.kinds:
+            with pytest.raises(OutsideRootError):
+                hostile.find_item(kind, item)
+
+
+@contextmanager
+def flipping(change: Callable[[int], None]) -> Iterator[None]:
+    """Change the disk over and over in another thread while the block runs."""
+    stop = threading.Event()
+
+    def run() -> None:
+        turn = 0
+        while not stop.is_set():
+            change(turn)
+            turn += 1
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
+    """However often a file and a link out of the root change places, the link's target is never read."""
+    root = write(tmp_path / "root", {"race.md": "fine"})
+    write(tmp_path, {"secret.md": SECRET})
+    library = library_of(root)
+    (found,) = library.find(DocumentRef("race.md"))
+
+    def swap(turn: int) -> None:
+        spare = tmp_path / "spare"
+        if turn % 2:
+            spare.write_text("fine")
+        else:
+            spare.symlink_to(tmp_path / "secret.md")
+        spare.replace(root / "race.md")
+
+    seen = set()
+    until = time.monotonic() + 0.4
+    with flipping(swap):
+        while time.monotonic() < until:
+            try:
+                seen.add(library.read(found).data)
+                seen.add(read(library, "race.md").data)
+            except (DocumentNotFoundError, OutsideRootError, UnreadableDocumentError):
+                continue
+    assert seen == {b"fine"}
+
+
+def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A folder on the way to a file is not entered through a link either."""
+    root = write(tmp_path / "root", {"sub/a.md": "fine"})
+    write(tmp_path, {"evil/a.md": SECRET})
+    library = library_of(root)
+    (found,) = library.find(DocumentRef("sub/a.md"))
+    (root / "sub").rename(root / "moved")
+    (root / "sub").symlink_to(tmp_path / "evil")
+    with pytest.raises(UnreadableDocumentError):
+        library.read(found)
+
+
+def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], times: int) -> None:
+    """Do something right after each of the first calls that read from a file."""
+    left = [times]
+    really_read = os.read
+
+    def read_and_change(file: int, size: int) -> bytes:
+        data = really_read(file, size)
+        if left[0]:
+            left[0] -= 1
+            change()
+        return data
+
+    monkeypatch.setattr(os, "read", read_and_change)
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"more")
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that changes while it is read is read again, and is handed over as it is then."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"text")
+    library = library_of(tmp_path)
+    (found,) = library.find(DocumentRef("a.md"))
+    meddle(monkeypatch, lambda: grow(path), times=2)
+    document = library.read(found)
+    assert document.data == path.read_bytes() == b"textmoremore"
+    assert document.fingerprint == library.stat(found)
+
+
+def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that changes each time it is read is an error."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"text")
+    library = library_of(tmp_path)
+    (found,) = library.find(DocumentRef("a.md"))
+    clock = count(1)
+    meddle(monkeypatch, lambda: os.utime(path, ns=(0, next(clock) * 1_000_000)), times=1000)
+    with pytest.raises(UnreadableDocumentError, match="changed while it was read"):
+        library.read(found)
+
+
+def test_a_file_that_grows_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that grows past the limit while it is read is not read further."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"text")
+    library = library_of(tmp_path, limits=Limits(max_bytes=10))
+    (found,) = library.find(DocumentRef("a.md"))
+    meddle(monkeypatch, lambda: grow(path), times=1000)
+    with pytest.raises(DocumentTooLargeError):
+        library.read(found)
+
+
+def test_what_takes_a_files_place_is_not_read(tmp_path: Path) -> None:
+    """A pipe, a folder or nothing in place of a file that was found is an error, at once."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"text")
+    library = library_of(tmp_path)
+    (found,) = library.find(DocumentRef("a.md"))
+    path.unlink()
+    with pytest.raises(DocumentNotFoundError):
+        library.read(found)
+    os.mkfifo(path)
+    with pytest.raises(UnreadableDocumentError, match="not a regular file"):
+        library.read(found)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UnreadableDocumentError, match="not a regular file"):
+        library.read(found)
+
+
+def test_fallback_opens_regular_files_only(hostile: Library) -> None:
+    """Where links cannot be refused while opening, they are refused by comparing afterwards."""
+    root = next(iter(hostile.roots)).path
+    file = documents._open_compared(root, "sub/ok.md")
+    try:
+        assert os.read(file, 100) == b"fine"
+    finally:
+        os.close(file)
+    for path in ("out.md", "outdir/s.md", "pipe.md", "folder.md", "nothing.md"):
+        with pytest.raises(OSError, match=r".+"):
+            documents._open_compared(root, path)
+
+
+def test_a_document_says_what_it_is(tmp_path: Path) -> None:
+    """A document carries name, path, root, bytes, digest and the state of the file it belongs to."""
+    root = write(tmp_path / "root", {"a/m1.persona.md": "# Ü\n"})
+    document = read(library_of(root), "a/m1.persona.md")
+    assert (document.name, document.path, document.root) == ("m1.persona", "a/m1.persona.md", "root")
+    assert document.data == "# Ü\n".encode()
+    # As b2sum -l 128 gives it for the same five bytes.
+    assert document.digest == "615e80dcf57353c5822efacd51409d7f"
+    assert document.npl is False
+
+
+def test_fingerprint_follows_the_file(tmp_path: Path) -> None:
+    """The cheap fingerprint equals the one of reading, and changes with time or size of the file."""
+    path = tmp_path / "a.md"
+    path.write_text("one")
+    library = library_of(tmp_path)
+    (found,) = library.find(DocumentRef("a.md"))
+    before = library.stat(found)
+    assert before == library.read(found).fingerprint
+    assert before.path == str(path.resolve())
+    os.utime(path, ns=(before.mtime_ns, before.mtime_ns + 1_000_000))
+    touched = library.stat(found)
+    assert touched != before
+    path.write_text("longer")
+    os.utime(path, ns=(before.mtime_ns, before.mtime_ns))
+    assert library.stat(found) not in (before, touched)
+    path.unlink()
+    with pytest.raises(DocumentNotFoundError):
+        library.stat(found)
+    path.mkdir()
+    with pytest.raises(UnreadableDocumentError):
+        library.stat(found)
+
+
+FOREST = {
+    "readme.md": "",
+    "UPPER.MD": "",
+    "guide.markdown": "",
+    "skip.txt": "",
+    "docs/a.md": "",
+    "docs/b.md": "",
+    "docs/[odd].md": "",
+    "docs/deep/er/c.md": "",
+    "docs/deep/a.md": "",
+    ".git/x.md": "",
+    ".venv/x.md": "",
+    "node_modules/x/readme.md": "",
+    ".npl/npl/syntax.md": "",
+    ".npl/npl/syntax/fill-in.md": "",
+    ".npl/core/agents/nb.md": "",
+    ".claude/agents/mine.md": "",
+}
+
+FORMS = [
+    ("readme.md", ["readme.md"]),
+    ("readme", ["readme.md"]),
+    ("./docs//a.md", ["docs/a.md"]),
+    ("docs/../readme.md", ["readme.md"]),
+    ("UPPER.MD", ["UPPER.MD"]),
+    ("guide.markdown", ["guide.markdown"]),
+    (".git/x.md", [".git/x.md"]),
+    ("docs", ["docs/[odd].md", "docs/a.md", "docs/b.md", "docs/deep/a.md", "docs/deep/er/c.md"]),
+    ("docs/deep/", ["docs/deep/a.md", "docs/deep/er/c.md"]),
+    ("docs/*.md", ["docs/[odd].md", "docs/a.md", "docs/b.md"]),
+    ("docs/*", ["docs/[odd].md", "docs/a.md", "docs/b.md"]),
+    ("docs/?.md", ["docs/a.md", "docs/b.md"]),
+    ("docs/[ab].md", ["docs/a.md", "docs/b.md"]),
+    ("docs/[!a]", ["docs/b.md"]),
+    ("docs/[odd].md", ["docs/[odd].md"]),
+    ("docs/**/a.md", ["docs/a.md", "docs/deep/a.md"]),
+    ("docs/**", ["docs/[odd].md", "docs/a.md", "docs/b.md", "docs/deep/a.md", "docs/deep/er/c.md"]),
+    ("**/er/*.md", ["docs/deep/er/c.md"]),
+    ("*/deep/*.md", ["docs/deep/a.md"]),
+    ("*.[Mm]*", ["UPPER.MD", "guide.markdown", "readme.md"]),
+    ("*.m*", ["guide.markdown", "readme.md"]),
+    (".", sorted(set(FOREST) - {"skip.txt", ".git/x.md", ".venv/x.md", "node_modules/x/readme.md"})),
+    ("syntax", [".npl/npl/syntax.md"]),
+    ("syntax.fill-in", [".npl/npl/syntax/fill-in.md"]),
+    ("syntax/fill-in", [".npl/npl/syntax/fill-in.md"]),
+    ("mine", [".claude/agents/mine.md"]),
+    ("core/agents/nb.md", [".npl/core/agents/nb.md"]),
+]
+
+
+@pytest.mark.parametrize(("file", "expected"), FORMS, ids=[file for file, _ in FORMS])
+def test_forms_of_file(tmp_path: Path, file: str, expected: list[str]) -> None:
+    """A file is named by path, with or without suffix, as a folder, by a pattern or as an item."""
+    assert paths(library_of(write(tmp_path, FOREST)), file) == expected
+
+
+# An item has no absolute name.
+ABSOLUTE = [form for form in FORMS if form[0] not in ("syntax", "syntax.fill-in", "syntax/fill-in", "mine")][
+    :-1
+]
+
+
+@pytest.mark.parametrize(("file", "expected"), ABSOLUTE, ids=[file for file, _ in ABSOLUTE])
+def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) -> None:
+    """A path, folder or pattern means the same when it is absolute."""
+    assert paths(library_of(write(tmp_path, FOREST)), f"{tmp_path}/{file}") == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "is_set"),
+    [
+        ("docs", True),
+        ("docs/*", True),
+        ("docs/deep/er", True),
+        ("readme", False),
+        ("docs/a.md", False),
+        ("syntax", False),
+    ],
+)
+def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool) -> None:
+    """A folder or a pattern is a set even if it holds one file."""
+    library = library_of(write(tmp_path, FOREST))
+    assert library.is_set(DocumentRef(file)) is is_set
+    assert library.is_set(DocumentRef(kind="component", item="synt*"))
+    assert not library.is_set(DocumentRef(kind="component", item="syntax"))
+    assert not library.is_set(DocumentRef())
+
+
+def test_links_inside_lead_to_their_file(tmp_path: Path) -> None:
+    """A link whose target lies under a root is another name for it: the target is what is found, once."""
+    root = write(tmp_path / "root", {"real/a.md": "fine"})
+    other = write(tmp_path / "other", {"b.md": "fine"})
+    (root / "link.md").symlink_to(root / "real" / "a.md")
+    (root / "real" / "again").symlink_to(root / "real")
+    (root / "shared").symlink_to(other)
+    library = library_of(root, other)
+    assert paths(library, "link.md") == ["real/a.md"]
+    assert paths(library, "real/again/again/a.md") == ["real/a.md"]
+    assert [(found.root.label, found.path) for found in library.find(DocumentRef("."))] == [
+        ("other", "b.md"),
+        ("root", "real/a.md"),
+    ]
+    assert paths(library, "shared/b.md") == ["b.md"]
+
+
+def test_links_out_are_left_out_of_folders(hostile: Library) -> None:
+    """Walking a folder passes over links that lead out, pipes, folders named like files, and dead links."""
+    assert paths(hostile, ".") == ["giant.md", "sub/ok.md", "top.md"]
+
+
+def test_a_root_may_be_a_link(tmp_path: Path) -> None:
+    """A root that is given through a link serves relative paths and both spellings of absolute ones."""
+    real = write(tmp_path / "real", {"a.md": "fine"})
+    (tmp_path / "link").symlink_to(real)
+    library = library_of(tmp_path / "link")
+    for file in ("a.md", str(tmp_path / "link" / "a.md"), str(real / "a.md")):
+        assert paths(library, file) == ["a.md"]
+
+
+def test_names_that_cannot_be_shown_are_left_out(tmp_path: Path) -> None:
+    """A file name with a line break does not reach a listing."""
+    write(tmp_path, {"a\nb.md": "", "c.md": ""})
+    assert paths(library_of(tmp_path), ".") == ["c.md"]
+
+
+def test_first_root_wins(tmp_path: Path) -> None:
+    """Of equal paths the one below the first root is found; the second root fills the gaps."""
+    one = write(tmp_path / "one", {"a.md": "1"})
+    two = write(tmp_path / "two", {"a.md": "2", "b.md": "2", "more/c.md": "2"})
+    library = library_of(one, two)
+    assert read(library, "a.md").data == b"1"
+    assert read(library, "b.md").root == "two"
+    assert paths(library, "*.md") == ["a.md"]
+    assert paths(library, "more/*.md") == ["more/c.md"]
+
+
+def test_a_file_is_the_same_however_it_is_found(tmp_path: Path) -> None:
+    """One file found by path, as an item and through a nested root has one root, path and fingerprint."""
+    write(tmp_path, FOREST)
+    library = library_of(tmp_path, tmp_path / ".npl")
+    by_path = library.find(DocumentRef(".npl/npl/syntax.md"))[0]
+    by_item = library.find(DocumentRef(kind="component", item="syntax"))[0]
+    by_nested_root = library.find(DocumentRef("npl/syntax.md"))[0]
+    assert library.read(by_path) == library.read(by_item) == library.read(by_nested_root)
+    assert (by_item.label, by_item.item) == ("project", "syntax")
+    assert library.read(by_item).npl is True
+    assert read(library, "readme.md").npl is False
+
+
+def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
+    """The path of every file of a folder finds that file again."""
+    library = library_of(write(tmp_path, FOREST))
+    everything = library.find(DocumentRef("."))
+    assert [library.find(DocumentRef(found.path)) for found in everything] == [
+        (found,) for found in everything
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "file"),
+    [
+        (Limits(max_files=4), "docs"),
+        (Limits(max_files=4), "**/*.md"),
+        (Limits(max_entries=3), "docs"),
+        (Limits(max_depth=1), "docs"),
+        (Limits(max_bytes=3), "readme.md"),
+    ],
+)
+def test_limits_are_kept(tmp_path: Path, limits: Limits, file: str) -> None:
+    """Beyond a limit there is an error, not a shortened answer."""
+    write(tmp_path, {**FOREST, "readme.md": "four"})
+    library = library_of(tmp_path, limits=limits)
+    with pytest.raises(DocumentTooLargeError):
+        read(library, file)
+
+
+def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
+    """More items than the limit are an error for a pattern, and none for a name."""
+    library = library_of(write(tmp_path, FOREST), limits=Limits(max_files=1))
+    assert library.find(DocumentRef(kind="component", item="syntax"))
+    with pytest.raises(DocumentTooLargeError):
+        library.find(DocumentRef(kind="component", item="**"))
+
+
+def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
+    """Where there is much to look through, a name that leads nowhere is still just not found."""
+    write(tmp_path, {f"folder{number:04}/x.txt": "" for number in range(1200)})
+    with pytest.raises(DocumentNotFoundError):
+        library_of(tmp_path).find(DocumentRef("nothing"))
+
+
+@pytest.mark.parametrize(
+    ("file", "near"),
+    [
+        ("readmee.md", "readme.md"),
+        ("syntx", "syntax"),
+        ("doc/a.md", "docs/a.md"),
+        ("docs/deeep", "docs/deep"),
+    ],
+)
+def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
+    """A name that leads nowhere comes with names that exist and look alike."""
+    with pytest.raises(DocumentNotFoundError) as raised:
+        library_of(write(tmp_path, FOREST)).find(DocumentRef(file))
+    assert near in raised.value.near
+    assert len(raised.value.near) <= 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "parameter"),
+    [
+        ({"file": "a", "item": "b"}, InvalidRequestError, "item"),
+        ({"file": "a", "resource_type": "prompt"}, InvalidRequestError, "resource_type"),
+        ({"item": "b"}, MissingRequestError, "resource_type"),
+        ({"resource_type": "prompt"}, MissingRequestError, "item"),
+        ({"file": ""}, InvalidRequestError, "file"),
+        ({"resource_type": "prompt", "item": "a\0"}, InvalidRequestError, "item"),
+        ({"file": "a" * 4097}, InvalidRequestError, "file"),
+    ],
+)
+def test_references_that_contradict_themselves(
+    arguments: dict[str, str], error: type[InvalidRequestError], parameter: str
+) -> None:
+    """Arguments that name no document, or two, are refused by the name of the argument."""
+    with pytest.raises(InvalidRequestError) as raised:
+        DocumentRef.parse(**arguments)
+    assert type(raised.value) is error
+    assert raised.value.parameter == parameter
+
+
+def test_kinds_are_checked(tmp_path: Path) -> None:
+    """An unknown kind is refused with the known ones, and so is one that is not Markdown."""
+    library = library_of(write(tmp_path, FOREST))
+    with pytest.raises(InvalidRequestError, match="component, meta, style"):
+        library.find(DocumentRef(kind="nonsense", item="a"))
+    with pytest.raises(InvalidRequestError, match="has no sections"):
+        library.find(DocumentRef(kind="schema", item="a"))
+
+
+def test_item_patterns_give_sets(tmp_path: Path) -> None:
+    """An item may be a pattern; the short name of a kind is as good as its name."""
+    library = library_of(write(tmp_path, FOREST))
+    found = library.find(DocumentRef(kind="c", item="**"))
+    assert [one.item for one in found] == ["syntax", "syntax.fill-in"]
+
+
+def test_the_core_reference_is_the_default(tmp_path: Path) -> None:
+    """Without arguments the document is the first npl.md of environment, project and working directory."""
+    library = library_of(write(tmp_path / "work", {"npl.md": "mine"}), npl_home=str(tmp_path / "home"))
+    assert library.read(library.find(DocumentRef())[0]).data == b"mine"
+    write(tmp_path / "work", {".npl/npl.md": "the project's"})
+    assert library.read(library.find(DocumentRef())[0]).data == b"the project's"
+    write(tmp_path / "home", {"npl.md": "the environment's"})
+    assert library.read(library.find(DocumentRef())[0]).data == b"the environment's"
+
+
+def test_without_a_core_reference(tmp_path: Path) -> None:
+    """Without arguments and without any npl.md the error says what is missing."""
+    with pytest.raises(DocumentNotFoundError, match=r"npl\.md"):
+        library_of(tmp_path).find(DocumentRef())
+
+
+def test_a_found_file_knows_its_place(tmp_path: Path) -> None:
+    """What is found holds root, path and name, and no more."""
+    (found,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
+    assert found == Found(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
+    assert found.name == "b.c"

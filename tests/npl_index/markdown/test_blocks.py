@@ -1,0 +1,322 @@
+"""The fast block parser against the stock one, and its limits."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from mdit_py_plugins.deflist import deflist_plugin
+
+from npl_index.errors import DocumentTimeoutError
+from npl_index.markdown.blocks import parse_blocks, read_blocks
+from npl_index.markdown.state import Deadline, find_lines
+
+CASES = Path(__file__).parents[2] / "cases" / "sections"
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+STOCK = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").use(deflist_plugin)
+STOCK.disable(["inline", "text_join"])
+
+NOT_RECORDED = {"inline", "thead_open", "tbody_open", "th_open", "td_open"}
+BEGINS_A_BLOCK = re.compile(r" ?[-+*0-9>`~_#<]")
+
+ATOMS = [
+    *(
+        "# h",
+        "## h ##",
+        "#",
+        "#x",
+        "####### x",
+        "#\ta",
+        "# a\\#",
+        "# a #b",
+        "---",
+        "===",
+        "=",
+        "-",
+        " ===",
+        "    ===",
+    ),
+    *(
+        "- a",
+        "* b",
+        "+ c",
+        "1. x",
+        "2) y",
+        "10. z",
+        "1234567890. x",
+        "1",
+        "1.",
+        "-",
+        "*",
+        "-    five",
+        "- [ ] t",
+    ),
+    *(
+        "> q",
+        ">",
+        ">\tx",
+        "> - c",
+        "> > d",
+        "> # h",
+        "> ===",
+        "> ```",
+        "- > b",
+        "- # h",
+        "- \ta",
+        "1.\tz",
+        "\t- b",
+    ),
+    *(
+        "```",
+        "````",
+        "~~~",
+        "``` py",
+        "~~~ example",
+        "``` `x",
+        "`a`",
+        "  ```",
+        "    code",
+        "\tcode",
+        "  x",
+        "   z",
+    ),
+    *(
+        "| a | b |",
+        "|---|---|",
+        "| - |",
+        "a | b",
+        "--- | ---",
+        ":-:|:-",
+        "|a\\|b|c|",
+        "|",
+        "||",
+        "|a|",
+        "|-|",
+        "-|-",
+        "|:",
+    ),
+    *(
+        "[a]: /u",
+        "[b]: <x y> 'ti'",
+        "[c]:",
+        "/url",
+        "'title'",
+        '"t',
+        "[d]",
+        "[e]: /u (p",
+        "\\[x]: y",
+        "[x\\]]: /z",
+    ),
+    *(
+        "[f]: javascript:x",
+        "[g]: /u 't' x",
+        "[ ]: /u",
+        "[h]: a&amp;b",
+        "[i]:<z>",
+        "[j]: /(a(b))",
+        "[k]: /a\\b",
+    ),
+    *(
+        "<div>",
+        "</div>",
+        "<!-- c",
+        "-->",
+        "<b>",
+        "<script>",
+        "</script>",
+        "<?x",
+        "?>",
+        "<a href='x'>",
+        "<x",
+        "<![CDATA[",
+    ),
+    *(": def", "~ def", ":   d2", ": - l", ": # h", "Term", "*Term*", "* * *", "***", "___", "- - -", "-- x"),
+    *("text", "a\\", "\xa0", "\u3000x", "é", "npl", "&amp;", "y>", "", "", "", ""),
+]
+INDENTS = ["", "", "", "", "", " ", "  ", "   ", "    ", "      ", "\t", " \t", "> ", "- ", "  > ", "1. "]
+lines = st.builds(
+    "".join, st.tuples(st.sampled_from(INDENTS), st.sampled_from(ATOMS), st.sampled_from(["", "", " ", "\t"]))
+)
+documents = st.lists(lines, max_size=14).map("\n".join)
+
+
+def stock(text: str) -> list[tuple[Any, ...]]:
+    """List the stock parser's blocks, headings outside of containers with their text."""
+    tokens = STOCK.parse(text)
+    return [
+        (
+            token.type,
+            token.tag if token.type == "heading_open" else "",
+            token.level,
+            token.map,
+            token.info,
+            tokens[place + 1].content if token.type == "heading_open" and not token.level else "",
+        )
+        for place, token in enumerate(tokens)
+        if token.nesting >= 0 and token.type not in NOT_RECORDED
+    ]
+
+
+def fast(text: str) -> list[tuple[Any, ...]]:
+    return [
+        (
+            token.type,
+            token.tag if token.type == "heading_open" else "",
+            token.level,
+            token.map,
+            token.info,
+            token.content,
+        )
+        for token in parse_blocks(text)
+    ]
+
+
+def has_foreign_term(text: str) -> bool:
+    """Say whether the stock parser takes a line that begins another block as a later term of a list."""
+    rows = text.split("\n")
+    starts = {token.map[0] for token in STOCK.parse(text) if token.type == "dl_open" and token.map}
+    terms = {token.map[0] for token in STOCK.parse(text) if token.type == "dt_open" and token.map}
+    return any(BEGINS_A_BLOCK.match(rows[term]) for term in terms - starts)
+
+
+@given(documents)
+@settings(max_examples=600, deadline=None)
+@example("> ```\n# a\n")
+@example("[a]: /u\n'two\nlines'\n===\n")
+@example("- a\n\n  b\n\n\n  c\n- d\n")
+@example("|a|\n|-|\n\xa0\n|b|\n")
+def test_blocks_are_those_of_the_stock_parser(text: str) -> None:
+    """Types, levels, lines, info strings and heading texts agree on generated documents."""
+    # At a last line of nothing but a quote's mark the stock fence rule ends one line early.
+    assume(not has_foreign_term(text) and not text.rstrip(" \t").endswith(">"))
+    assert fast(text) == stock(text)
+
+
+def test_blocks_of_whole_documents_are_those_of_the_stock_parser() -> None:
+    """The same on documents of some length: the cases, and real files where they are at hand."""
+    paths = sorted(CASES.glob("*.md")) + sorted((SHARED / "eval" / "structure" / "files").glob("*.md"))
+    for path in paths:
+        text = "\n" + path.read_text(encoding="utf-8")
+        if "npl-instructions:" not in text and path.stem != "traits":
+            assert fast(text) == stock(text), path.name
+
+
+def test_link_definitions_are_those_of_the_stock_parser() -> None:
+    """Both find the same labels, in whatever form the definition is written."""
+    text = (
+        "\n\n".join(atom for atom in ATOMS if atom.startswith("["))
+        + "\n\n[l]: <>\n[L]: /b\n[m]:\n/c\n'd'\n[n\no]: /p 'q\nr'\n"
+    )
+    env: dict[str, dict[str, object]] = {}
+    STOCK.parse(text, env)
+    state = read_blocks(text, find_lines(text), 0, nesting=False)
+    assert list(state.env["references"]) == list(env["references"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("term\n: text\n\n# Heading\n\n: text\n", ["dl_open", "heading_open"]),
+        ("term\n: text\n\n```\n: in code\n```\n", ["dl_open", "fence"]),
+        ("term\n: text\n\n**other**\n: text\n", ["dl_open"]),
+        ("term\n: text\n\n  - inner\n  : text\n", ["dl_open"]),
+    ],
+)
+def test_a_definition_list_takes_no_other_block_as_a_term(text: str, expected: list[str]) -> None:
+    """A heading or fence behind a list stays one even where a line like a definition follows."""
+    state = read_blocks(text, find_lines(text), 0, nesting=False)
+    assert [token.type for token in state.tokens] == expected
+
+
+@pytest.mark.parametrize("mark", ["- ", "> ", "1. ", ">", "- > ", ": "])
+def test_what_is_nested_too_deep_does_not_swallow_the_rest(mark: str) -> None:
+    """Ten thousand containers in one another raise no RecursionError and hide no heading."""
+    text = "term\n" + mark * 10_000 + "x\n\n# Behind\n"
+    assert fast(text)[-1] == ("heading_open", "h1", 0, [3, 4], "", "Behind")
+
+
+def test_headings_under_long_and_hostile_lines_are_found() -> None:
+    """Lines of a million characters that look like the beginning of something are read in passing."""
+    size = 1_000_000
+    for line in (
+        *("*" * size + "x", "- " * (size // 2) + "x", "[" * size, "[a]: " + "b" * size, "[a]: " + "(" * size),
+        *(
+            "[" + "a" * size + "]: b",
+            "<a" + " b" * (size // 2),
+            "`" * size + " `",
+            "#" * size,
+            "=" * size,
+            "|" * size,
+        ),
+        *("\\" * size, "a|" * (size // 2), "&" * size, " " * size + "x", "\t" * size, "1" * size, "<" * size),
+    ):
+        assert fast(f"{line}\n\n# Behind\n")[-1][-1] == "Behind"
+
+
+LONG = {
+    "one paragraph": "text\n",
+    "paragraphs": "text\n\n",
+    "headings in a quote": "> # a\n",
+    "tall table": "| a | b |\n",
+    "wide table": "|a\n",
+    "list": "- a\n",
+    "loose list": "1. a\n\n",
+    "lazy list text": "- a\nb\n",
+    "quote": "> a\n",
+    "empty quote": ">\n",
+    "code": "    a\n",
+    "fence": "a ```\n",
+    "comment": "a -- b\n",
+    "html": "a <b>\n",
+    "definitions": ": a\n",
+    "terms": "a\n: b\n",
+    "setext headings in items": "- a\n  =\n",
+    "link definitions": "[a]: /b\n",
+    "title without end": "a 'b\n",
+    "nested items": "- - - a\n",
+    "indents": "   a\n",
+    "rules": "***\n",
+}
+FIRST = {
+    "tall table": "| a | b |\n|---|---|\n",
+    "wide table": "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n",
+    "fence": "```\n",
+    "comment": "<!--\n",
+    "html": "<div>\n",
+    "definitions": "term\n",
+    "title without end": "[a]: /b 'c\n",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside each construct the clock is looked at again and again, so that a passed deadline ends it."""
+    looks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(looks) > 8))
+    text = FIRST.get(kind, "") + LONG[kind] * 10_000
+    with pytest.raises(DocumentTimeoutError, match="handbook"):
+        read_blocks(text, find_lines(text), 0, nesting=False, deadline=Deadline("handbook", 0.5))
+
+
+def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:
+    """Beyond 200,000 lines the line tables are kept otherwise, and nothing else changes."""
+    once = "> - a\n\n\tcode\n\n- b\n\n      c\n\nText\n"
+    gap = 200_000
+    tokens = fast(once + "\n" * gap + once)
+    first = fast(once)
+    moved = [(*row[:3], [line + once.count("\n") + gap for line in row[3]], *row[4:]) for row in first]
+    assert tokens == first + moved
+
+
+def test_lines_end_at_line_feeds_only() -> None:
+    """Separators that str.splitlines knows besides are ordinary characters."""
+    assert find_lines("a\u2028b\x0bc\x85d\x1ce\n\nf").tolist() == [0, 10, 11, 12]
+    assert find_lines("").tolist() == [0]
+    assert find_lines("a\n").tolist() == [0, 2]

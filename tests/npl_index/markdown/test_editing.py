@@ -1,0 +1,294 @@
+"""Sections changed in place: what is written is read back, and nothing else moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.markdown.editing import append_text, prepend_text, replace_text
+from npl_index.markdown.sections import SectionTree, parse_sections
+
+CASES = Path(__file__).parents[2] / "cases" / "sections"
+EDITS = {"replace": replace_text, "append": append_text, "prepend": prepend_text}
+
+DOCUMENT = """\
+---
+title: x   # kept
+---
+
+Preamble.
+
+# Second
+
+Intro.
+
+## Rationale
+
+why
+
+### Sub A
+
+dup
+
+## Tasks
+- one
+- two
+
+## Last
+
+end
+"""
+
+
+def section_of(tree: SectionTree, name: str) -> int:
+    return next(section.index for section in tree.sections if section.name == name)
+
+
+def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **options: bool) -> str:
+    data = document.encode()
+    tree = parse_sections(data, "x")
+    return EDITS[operation](data, tree, section_of(tree, name), text, **options).decode()
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "text", "options", "old", "new"),
+    [
+        ("replace", "Rationale", "NEW", {}, "why\n\n### Sub A\n\ndup\n", "NEW\n"),
+        ("replace", "Rationale", "\n \nNEW\n\n", {"whole": False}, "why\n", "NEW\n"),
+        (
+            "replace",
+            "Rationale",
+            "new\n\n### Sub B\n\nb",
+            {},
+            "why\n\n### Sub A\n\ndup\n",
+            "new\n\n### Sub B\n\nb\n",
+        ),
+        ("replace", "Tasks", "none", {}, "- one\n- two\n", "none\n"),
+        (
+            "replace",
+            "Last",
+            "# a comment, in code\n\n    # code",
+            {"restructure": True},
+            "end\n",
+            "# a comment, in code\n\n    # code\n",
+        ),
+        ("replace", "Sub A", "", {}, "dup\n\n", ""),
+        ("replace", "Tasks", " \n", {}, "- one\n- two\n", ""),
+        ("replace", "x", "Other.", {"whole": False}, "Preamble.\n", "Other.\n"),
+        ("replace", "Sub A", "### Renamed", {}, "### Sub A\n", "### Renamed\n"),
+        ("replace", "Second", "# Renamed #", {}, "# Second\n", "# Renamed #\n"),
+        ("replace", "Tasks", "## Work\n\nmuch", {}, "## Tasks\n- one\n- two\n", "## Work\nmuch\n"),
+        (
+            "replace",
+            "Tasks",
+            "Two\nlines\n---\nmuch",
+            {},
+            "## Tasks\n- one\n- two\n",
+            "Two\nlines\n---\nmuch\n",
+        ),
+        ("append", "Rationale", "tail", {}, "dup\n", "dup\n\ntail\n"),
+        ("append", "Rationale", "tail", {"whole": False}, "why\n", "why\n\ntail\n"),
+        ("append", "Rationale", "### Sub B\n\nb", {}, "dup\n", "dup\n\n### Sub B\n\nb\n"),
+        ("append", "Last", "tail", {}, "end\n", "end\n\ntail\n"),
+        ("append", "x", "tail", {}, "end\n", "end\n\ntail\n"),
+        ("append", "Rationale", "    code", {"whole": False}, "why\n", "why\n\n    code\n"),
+        ("prepend", "Rationale", "head", {}, "why\n", "head\n\nwhy\n"),
+        ("prepend", "Tasks", "head", {}, "- one\n", "head\n\n- one\n"),
+        ("prepend", "x", "head", {}, "Preamble.\n", "head\n\nPreamble.\n"),
+    ],
+)
+def test_an_edit_changes_these_bytes_and_no_others(
+    operation: str, name: str, text: str, options: dict[str, bool], old: str, new: str
+) -> None:
+    """Only the part shown changes; blank lines around it stay."""
+    assert DOCUMENT.count(old) == 1
+    assert edited(operation, name, text, **options) == DOCUMENT.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("document", "operation", "name", "text", "expected"),
+    [
+        ("# A\n## B\n", "replace", "A", "x\n## C", "# A\nx\n## C\n"),
+        ("# A\n## B\n", "prepend", "A", "x", "# A\n\nx\n\n## B\n"),
+        ("# A\nx\n# B\n", "append", "A", "y", "# A\nx\n\ny\n\n# B\n"),
+        ("# A\nx\n# B\n", "replace", "A", "y", "# A\ny\n\n# B\n"),
+        ("# A\nx\n# B\n", "replace", "A", "", "# A\n\n# B\n"),
+        ("# A\n\n\n\n# B\n", "replace", "A", "y", "# A\n\ny\n\n\n# B\n"),
+        ("# A\n\n# B\n", "replace", "A", "y", "# A\n\ny\n\n# B\n"),
+        ("# A", "append", "A", "x", "# A\n\nx"),
+        ("# A\n", "append", "A", "x", "# A\n\nx\n"),
+        ("# A\n\n", "append", "A", "x", "# A\n\nx\n"),
+        ("# A\n\nx", "append", "A", "y", "# A\n\nx\n\ny"),
+        ("# A\n\nx  \n\n\n", "replace", "A", "y", "# A\n\ny\n\n\n"),
+        ("A\n=\nx\n", "replace", "A", "## y", "A\n=\n## y\n"),
+        ("A\n=", "replace", "A", "# B", "# B"),
+        ("# A\r\n\r\nx\r\n\r\n# B\r\n", "append", "A", "y\nz", "# A\r\n\r\nx\r\n\r\ny\r\nz\r\n\r\n# B\r\n"),
+        ("# A\r\rx\r", "replace", "A", "y\r\nz", "# A\r\ry\rz\r"),
+        ("", "append", "x", "y", "y\n"),
+        ("\n", "append", "x", "y", "\ny\n"),
+        ("\ufeff", "append", "x", "y", "\ufeffy\n"),
+        ("\ufeff# A\n", "prepend", "x", "y", "\ufeffy\n\n# A\n"),
+        ("---\na: b\n---\n# A\n", "prepend", "x", "y", "---\na: b\n---\n\ny\n\n# A\n"),
+        (
+            "npl-instructions:\n name: n\n---\nx\n",
+            "replace",
+            "n",
+            "y",
+            "npl-instructions:\n name: n\n---\ny\n",
+        ),
+    ],
+)
+def test_line_ends_and_blank_lines_fit_the_file(
+    document: str, operation: str, name: str, text: str, expected: str
+) -> None:
+    """The text gets the file's line ends, a blank line where a heading follows, and the file's own ending."""
+    assert edited(operation, name, text, document) == expected
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "text", "reason"),
+    [
+        (
+            "replace",
+            "Rationale",
+            "a\n\n## B",
+            "line 3 of the text is a heading of level 2.*'Rationale' of level 2",
+        ),
+        ("append", "Sub A", "\n# B", "line 2 of the text is a heading of level 1"),
+        ("append", "Tasks", "B\n---", "line 1 of the text is a heading of level 2"),
+        ("append", "Tasks", "## Tasks\nx", "line 1 of the text is a heading of level 2"),
+        ("replace", "Tasks", "```\nx", "does not close the code fence of its line 1"),
+        ("append", "Last", "a\n\n~~~ x\n```", "does not close the code fence of its line 3"),
+        ("append", "Tasks", "<!-- never closed", "would change sections outside of 'Tasks'"),
+        ("prepend", "Second", "### B", None),
+        ("prepend", "Rationale", "#### B", None),
+        ("prepend", "Second", "## B", None),
+        ("replace", "x", "---\na: b\n---", None),
+        ("append", "Last", "npl-instructions:\n  name: a\n---\n", "would change sections outside"),
+        ("replace", "Last", "a\0", "NUL"),
+        ("replace", "Last", "a\ud800", "lone surrogate at character 2"),
+    ],
+)
+def test_a_text_that_would_change_the_tree_around_it_is_refused(
+    operation: str, name: str, text: str, reason: str | None
+) -> None:
+    """Headings that end the section, open fences and the like are refused; subsections are not."""
+    if reason is None:
+        assert text in edited(operation, name, text)
+    else:
+        with pytest.raises(InvalidRequestError, match=reason):
+            edited(operation, name, text)
+
+
+def test_headings_that_would_capture_others_are_refused_unless_allowed() -> None:
+    """A new subsection before existing ones may not become their parent, unless the caller wants it."""
+    document = "# A\n\nx\n\n### C\n"
+    with pytest.raises(InvalidRequestError, match="outside of 'A'"):
+        edited("prepend", "A", "## B", document)
+    assert edited("prepend", "A", "## B", document, restructure=True) == "# A\n\n## B\n\nx\n\n### C\n"
+    assert edited("append", "A", "# B", "# A\n", restructure=True) == "# A\n\n# B\n"
+
+
+def test_an_unclosed_fence_takes_no_more_text() -> None:
+    """A section that ends inside a fence is not appended to: the text would be code."""
+    with pytest.raises(InvalidRequestError, match="ends inside a code fence"):
+        edited("append", "A", "x", "# A\n\n```\ncode\n")
+
+
+@pytest.mark.parametrize("operation", ["append", "prepend"])
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\r\n"])
+def test_there_must_be_text_to_add(operation: str, text: str) -> None:
+    """A blank text cannot be added; it can clear a section."""
+    with pytest.raises(MissingRequestError, match="no text"):
+        edited(operation, "Tasks", text)
+
+
+PARAGRAPHS = [
+    "one",
+    "two  \nlines",
+    "- a\n- b",
+    "```\n# code\n```",
+    "| a |\n|---|",
+    "> quote",
+    "    code",
+    "終 🎯",
+    "a: b",
+    "***",
+]
+texts = st.lists(st.sampled_from(PARAGRAPHS), min_size=1, max_size=4).map("\n\n".join)
+starts = st.sampled_from(["", "\n", "text\n\n", "---\nkey: value\n---\n", "\ufeff", "\ufefftext\n"])
+headings = st.sampled_from(
+    ["# A\n", "## B\n\n", "### C ###\n", "D\n===\n", "Two\nlines\n---\n\n", "# A\n\n\n"]
+)
+bodies = st.sampled_from(
+    ["", "text\n", "text\n\n", "- a\n\n  b\n", "```\n# x\n```\n\n\n", "a\n\n\nb\n", "日本\n"]
+)
+documents = st.tuples(
+    starts,
+    st.lists(st.tuples(headings, bodies).map("".join), max_size=5).map("".join),
+    st.sampled_from(["", "", "end"]),
+).map("".join)
+
+
+@given(
+    documents,
+    texts,
+    st.sampled_from(sorted(EDITS)),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+    st.data(),
+)
+@settings(deadline=None)
+def test_what_is_written_is_read_and_all_else_is_unchanged(
+    document: str, text: str, operation: str, whole: bool, end: str, draw: st.DataObject
+) -> None:
+    """After an edit the section reads as asked for, and every other section has the bytes it had."""
+    data = document.replace("\n", end).encode()
+    tree = parse_sections(data, "x")
+    index = draw.draw(st.integers(0, len(tree.sections) - 1))
+    options = {} if operation == "prepend" else {"whole": whole}
+    result = EDITS[operation](data, tree, index, text, **options)
+    new = parse_sections(result, "x")
+    twin = new.sections[index]
+    replaced = operation == "replace" and whole
+    kept = [s for s in tree.sections if not replaced or s.index not in tree.subtree(index)[1:]]
+    assert len(new.sections) == len(kept)
+    touched = tree.subtree(index)[-1] if operation == "append" and whole else index
+    for before, after in zip(kept, new.sections, strict=True):
+        assert (before.level, before.heading) == (after.level, after.heading)
+        old_bytes = data[before.own_bytes.start : before.own_bytes.stop]
+        new_bytes = result[after.own_bytes.start : after.own_bytes.stop]
+        if before.index != touched:
+            assert new_bytes == old_bytes
+    height = twin.heading_lines.stop - twin.heading_lines.start
+    target = new.sections[touched]
+    own = new.text(target.own).split("\n")
+    body = "\n".join(own[height if touched == index else 0 :]).strip("\n")
+    if operation == "replace":
+        assert body == text.strip("\n")
+    elif operation == "append":
+        assert body.endswith(text.rstrip())
+    else:
+        assert body.startswith(text.strip("\n"))
+    assert result.endswith(b"\n") == data.endswith(b"\n") or data in (b"", b"\xef\xbb\xbf")
+    if b"\n" in data:
+        assert (b"\r" not in result) if end == "\n" else (b"\n" not in result.replace(b"\r\n", b""))
+
+
+@pytest.mark.parametrize("name", ["npl-prompt", "npl-assembled"])
+def test_sections_of_npl_documents_are_edited_by_their_dialect(name: str) -> None:
+    """Nested fences in text and document are read as NPL reads them, and headers stay."""
+    data = (CASES / f"{name}.md").read_bytes()
+    tree = parse_sections(data, name)
+    text = "```example\n```template\n# x\n```\n# y\n```"
+    for section in tree.sections[1:]:
+        result = replace_text(data, tree, section.index, text, whole=False)
+        new = parse_sections(result, name)
+        assert [(s.level, s.heading, s.version) for s in new.sections] == [
+            (s.level, s.heading, s.version) for s in tree.sections
+        ]
+        assert new.text(new.sections[section.index].own).endswith(text + "\n")

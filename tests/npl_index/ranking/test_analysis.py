@@ -1,0 +1,172 @@
+"""Words to terms, contexts to keywords."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npl_index.ranking.analysis import (
+    MAX_ANALYSED,
+    MAX_QUERY_TERMS,
+    commonness,
+    extract_keywords,
+    stop_words,
+    terms,
+)
+
+TERMS = {
+    # Snowball's published English vocabulary gives these stems.
+    "plural": ("consignments", ["consign"]),
+    "ending": ("generalizations", ["general"]),
+    "camel case": ("maxRetries", ["max", "retri", "maxretri"]),
+    "snake case": ("max_retries", ["max", "retri", "max_retri"]),
+    "kebab case": ("work-log", ["work", "log", "work-log"]),
+    "dotted": ("tune.Tuner", ["tune", "tuner", "tune.tun"]),
+    "acronym, word and number": ("HTTPServer2", ["http", "server", "httpserver2"]),
+    "acronyms in plural": ("GPUs and gpu", ["gpu", "gpu"]),
+    "languages": ("C++ C# F#", ["c++", "c#", "f#"]),
+    "possessive": ("the agent's fence", ["agent", "fenc"]),
+    "typographic apostrophe": ("the agent’s fence", ["agent", "fenc"]),
+    "stop words": ("what is the fence for", ["fenc"]),
+    "escape sequences": (r"turn\n\nHuman", ["turn", "human"]),
+    "NPL marks": ("⌜agent|NPL⌝ 🎯➤", ["⌜", "agent", "npl", "⌝", "🎯", "➤"]),
+    "variation selector": ("🏳️", ["🏳"]),
+    "directive": ("⟪📅: table⟫", ["⟪", "📅", "tabl", "⟫"]),
+    "ligature and full width": ("ﬁle ＡＢＣ", ["file", "abc"]),
+    "accents": ("Café naïve", ["cafe", "naiv"]),
+    "sharp s": ("Straße", ["strass"]),
+    "Russian": ("Ёлка", ["елка"]),
+    "Hebrew with points": ("שָׁלוֹם", ["שלום"]),
+    "Arabic with marks": ("مَدْرَسَة", ["مدرسة"]),
+    "Hindi": ("हिन्दी", ["हिन्दी"]),
+    "Chinese": ("数据库", ["数", "据", "库", "数据", "据库"]),
+    "Japanese": ("ガイド", ["ガ", "イ", "ド", "ガイ", "イド"]),
+    "Korean": ("문서", ["문", "서", "문서"]),
+    "Thai": ("ภาษาไทย", ["ภาษ", "าษา", "ษาไ", "าไท", "ไทย"]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TERMS.values(), ids=TERMS)
+def test_terms(text: str, expected: list[str]) -> None:
+    """Every way to write a word leads to the terms by which others will look for it."""
+    assert terms(text) == expected
+
+
+def test_stop_words_are_kept_on_request() -> None:
+    """A heading that consists of stop words can still be indexed."""
+    assert terms("How to be", keep_stop_words=True) == ["how", "to", "be"]
+    assert terms("How to be") == []
+
+
+@given(st.text(max_size=300))
+def test_terms_of_any_text(text: str) -> None:
+    """Any text yields terms that are not empty, hold no blanks, and are the same each time."""
+    found = terms(text)
+    assert found == terms(text)
+    assert all(term and not any(char.isspace() for char in term) for term in found)
+
+
+@given(st.characters(categories=["Lu", "Ll", "Lo"]), st.integers(1, 3))
+def test_every_letter_can_be_found(letter: str, times: int) -> None:
+    """A word in any script gives at least one term, if only among the stop words."""
+    word = letter * times
+    parts = unicodedata.normalize("NFKD", word)
+    letters = any(unicodedata.category(char)[0] in "LN" for char in parts)
+    assert terms(word, keep_stop_words=True) or not letters
+
+
+def test_decomposed_and_composed_are_one() -> None:
+    """Unicode's two ways to write an accent find each other."""
+    assert terms("résumé") == terms("re\u0301sume\u0301")
+
+
+KEYWORDS = {
+    "identifiers": (
+        "set maxRetries in snake_case_names and kebab-case",
+        ["maxRetries", "snake_case_names", "kebab-case"],
+    ),
+    "phrase of the NPL vocabulary": (
+        "please write a definition list",
+        ["definition list", "definition", "list"],
+    ),
+    "another": ("an intuition pump", ["intuition pump"]),
+    "run of words": ("the object store memory is full", ["object store memory", "memory"]),
+    "symbols": ("what does 🎯 do", ["🎯"]),
+    "NPL terms": ("a directive, a fence and a pump", ["directive", "fence", "pump"]),
+    "example of the requirements": (
+        "I'm building a code review agent that needs to understand NPL formatting",
+        ["formatting", "code", "review", "agent"],
+    ),
+    "unspaced script": ("数据库连接池", ["数据库连接池"]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), KEYWORDS.values(), ids=KEYWORDS)
+def test_keywords_for_people(text: str, expected: list[str]) -> None:
+    """Identifiers, phrases and technical terms are shown as they were written."""
+    assert set(expected) <= set(extract_keywords(text).words)
+
+
+def test_keywords_are_best_first() -> None:
+    """A technical term comes before a word that says nothing about the subject."""
+    words = extract_keywords("give me an example of a handlebars template and some other thing").words
+    assert words.index("handlebars") < words.index("example")
+
+
+def test_keywords_leave_stop_words_out() -> None:
+    """Words without a subject are neither shown nor looked for."""
+    keywords = extract_keywords("how do I use the fence when there is no other one")
+    assert not stop_words() & set(keywords.words)
+    assert not stop_words() & {term for term, _ in keywords.weights}
+
+
+def test_a_question_of_stop_words_still_asks() -> None:
+    """When there is nothing else, stop words are what is looked for."""
+    assert dict(extract_keywords("How to be?").weights).keys() == {"how", "to", "be"}
+
+
+def test_repeated_words_weigh_more_and_question_words_less() -> None:
+    """Weights follow what the context insists on."""
+    weights = dict(extract_keywords("explain fences, nested fences and more fences, and tables").weights)
+    assert weights["fenc"] > weights["tabl"] > weights["explain"]
+
+
+def test_neighbours_are_pairs() -> None:
+    """Words side by side are remembered as such."""
+    assert ("definit", "list") in extract_keywords("a definition list").pairs
+
+
+@given(st.text(max_size=400), st.integers(1, 30))
+def test_keywords_of_any_text(text: str, limit: int) -> None:
+    """Keywords are unique, bounded and positive whatever is given."""
+    keywords = extract_keywords(text, limit=limit)
+    assert len(set(keywords.words)) == len(keywords.words) <= limit
+    assert len(keywords.weights) <= MAX_QUERY_TERMS
+    assert all(weight > 0 for _, weight in keywords.weights)
+    known = {term for term, _ in keywords.weights}
+    assert all(one in known and other in known for one, other in keywords.pairs)
+
+
+def test_a_huge_context_is_sampled() -> None:
+    """Of a very long text the beginning and the end count, so that time stays bounded."""
+    filler = "filler " * (MAX_ANALYSED // 7)
+    keywords = dict(
+        extract_keywords(f"aardvark {filler} {filler} middlemost {filler} {filler} zebra").weights
+    )
+    assert "aardvark" in keywords
+    assert "zebra" in keywords
+    assert "middlemost" not in keywords
+
+
+@pytest.mark.parametrize("unit", ["x", "漢", "a_", "é.1", "\\n", "🎯"])
+def test_ten_megabytes_without_a_blank(unit: str) -> None:
+    """A text that is one endless word costs no more than a long one."""
+    assert len(extract_keywords(unit * (10_000_000 // len(unit))).weights) <= MAX_QUERY_TERMS
+
+
+def test_commonness_is_a_share() -> None:
+    """What is known about English lies between never and always, and a made-up word is rare."""
+    assert 0 < commonness("zyzzyva") < commonness("file") < 1

@@ -1,0 +1,222 @@
+"""Indexed documents, collections of them, and what is kept of them on disk."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.indexing import Collection, IndexedDocument, dump, index_document, restore
+from npl_index.ranking.scoring import Query, rank
+
+TEXT = """\
+---
+name: demo
+---
+Preamble with a word: aardvark.
+
+# Demo Guide
+
+Intro about fences.
+
+## Syntax
+
+| a | b |
+|---|---|
+| 数据 | ⟪x⟫ |
+
+### Parameters
+
+```example
+maxRetries = 3
+```
+
+## How to
+
+term
+: definition
+"""
+
+
+def document(text: str, path: str = "guides/demo.md") -> Document:
+    """Make a document of some text."""
+    data = text.encode()
+    name = path.rpartition("/")[2].removesuffix(".md")
+    return Document(name, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=False)
+
+
+def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:
+    """Index some text."""
+    return index_document(document(text, path))
+
+
+def answer(collection: Collection, question: str) -> list[str]:
+    """Name the sections found for a question, best first."""
+    hits = rank(collection, Query(extract_keywords(question)))
+    return [collection.documents[hit.document].tree.sections[hit.section].name for hit in hits]
+
+
+FOUND = {
+    "word of a heading": ("parameters", "Parameters"),
+    "identifier": ("maxRetries", "Parameters"),
+    "part of an identifier": ("retries", "Parameters"),
+    "word of a table": ("数据", "Syntax"),
+    "symbol": ("⟪", "Syntax"),
+    "preamble": ("aardvark", "demo"),
+    "heading of stop words": ("how to", "How to"),
+    "definition": ("definition", "How to"),
+}
+
+
+@pytest.mark.parametrize(("question", "section"), FOUND.values(), ids=FOUND)
+def test_everything_in_a_document_can_be_found(question: str, section: str) -> None:
+    """Headings, prose, tables, fences and definitions all lead to their section."""
+    assert answer(indexed().collection, question)[0] == section
+
+
+def test_front_matter_is_no_text() -> None:
+    """What stands in the front matter is not handed over, so it is not found."""
+    assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
+
+
+def test_the_file_name_counts() -> None:
+    """A component's generic headings are found through the name of its file."""
+    both = Collection.build(
+        [indexed("## Syntax\n\nuse it\n", f"npl/{name}.md") for name in ("fence", "highlight")]
+    )
+    hits = rank(both, Query(extract_keywords("highlight syntax")))
+    assert both.documents[hits[0].document].document.name == "highlight"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "---\na: b\n---\n", "# \n", "!!!\n"])
+def test_documents_without_words(text: str) -> None:
+    """An empty document can be indexed and searched, and finds nothing."""
+    assert answer(indexed(text, "x/y.md").collection, "anything at all") == []
+
+
+def test_pages() -> None:
+    """A document is a page, and so is each part below a heading of level 1 when there are several."""
+    single, joined = indexed("# A\n\n## B\n"), indexed("# A\n\n## B\n\n# C\n\n## D\n")
+    collection = Collection.build([single, joined])
+    assert collection.pages.tolist() == [0, 0, 0, 1, 2, 2, 3, 3]
+    assert collection.offsets == (0, 3, 8)
+    assert len(collection) == 8
+
+
+def test_a_collection_of_one_is_kept() -> None:
+    """A document's own collection is made once."""
+    one = indexed()
+    assert one.collection is one.collection
+
+
+def test_sizes_grow_with_the_text() -> None:
+    """The cache's idea of memory follows what is kept."""
+    assert 0 < indexed().nbytes < indexed(TEXT * 20).nbytes
+    assert 0 < indexed().collection.nbytes < indexed(TEXT * 20).collection.nbytes
+
+
+def test_a_deadline_in_the_past() -> None:
+    """Indexing gives up when its time is over."""
+    with pytest.raises(DocumentTimeoutError):
+        index_document(document(TEXT), deadline=time.monotonic() - 1)
+
+
+def test_a_long_section_is_read_to_its_end() -> None:
+    """Sections longer than what is analysed at once lose no word, with or without blanks in them."""
+    text = "# A\n\n" + "filler " * 30_000 + "aardvark\n\n# B\n\n" + "字" * 200_000 + "猫\n"
+    counts = indexed(text).counts
+    assert counts.lengths[2].tolist()[1] == 30_001
+    assert {"aardvark", "猫"} <= set(counts.terms)
+
+
+def test_binary_files() -> None:
+    """A file that is no text is refused."""
+    with pytest.raises(UnreadableDocumentError):
+        index_document(document("a\0b"))
+
+
+def same(one: IndexedDocument, other: IndexedDocument) -> bool:
+    """Say whether two indexed documents are alike in all they know."""
+    mine, theirs = one.counts, other.counts
+    arrays = zip(mine.arrays().values(), theirs.arrays().values(), strict=True)
+    return (
+        one.tree == other.tree
+        and (mine.terms, mine.headings, mine.bodies) == (theirs.terms, theirs.headings, theirs.bodies)
+        and all((a == b).all() for a, b in arrays)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "",
+        "\ufeff# A\r\n\r\ntext\r\n",
+        'quotes " and \\ back\n',
+        "# 🎯\n\n" + " ".join(map(str, range(3000))),
+    ],
+    ids=["guide", "empty", "mark and CRLF", "quotes", "many terms"],
+)
+def test_dump_and_restore(text: str) -> None:
+    """What is written down comes back as it was, and finds the same."""
+    original = indexed(text)
+    restored = restore(original.document, *dump(original))
+    assert restored is not None
+    assert same(original, restored)
+    assert answer(restored.collection, "text fences 17") == answer(original.collection, "text fences 17")
+
+
+def test_dumps_are_json() -> None:
+    """The two texts are plain JSON objects."""
+    index, keywords = map(json.loads, dump(indexed()))
+    assert index["sections"][1][2] == "Demo Guide"
+    assert "fenc" in keywords["terms"].split(" ")
+
+
+@given(st.data())
+def test_damaged_dumps_are_refused_or_harmless(data: st.DataObject) -> None:
+    """Whatever one value of a dump is replaced by, restoring gives nothing or something that works."""
+    original = indexed()
+    texts = [json.loads(text) for text in dump(original)]
+    part = data.draw(st.sampled_from(texts))
+    key = data.draw(st.sampled_from(sorted(part)))
+    junk = st.one_of(
+        st.none(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=5),
+        st.lists(st.integers(-5, 5), max_size=3),
+        st.booleans(),
+    )
+    if key == "sections" and isinstance(part[key], list) and data.draw(st.booleans()):
+        row = data.draw(st.sampled_from(part[key]))
+        row[data.draw(st.integers(0, len(row) - 1))] = data.draw(junk)
+    else:
+        part[key] = data.draw(junk)
+    restored = restore(original.document, *map(json.dumps, texts))
+    if restored is not None:
+        for name in answer(restored.collection, "fences parameters definition"):
+            assert isinstance(name, str)
+        for section in restored.tree.sections:
+            restored.tree.text(section.whole)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", "[" * 100_000, "1e999", '{"sections":[]}'])
+def test_dumps_that_are_none(damage: str) -> None:
+    """Texts that are no dump give nothing, on either side."""
+    original = indexed()
+    index, keywords = dump(original)
+    assert restore(original.document, damage, keywords) is None
+    assert restore(original.document, index, damage) is None
+
+
+def test_a_dump_of_another_text() -> None:
+    """A dump whose lines lie outside the document is refused."""
+    long, short = indexed(TEXT * 3), document("# A\n")
+    assert restore(short, *dump(long)) is None

@@ -1,0 +1,277 @@
+"""Ranking, scores and the cut."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.choices import Weights
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, cut, rank
+
+GUIDE = """\
+# NPL Guide
+
+An overview of the prompt language and of what each part is for.
+
+## Agent Declaration
+
+An agent is declared between corner marks ⌜ and ⌝ with its name and type.
+
+### Extension
+
+Later declarations extend the agent with more behaviour.
+
+## Formatting
+
+### Table Formatting
+
+Tables take a directive ⟪📅⟫ with the alignment of each column.
+
+### Tables of Contents
+
+Lists of the headings of a prompt.
+
+## Definition List
+
+A term on one line; the definition follows on the next, after a colon.
+
+## Lists and definitions
+
+Any list may hold a definition of its own; order does not matter.
+
+## Runtime Environment
+
+The env holds the flags that a prompt reads when it runs.
+
+## 数据库
+
+连接池 的 大小
+"""
+
+
+def document(text: str, path: str = "guide.md") -> Document:
+    """Make a document of some text."""
+    data = text.encode()
+    name = path.rpartition("/")[2].removesuffix(".md")
+    return Document(name, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=False)
+
+
+def collection(*texts: str) -> Collection:
+    """Index texts and join them."""
+    return Collection.build([index_document(document(text, f"part{n}.md")) for n, text in enumerate(texts)])
+
+
+ONE = collection(GUIDE)
+
+
+def ask(
+    context: str = "",
+    *topics: str,
+    among: Collection = ONE,
+    weights: Weights = DEFAULT_WEIGHTS,
+    score_cutoff: float = SCORE_CUTOFF,
+) -> list[Hit]:
+    """Rank sections for a context and topics."""
+    query = Query(extract_keywords(context), topics)
+    return rank(among, query, weights=weights, score_cutoff=score_cutoff)
+
+
+def names(hits: list[Hit], among: Collection = ONE) -> list[str]:
+    """Name the sections of hits."""
+    return [among.documents[hit.document].tree.sections[hit.section].name for hit in hits]
+
+
+FIRST = {
+    "words of a heading": ("how is an agent declared", "Agent Declaration"),
+    "words of a text": ("corner marks around a name and type", "Agent Declaration"),
+    "parent's heading": ("extend an agent declaration", "Extension"),
+    "words side by side": ("definition list", "Definition List"),
+    "abbreviation": ("runtime env", "Runtime Environment"),
+    "misspelt": ("runtime enviroment", "Runtime Environment"),
+    "symbol": ("what is ⟪ for", "Table Formatting"),
+    "Chinese": ("怎么设置数据库的连接池", "数据库"),
+    "inflected": ("aligning columns of a table", "Table Formatting"),
+}
+
+
+@pytest.mark.parametrize(("context", "expected"), FIRST.values(), ids=FIRST)
+def test_the_best_section_comes_first(context: str, expected: str) -> None:
+    """A context leads to the section that answers it."""
+    assert names(ask(context))[0] == expected
+
+
+def test_nothing_in_common() -> None:
+    """Sections that share no term with the query are no hits."""
+    assert ask("zymurgy quux") == []
+    assert ask("") == []
+    assert ask("", "") == []
+
+
+def test_topics_exact_partial_fuzzy() -> None:
+    """The topic that is the heading beats one that is a part of it, and that one that is merely alike."""
+    among = collection("# T\n\n## Fence\n\nx\n\n## Fence Types\n\ny\n\n## Other\n\nz\n")
+    hits = ask("", "fence types", among=among)
+    parts = {name: hit.score.topic for name, hit in zip(names(hits, among), hits, strict=True)}
+    assert parts["Fence Types"] == 1
+    assert 0.5 < parts["Fence"] < 1
+    assert "Other" not in parts
+    alike = ask("", "fence tipes", among=among)[0]
+    assert names([alike], among) == ["Fence Types"]
+    assert 0 < alike.score.topic <= 0.5
+
+
+@pytest.mark.parametrize(
+    "topic", ["table formatting", "TABLE FORMATTING", "Tables, formatted", "table-formatting"]
+)
+def test_topics_ignore_case_and_form(topic: str) -> None:
+    """A topic matches its heading whatever its case, inflection and punctuation."""
+    best = ask("", topic)[0]
+    assert names([best]) == ["Table Formatting"]
+    assert best.score.topic >= 0.9
+
+
+def test_topics_match_contents_too() -> None:
+    """A topic that is no heading finds the sections that speak of it."""
+    assert names(ask("", "colon"))[0] == "Definition List"
+
+
+def test_a_misspelt_topic() -> None:
+    """A heading is found from a topic that is spelt nearly like it."""
+    best = ask("", "tabel formating")[0]
+    assert names([best]) == ["Table Formatting"]
+    assert 0 < best.score.topic <= 0.5
+
+
+queries = st.lists(st.sampled_from([*GUIDE.split(), "zymurgy", "formating", "📅"]), min_size=1, max_size=12)
+topic_lists = st.lists(
+    st.sampled_from(["formatting", "agent", "definition list", "tabel", "数据库"]), max_size=3
+)
+shares = st.floats(0, 1)
+
+
+@given(queries, topic_lists, st.builds(Weights, name=shares, content=shares, topic=shares))
+@settings(deadline=None)
+def test_scores_are_ordered_shares(words: list[str], topics: list[str], weights: Weights) -> None:
+    """Totals fall with the rank and stay above the cutoff; every part lies between 0 and 1."""
+    hits = ask(" ".join(words), *topics, weights=weights)
+    totals = [hit.score.total for hit in hits]
+    assert totals == sorted(totals, reverse=True)
+    assert all(SCORE_CUTOFF <= total <= 1 for total in totals)
+    assert all(0 <= part <= 1 + 1e-9 for hit in hits for part in hit.score)
+    assert len({(hit.document, hit.section) for hit in hits}) == len(hits)
+    assert hits == ask(" ".join(words), *topics, weights=weights)
+
+
+def test_the_best_total_is_the_weighted_sum() -> None:
+    """The best hit's total is 0.4 name + 0.3 content + 0.3 topic; without topics the others share theirs."""
+    score = ask("align the columns of a table", "table formatting")[0].score
+    assert score.total == pytest.approx(0.4 * score.name + 0.3 * score.content + 0.3 * score.topic)
+    score = ask("align the columns of a table")[0].score
+    assert score.total == pytest.approx((0.4 * score.name + 0.3 * score.content) / 0.7)
+
+
+def test_weights_change_the_order() -> None:
+    """Who trusts headings only, or texts only, gets another first section."""
+    among = collection("# T\n\n## Cache\n\nnothing here\n\n## Other\n\ncache cache cache of a cache\n")
+    by_name = ask("cache", among=among, weights=Weights(name=1, content=0.01, topic=0))
+    by_text = ask("cache", among=among, weights=Weights(name=0.01, content=1, topic=0))
+    assert names(by_name, among)[0] == "Cache"
+    assert names(by_text, among)[0] == "Other"
+
+
+def test_the_cutoff() -> None:
+    """Hits below the cutoff are left out; none at all is left out when it is 0."""
+    everything = ask("prompt tables of an agent definition", score_cutoff=0)
+    above = ask("prompt tables of an agent definition", score_cutoff=0.3)
+    assert above == [hit for hit in everything if hit.score.total >= 0.3]
+    assert len(above) < len(everything)
+
+
+def test_equal_sections_keep_their_order() -> None:
+    """Sections that say the same come in the order of documents and lines."""
+    among = collection(*["# T\n\n## Same\n\nalpha beta\n\n## Same\n\nalpha beta\n"] * 2)
+    places = [(hit.document, hit.section) for hit in ask("alpha", among=among)]
+    assert places == sorted(places)
+    assert len(places) == 4
+
+
+PAGES = [
+    "# Caching\n\nHow results are kept.\n\n## Usage\n\nSet the size.\n\n## Notes\n\nKept results expire.\n",
+    "# Routing\n\nHow requests travel.\n\n## Usage\n\nSet the table.\n\n## Notes\n\nRequests are logged.\n",
+    "# Logging\n\nWhat is written.\n\n## Usage\n\nSet the level.\n\n## Notes\n\nFiles rotate.\n",
+]
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["three files", "one file"])
+def test_generic_headings_are_told_apart_by_their_page(*, joined: bool) -> None:
+    """The section "Usage" is that of the page asked about, be the pages files or parts of one file."""
+    among = collection("\n".join(PAGES)) if joined else collection(*PAGES)
+    best = ask("usage of routing", among=among)[0]
+    indexed = among.documents[best.document]
+    section = indexed.tree.sections[best.section]
+    assert section.name == "Usage"
+    assert "table" in indexed.tree.text(section.own)
+
+
+def test_many_documents_at_once() -> None:
+    """A large collection is ranked in blocks with the same result as each file's own order suggests."""
+    filler = [
+        f"# Page {n}\n\n" + "".join(f"## Part {i}\n\nword{n} other{i}\n\n" for i in range(50))
+        for n in range(60)
+    ]
+    among = collection(*filler, GUIDE)
+    hits = ask("how is an agent declared between corner marks with name and type and alignment", among=among)
+    assert names(hits, among)[0] == "Agent Declaration"
+
+
+def test_the_cut_keeps_the_best() -> None:
+    """What is handed over are the first hits, few of them, and with a budget at least as many."""
+    hits = ask("agent definition of a table list")
+    few, more = cut(hits, ONE), cut(hits, ONE, generous=True)
+    assert few == hits[: len(few)]
+    assert 0 < len(few) <= len(more) <= len(hits)
+    assert set(few) <= set(more)
+
+
+def test_a_bare_heading_gives_way_to_its_sections() -> None:
+    """A heading without text of its own is not handed over; what stands below it is."""
+    hits = ask("formatting")
+    assert "Formatting" in names(hits)
+    assert names(cut(hits, ONE))[0] == "Table Formatting"
+
+
+def test_named_topics_survive_the_cut() -> None:
+    """A section whose heading is a topic the caller named is handed over, however good another one is."""
+    topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
+    hits = ask("corner marks with name and type of an agent declaration", *topics)
+    wanted = {"Agent Declaration", "Definition List", "Runtime Environment", "Table Formatting"}
+    assert wanted <= set(names(cut(hits, ONE)))
+
+
+def test_cutting_nothing() -> None:
+    """Without hits nothing is handed over."""
+    assert cut([], ONE) == []
+
+
+def test_keywords_alone_make_a_query() -> None:
+    """A query can be put together by hand."""
+    assert names(rank(ONE, Query(Keywords(weights=(("declar", 1.0),)))))[0] == "Agent Declaration"
+
+
+def test_scoring_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> None:
+    """At level DEBUG the keywords and the scores are logged, otherwise nothing is."""
+    with caplog.at_level(logging.INFO):
+        ask("agent declaration")
+    assert not caplog.records
+    with caplog.at_level(logging.DEBUG):
+        ask("agent declaration")
+    assert {record.name for record in caplog.records} >= {
+        "npl_index.ranking.analysis",
+        "npl_index.ranking.scoring",
+    }

@@ -1,0 +1,107 @@
+"""Names as they are written and as they are compared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npl_index.selectors.labels import (
+    NAME_LENGTH,
+    find_control,
+    fold,
+    fold_document,
+    heading_label,
+    label,
+    without_controls,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  a \t b\n", "a b"),
+        ("a\u00a0\u3000b", "a b"),
+        ("a\x1bb\x7f", "a b"),
+        ("\x00", ""),
+        ("🗣️ 漢字", "🗣️ 漢字"),
+        ("a\u200bb", "a\u200bb"),
+    ],
+)
+def test_label(text: str, expected: str) -> None:
+    """A label is one line with single blanks; control characters are blanks, invisible letters stay."""
+    assert label(text) == expected
+
+
+@given(st.text())
+def test_labels_are_stable(text: str) -> None:
+    """A label's label is itself, also when it was cut, and holds no control character."""
+    assert label(label(text)) == label(text)
+    assert heading_label(heading_label(text)) == heading_label(text)
+    assert len(heading_label(text)) <= NAME_LENGTH
+    assert find_control(label(text)) is None
+
+
+def test_heading_label_is_cut_between_words() -> None:
+    """A cut right behind a word leaves no blank at the end."""
+    assert heading_label("a" * (NAME_LENGTH - 1) + " b") == "a" * (NAME_LENGTH - 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Getting Started", "getting-started"),
+        ("snake_case", "Snake Case"),
+        ("What's new?", "whats new"),
+        ("What’s new", "What's new"),
+        ("**Bold** `code`", "bold code"),
+        ("🎯 Goals (Critical)", "goals critical"),
+        ("Straße", "STRASSE"),
+        ("Cafe\u0301", "Café"),
+        ("ﬁle １２", "file 12"),
+        ("1️⃣ First", "1 first"),
+        ("🗣️", "🗣"),
+        ("3.2: Setup", "3.2 setup"),
+        ("Command-and-Control Modes", "command and control modes"),
+        ("می\u200cخواهم", "میخواهم"),
+    ],
+)
+def test_same(left: str, right: str) -> None:
+    """Case, punctuation, markup, emoji and compatibility forms do not count."""
+    assert fold(left) == fold(right) != ""
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("C", "C#"),
+        ("C#", "C++"),
+        ("1.2", "12"),
+        ("काम", "कम"),
+        ("🎯", "🚀"),
+        ("か", "が"),
+        ("reuse", "re-use"),
+    ],
+)
+def test_different(left: str, right: str) -> None:
+    """Signs of programming languages, vowel signs, and symbols that stand alone do count."""
+    assert fold(left) != fold(right)
+
+
+@given(st.text(max_size=40))
+def test_fold_is_stable(text: str) -> None:
+    """The loose form of a loose form is itself, and blanks around do not count."""
+    assert fold(f" {text}\n") == fold(text)
+    assert fold(fold(text)) == fold(text)
+
+
+def test_fold_document() -> None:
+    """A document is called the same with its ending and without."""
+    assert fold_document("core/prompts/NPL-Conventions.md") == fold_document("core/prompts/npl-conventions")
+
+
+@given(st.text())
+def test_without_controls_keeps_offsets(text: str) -> None:
+    """Marks take the places of control characters one by one."""
+    assert len(without_controls(text)) == len(text)
+    assert find_control(without_controls(text)) is None

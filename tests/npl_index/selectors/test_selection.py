@@ -1,0 +1,489 @@
+"""Selectors against trees: cases as Markdown, exactness of generated selectors, errors, growth."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
+from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.markdown.traits import Traits
+from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
+from npl_index.selectors.selection import Selected, narrowed, select, selector_for, selectors_of
+
+CASES = Path(__file__).parents[2] / "cases" / "selectors"
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+
+
+@dataclass(frozen=True)
+class Case:
+    title: str
+    documents: tuple[SectionTree, ...]
+    selector: str
+    expected: list[str]
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    lines = iter(path.read_text("utf-8").split("\n---\n", 1)[1].split("\n"))
+
+    def part() -> list[str]:
+        return list(iter(lambda: next(lines), "."))
+
+    documents: tuple[SectionTree, ...] = ()
+    for title in filter(None, lines):
+        assert part() == [], f"{path.name}: no dot behind the title {title!r}"
+        documents = parse_documents(part()) or documents
+        yield Case(title, documents, "\n".join(part()), part())
+
+
+def parse_documents(lines: Sequence[str]) -> tuple[SectionTree, ...]:
+    texts: dict[str, list[str]] = {}
+    name = "guide"
+    for line in lines:
+        if line.startswith("=== "):
+            name = line[4:]
+        else:
+            texts.setdefault(name, []).append(line)
+    return tuple(parse_sections("\n".join(text).encode(), name) for name, text in texts.items())
+
+
+def shown(section: Section) -> str:
+    if section.level == 0:
+        return f"({section.name})"
+    return f"{'#' * section.level} {section.heading}".strip()
+
+
+def collect(trees: Sequence[SectionTree], selector: str) -> list[str]:
+    chosen = select(trees, compile_selector(selector))
+    return [shown(trees[match.tree].sections[index]) for match in chosen for index in match.sections]
+
+
+ALL_CASES = [
+    pytest.param(case, id=f"{path.stem}: {case.title}")
+    for path in sorted(CASES.glob("*.md"))
+    for case in read_cases(path)
+]
+
+
+@pytest.mark.parametrize("case", ALL_CASES)
+def test_case(case: Case) -> None:
+    """The sections that a case file lists are handed over, in that order, or its error is raised."""
+    if case.expected[0].startswith("! "):
+        with pytest.raises((SectionNotFoundError, InvalidRequestError)) as error:
+            collect(case.documents, case.selector)
+        assert case.expected[0][2:] in str(error.value)
+    else:
+        assert collect(case.documents, case.selector) == case.expected
+
+
+def outcome(trees: Sequence[SectionTree], text: str) -> tuple[Selected, ...] | NPLError:
+    try:
+        return select(trees, compile_selector(text))
+    except NPLError as error:
+        return error
+
+
+@pytest.mark.parametrize("case", [case for case in ALL_CASES if case.values[0].expected[0].startswith("! ")])
+def test_proposed_selectors_work_verbatim(case: Case) -> None:
+    """Every selector that an error proposes selects something when it is used as it stands."""
+    error = outcome(case.documents, case.selector)
+    assert isinstance(error, NPLError)
+    proposed = (
+        error.near if isinstance(error, SectionNotFoundError) else [(error.hint or "").removeprefix("write ")]
+    )
+    for text in proposed:
+        assert isinstance(outcome(case.documents, text), tuple)
+
+
+NOWHERE = Span(0, 0)
+
+
+def build(name: str, nodes: Sequence[tuple[int, str]]) -> SectionTree:
+    """Build a tree of headings no Markdown can hold: of (level, name), level 0 for versioned sections."""
+    levels, names = [0, *(level for level, _ in nodes)], [name, *(text for _, text in nodes)]
+    parents: list[int | None] = [None]
+    children: list[list[int]] = [[] for _ in levels]
+    path = [0]
+    for index, level in enumerate(levels[1:], 1):
+        while len(path) > 1 and levels[path[-1]] >= level:
+            path.pop()
+        parents.append(path[-1])
+        children[path[-1]].append(index)
+        path.append(index)
+    spans = (NOWHERE,) * 5
+    sections = tuple(
+        Section(
+            i, level, names[i], names[i], None, *spans, parents[i], tuple(children[i]), Traits(), Traits()
+        )
+        for i, level in enumerate(levels)
+    )
+    title = 1 if levels.count(1) == 1 and levels[1] == 1 else None
+    return SectionTree(name, sections, "", array("I"), "", "commonmark", title)
+
+
+def assert_exact(tree: SectionTree, document: str | None = None) -> None:
+    texts = selectors_of(tree, document)
+    names = [() if document is None else (document,)]
+    for index, text in enumerate(texts):
+        assert select([tree], compile_selector(text), names=names) == (
+            Selected(0, index, tuple(tree.subtree(index))),
+        ), text
+        own = f"{text} [depth=0]"
+        assert select([tree], compile_selector(own), names=names) == (Selected(0, index, (index,)),), own
+
+
+PIECES = st.sampled_from(
+    [
+        "A",
+        "a",
+        "B",
+        "C#",
+        "C++",
+        "*",
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "[1]",
+        "[2]",
+        "[has-code]",
+        "[depth=0]",
+        "[version>=1]",
+        "[",
+        "]",
+        ">",
+        "//",
+        "##",
+        "#",
+        "# x",
+        "...",
+        "…",
+        "... ## x",
+        "`",
+        "<a>",
+        "<",
+        "->",
+        "-",
+        "=>",
+        ">=",
+        "=",
+        "a > ## b",
+        '" > "',
+        "guide",
+        "",
+        ".",
+        " ",
+        "\t",
+        "\x0b",
+        "\x1b",
+        "\x7f",
+        "é",
+        "e\u0301",
+        "漢字",
+        "שלום",
+        "🗣️",
+        "\u200b",
+        "\u2028",
+        "\ufeff",
+        "it's",
+        "http://x",
+        "3.2 What?",
+        "x ##",
+        "/",
+        "///",
+        "*a*",
+        "`a > b`",
+        "a" * 205,
+        "a" * 210,
+        '"' * 205,
+    ]
+)
+NAMES = st.one_of(
+    PIECES,
+    st.lists(PIECES, max_size=4).map(" ".join),
+    st.lists(PIECES, max_size=4).map("".join),
+    st.text(max_size=12),
+)
+NODES = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]), NAMES), max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.just("guide") | NAMES, nodes=NODES, document=st.none() | NAMES)
+def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], document: str | None) -> None:
+    """A generated selector compiles back to exactly its section, whatever the headings are."""
+    assert_exact(build(name, nodes), document)
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes=NODES, document=st.none() | NAMES)
+def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], document: str | None) -> None:
+    """One selector at a time and all at once are the same texts."""
+    tree = build("guide", nodes)
+    singly = tuple(selector_for(tree, section.index, document=document) for section in tree.sections)
+    assert singly == selectors_of(tree, document)
+    assert selector_for(tree, 0, own=True) == "guide [depth=0]"
+
+
+def test_generated_selectors_are_exact_in_real_files() -> None:
+    """A generated selector compiles back to exactly its section in all Markdown that is at hand."""
+    trees = [tree for parameter in ALL_CASES for tree in parameter.values[0].documents]  # type: ignore[union-attr]
+    trees += [parse_sections(path.read_bytes(), path.stem) for path in sorted(SHARED.rglob("*.md"))]
+    for tree in trees:
+        assert_exact(tree)
+
+
+def test_generated_selectors_stay_within_the_limit() -> None:
+    """Headings of any length get selectors short enough to compile, and long twins are numbered."""
+    long = '"' * 5_000
+    tree = build("guide", [(level, long + str(level % 2)) for level in (1, 2, 3, 4, 5, 6, 6)])
+    assert max(map(len, selectors_of(tree))) < MAX_LENGTH
+    assert selectors_of(tree)[-1].endswith(" [2]")
+    assert_exact(tree)
+
+
+def test_a_long_heading_is_found_by_its_full_text() -> None:
+    """A heading longer than what counts of a name is found when it is pasted in full."""
+    name = "word " * 100
+    assert select([build("guide", [(2, name)])], compile_selector(f"## {name}"))[0].head == 1
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([(1, "Title"), (2, "A"), (3, "B")], ["# Title", "## A", "## A > ### B"]),
+        ([(2, "A"), (2, "A")], ["## A [1]", "## A [2]"]),
+        ([(2, "A"), (3, "A"), (4, "a")], ["## A", "## A > ### A", "## A > ### A > #### a"]),
+        ([(2, ""), (6, "")], ['## ""', '## "" > ###### ""']),
+        ([(2, "x > y"), (2, 'a "b" c'), (2, '"b" \\')], ['## "x > y"', '## a "b" c', r'## "\"b\" \\"']),
+        ([(2, "tmp/<id>/ (x)"), (2, "f(a[, b])")], ["## tmp/<id>/ (x)", "## f(a[, b])"]),
+        ([(2, "x [2]"), (2, "[draft] y")], ['## "x [2]"', '## "[draft] y"']),
+        ([(2, "C#"), (2, "a // b"), (2, "a # b")], ["## C#", '## "a // b"', '## "a # b"']),
+        ([(2, "*"), (2, "a..."), (2, "`")], ['## "*"', '## "a..."', '## "`"']),
+        ([(0, "guide"), (2, "A")], ["guide", "guide > ## A"]),
+        ([(0, "p"), (2, "A"), (0, "p")], ["p [1]", "p [1] > ## A", "p [2]"]),
+    ],
+)
+def test_text_of_generated_selectors(nodes: list[tuple[int, str]], expected: list[str]) -> None:
+    """Generated selectors are paths of headings, quoted and numbered only where it is needed."""
+    assert selectors_of(build("guide", nodes)) == ("guide", *(f"guide > {text}" for text in expected))
+
+
+def test_text_of_selectors_in_versioned_sections() -> None:
+    """A versioned section's name stands for the document where it is its own."""
+    tree = build("guide", [(1, "Title"), (0, "p"), (1, "T"), (2, "A")])
+    assert selectors_of(tree) == ("guide", "guide > # Title", "p", "p > # T", "p > ## A")
+
+
+def test_generated_selectors_with_a_path() -> None:
+    """The name given for the document replaces its own, for versioned sections as well."""
+    tree = build("guide", [(2, "A"), (0, "part"), (2, "B")])
+    assert selectors_of(tree, "docs/guide.md") == (
+        "docs/guide.md",
+        "docs/guide.md > ## A",
+        "docs/guide.md > part",
+        "docs/guide.md > part > ## B",
+    )
+
+
+def test_a_heading_keeps_its_number_when_others_differ_only_in_markup() -> None:
+    """Headings that read alike are numbered together, though their sources differ."""
+    tree = parse_sections(b"## A\n\n## *A*\n\n## `A`\n", "guide")
+    assert selectors_of(tree)[1:] == ("guide > ## A [1]", "guide > ## A [2]", "guide > ## A [3]")
+    assert_exact(tree)
+
+
+TWO = (
+    parse_sections(b"# One\n\n## Setup\n\n### Linux\n", "readme"),
+    parse_sections(b"# Two\n\n## Setup\n\n## Usage\n", "readme"),
+)
+PATHS = [("docs/one/readme.md", "docs.one.readme"), ("docs/two/readme.md",)]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ('"docs/two/readme.md" > ## Setup', [(1, 2)]),
+        ("docs/two/readme.md > ## Setup", [(1, 2)]),
+        ("docs/two/readme", [(1, 0)]),
+        ("docs.one.readme > ## Setup", [(0, 2)]),
+        ("readme > ## Setup", [(0, 2), (1, 2)]),
+        ("## Setup", [(0, 2), (1, 2)]),
+        ("Setup > Linux", [(0, 3)]),
+        ("Usage", [(1, 3)]),
+    ],
+)
+def test_several_documents(selector: str, expected: list[tuple[int, int]]) -> None:
+    """Documents are told apart by their further names, and answers come in the order of the documents."""
+    chosen = select(TWO, compile_selector(selector), names=PATHS)
+    assert [(match.tree, match.head) for match in chosen] == expected
+
+
+def test_near_selectors_name_the_document_where_several_are_searched() -> None:
+    """What an error proposes finds its section among all documents that were searched."""
+    with pytest.raises(SectionNotFoundError) as error:
+        select(TWO, compile_selector("## Usages"), names=PATHS)
+    assert error.value.near == ("docs/two/readme.md > ## Usage",)
+    (found,) = select(TWO, compile_selector(error.value.near[0]), names=PATHS)
+    assert (found.tree, found.head) == (1, 3)
+
+
+def test_no_documents() -> None:
+    """Without documents nothing is found, and the error is the usual one."""
+    with pytest.raises(SectionNotFoundError, match="no section matches"):
+        select([], compile_selector("## A"))
+
+
+def test_the_place_of_a_heading_that_is_no_direct_child() -> None:
+    """``>`` is strict, and the error names the place where the heading is."""
+    tree = parse_sections(b"# T\n## Agent Delegation\n### Work-Log Flag\n", "npl-conventions")
+    with pytest.raises(SectionNotFoundError) as error:
+        select([tree], compile_selector('npl-conventions > "Work-Log Flag"'))
+    assert error.value.near == ("npl-conventions > ## Agent Delegation > ### Work-Log Flag",)
+    assert str(error.value) == (
+        'no section matches `> "Work-Log Flag"` directly below "npl-conventions"; '
+        'did you mean "npl-conventions > ## Agent Delegation > ### Work-Log Flag"'
+    )
+
+
+def test_proposals_are_few() -> None:
+    """An error proposes five selectors at most, and messages stay short whatever was asked."""
+    tree = build("guide", [(2, f"Section number {number}") for number in range(500)])
+    for selector in (
+        "## Section",
+        "## Section numbr",
+        "## " + "x" * 4_000,
+        f"## Section number 1 [{'9' * 3_000}]",
+    ):
+        with pytest.raises(SectionNotFoundError) as error:
+            select([tree], compile_selector(selector))
+        assert len(error.value.near) <= 5
+        assert len(str(error.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("versions", "selector", "expected"),
+    [
+        (("1.9.0", "1.10.0"), "[version>1.9.0]", ["b"]),
+        (("1.2", "1.2.0"), "[version=1.2.0]", ["a", "b"]),
+        (("v1.2.0", "1.2.1"), "[version=1.2]", ["a"]),
+        (("1.0.0-alpha", "1.0.0"), "[version<1.0.0]", ["a"]),
+        (("1.0.0-rc.2", "1.0.0-rc.10"), "[version>1.0.0-rc.9]", ["b"]),
+        (("1.0.0", "2.0.0"), "[version!=1.0.0]", ["b"]),
+        (("1.0.0", "latest"), "[version>=0.0.0]", ["a"]),
+        (("1.0.0", "2.0.0"), "[version>=1.0.0][version<2]", ["a"]),
+    ],
+)  # fmt: skip
+def test_versions(versions: tuple[str, str], selector: str, expected: list[str]) -> None:
+    """Versions compare by precedence, and what is no version fulfils no comparison."""
+    header = "npl-instructions:\n   name: {}\n   version: {}\n---\n\n## A\n"
+    text = "\n* * *\n\n".join(map(header.format, "ab", versions))
+    tree = parse_sections(text.encode(), "guide")
+    assert [
+        tree.sections[match.head].name for match in select([tree], compile_selector(selector))
+    ] == expected
+
+
+LINES = parse_sections(b"# Guide\n\n## A\n\none\ntwo\n\n### B\n\nthree\n\n## A\n\nfour\n", "guide")
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("guide > ## A [1] [lines=5-6]", [(2, Span(4, 6))]),
+        ("guide > ## A [1] [lines=1-99]", [(2, Span(2, 7))]),
+        ("guide > ## A [1] [lines=6-12]", [(2, Span(5, 7))]),
+        ("## A [lines=6-12]", [(2, Span(5, 7)), (4, Span(11, 12))]),
+        ("guide [lines=1-99]", []),
+        ("guide > ## A [1] [lines=10-10]", []),
+    ],
+)
+def test_lines(selector: str, expected: list[tuple[int, Span]]) -> None:
+    """Lines are counted as in the file and hand over a part of a section's own text, never a subsection's."""
+    found = outcome([LINES], selector)
+    if expected:
+        assert found == tuple(Selected(0, head, (head,), lines) for head, lines in expected)
+    else:
+        assert isinstance(found, SectionNotFoundError)
+
+
+def test_narrowed_selectors_are_exact() -> None:
+    """A selector narrowed to any lines of a section's own text hands over exactly these."""
+    for section, text in zip(LINES.sections, selectors_of(LINES), strict=True):
+        for start in range(section.own.start, section.own.stop):
+            for stop in range(start + 1, section.own.stop + 1):
+                narrow = narrowed(text, lines=Span(start, stop))
+                expected = Selected(0, section.index, (section.index,), Span(start, stop))
+                assert outcome([LINES], narrow) == (expected,)
+
+
+def test_the_beginning_of_several_names() -> None:
+    """An ambiguous beginning is answered with selectors of all it may mean, as long as they are few."""
+    few = build("guide", [(2, f"Set up {number}") for number in range(5)])
+    many = build("guide", [(2, f"Set up {number}") for number in range(7)])
+    assert str(outcome([few], "## Set")) == (
+        '"## Set" is the beginning of 5 names; write one of "guide > ## Set up 0", "guide > ## Set up 1", '
+        '"guide > ## Set up 2", "guide > ## Set up 3", "guide > ## Set up 4"'
+    )
+    assert str(outcome([many], "## Set")).endswith('"guide > ## Set up 4", and 2 more')
+
+
+def test_depth_of_many_matches_hands_over_each_section_once() -> None:
+    """Whatever matches overlap, no section is in two answers or twice in one."""
+    tree = build("guide", [(level, "A") for level in (1, 2, 3, 4, 3, 2, 3, 4, 5, 6)])
+    for depth in range(5):
+        chosen = select([tree], compile_selector(f"// * [depth={depth}]"))
+        handed = [index for match in chosen for index in match.sections]
+        assert sorted(handed) == list(range(1, 11))
+        assert all(match.sections[0] == match.head for match in chosen)
+
+
+@settings(max_examples=300, deadline=None)
+@given(nodes=NODES, text=st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=30))
+def test_only_expected_errors(nodes: list[tuple[int, str]], text: str) -> None:
+    """Any text over any tree gives an answer or one of the library's errors, whose proposals work."""
+    tree = build("guide", nodes)
+    found = outcome([tree], text)
+    if isinstance(found, tuple):
+        handed = [index for match in found for index in match.sections]
+        assert handed
+        assert len(handed) == len(set(handed))
+    elif isinstance(found, SectionNotFoundError):
+        assert all(isinstance(outcome([tree], near), tuple) for near in found.near)
+    else:
+        assert isinstance(found, InvalidRequestError)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        action()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("selector", ["// * // * // *", "// * [depth=2]", "## * [1]", "Same", "guide > *"])
+@pytest.mark.parametrize("level", [2, None])
+def test_growth(selector: str, level: int | None) -> None:
+    """Eight times the sections take about eight times as long, deep or flat, not sixty times."""
+
+    def tree(count: int) -> SectionTree:
+        return build("guide", [(level or 1 + number % 6, "Same") for number in range(count)])
+
+    small, large = tree(2_000), tree(16_000)
+    assert (
+        seconds(lambda: outcome([large], selector)) < 30 * seconds(lambda: outcome([small], selector)) + 0.05
+    )
+
+
+def test_growth_of_selectors_of() -> None:
+    """The selectors of all sections take linear time, many equal siblings included."""
+    small, large = (build("guide", [(2, "Same")] * count) for count in (2_000, 16_000))
+    assert seconds(lambda: selectors_of(large)) < 30 * seconds(lambda: selectors_of(small)) + 0.05

@@ -1,0 +1,81 @@
+"""Order of versions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from npl_index.selectors.versions import VersionTest, version_key
+
+# The chain given as example in https://semver.org, item 11, with releases around it.
+ASCENDING = [
+    *("0.0.0", "0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2"),
+    *(
+        "1.0.0-beta.11",
+        "1.0.0-rc.1",
+        "1.0.0",
+        "1.0.1",
+        "1.9.0",
+        "1.10.0",
+        "2.0.0",
+        "2.1.0",
+        "2.1.1",
+        "10.0.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lower", "higher"), list(pairwise(ASCENDING)))
+def test_precedence(lower: str, higher: str) -> None:
+    """Versions sort by the precedence that semver.org defines."""
+    low, high = version_key(lower), version_key(higher)
+    assert low is not None
+    assert high is not None
+    assert low < high
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("1.2", "1.2.0"),
+        ("v1.2.0", "1.2.0"),
+        ("V1", "1.0.0"),
+        ("1.0.0+a", "1.0.0+b"),
+        ("01.2", "1.2"),
+        (" 1.2 ", "1.2"),
+        ("0", "0.0.0"),
+    ],
+)
+def test_equal(left: str, right: str) -> None:
+    """Missing numbers are 0; a leading v, blanks around and build data do not count."""
+    assert version_key(left) == version_key(right) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "v", "latest", "1.", ".1", "1..2", "1.x", "1.0-", "1.0-a..b", "1 2", "٣.١", "1" * 5_000]
+)
+def test_no_version(text: str) -> None:
+    """What is no version has no key, whatever its length."""
+    assert version_key(text) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "holding"),
+    [("=", "e"), ("==", "e"), ("!=", "lg"), (">", "g"), (">=", "eg"), ("<", "l"), ("<=", "le")],
+)
+def test_operators(operator: str, holding: str) -> None:
+    """Each operator holds for lower, equal and greater versions as its sign says."""
+    key = version_key("1.2.0")
+    assert key is not None
+    versions = {"l": "1.1.9", "e": "1.2", "g": "1.10"}
+    assert {name for name, text in versions.items() if VersionTest(operator, key).holds(text)} == set(holding)
+
+
+@pytest.mark.parametrize("version", [None, "", "latest"])
+@pytest.mark.parametrize("operator", ["=", "!=", ">=", "<"])
+def test_no_version_fulfils_nothing(operator: str, version: str | None) -> None:
+    """A comparison with what is no version never holds, not even an inequality."""
+    key = version_key("0.0.0")
+    assert key is not None
+    assert not VersionTest(operator, key).holds(version)

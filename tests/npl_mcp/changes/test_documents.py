@@ -1,0 +1,143 @@
+"""Change requests as documents of the tools for sections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import calls
+from tests.npl_mcp.changes.change_requests import SECOND, inside, make_project
+
+IMPORTER = """\
+---
+code: TST-003
+status: Implemented
+type: Bug Fix
+priority: High
+team: core
+---
+
+# Importer
+
+## 1. Description
+
+The importer loses rows when two files have the same name.
+
+## 2. Rationale
+
+Customers notice missing invoices.
+"""
+
+
+@pytest.fixture
+def project(settings: Settings, tmp_path: Path) -> tuple[Settings, Path]:
+    file = make_project(tmp_path / "proj")
+    file.with_name("TST-003-importer.md").write_text(IMPORTER, encoding="utf-8")
+    make_project(tmp_path / "proj" / "sub", code="SUB")
+    return inside(settings, tmp_path / "proj"), file
+
+
+def ask(settings: Settings, tool: str, **arguments: Any) -> Any:
+    answer = calls(settings, [(tool, arguments)])[0]
+    assert answer["success"], answer
+    return answer["data"]
+
+
+def test_one_is_browsed_by_its_sections(project: tuple[Settings, Path]) -> None:
+    """It is called by its key, and its fields come as metadata."""
+    data = ask(project[0], "npl_section_index", file="cr:TST-002")
+    assert data["file"] == "cr:TST-002"
+    titles = str(data)
+    assert all(name in titles for name in ("1. Description", "2. Rationale", "Sub A"))
+
+
+@pytest.mark.parametrize("name", ["cr:tst-2", "cr:2", "cr:TST-0002"])
+def test_a_key_may_be_short(project: tuple[Settings, Path], name: str) -> None:
+    """As everywhere."""
+    assert ask(project[0], "npl_section_index", file=name)["file"] == "cr:TST-002"
+
+
+def test_a_folder_of_them_ranks_together(project: tuple[Settings, Path]) -> None:
+    """Hits name their change request, and their selectors load just them."""
+    data = ask(project[0], "npl_load_tailored", context="importer loses rows of files", file="cr:TST")
+    best = data["sections"][0]
+    assert "TST-003" in best["selector"]
+    again = ask(project[0], "npl_load_tailored", selectors=[best["selector"]], file="cr:TST")
+    assert "loses rows" in again["content"]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("cr:TST", ["TST-002", "TST-003"]),
+        ("cr:*", ["TST-002", "TST-003"]),
+        ("cr:tst?status=implemented", ["TST-003"]),
+        ("cr:TST?status=Proposed,Implemented", ["TST-002", "TST-003"]),
+        ("cr:TST?type=Bug Fix&priority=High", ["TST-003"]),
+        ("cr:TST?type=Bug%20Fix", ["TST-003"]),
+        ("cr:*?team=core", ["TST-003"]),
+        ("cr:TST?custom=kept: yes", ["TST-002"]),
+    ],
+)
+def test_fields_of_the_front_matter_filter(
+    project: tuple[Settings, Path], name: str, keys: list[str]
+) -> None:
+    """Known ones and others; alternatives behind commas, more conditions behind ``&``."""
+    data = ask(project[0], "npl_load_tailored", selectors=["// ## 2. Rationale"], file=name)
+    found = [key for key in ("TST-002", "TST-003") if key in str(data["sections"])]
+    assert found == keys
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("cr:TST?status=Rejected", "NOT_FOUND"),
+        ("cr:TST-099", "NOT_FOUND"),
+        ("cr:NOPE", "NOT_FOUND"),
+        ("cr:TST?status", "INVALID_PARAMETER"),
+        ("cr:../../etc/passwd", "INVALID_PARAMETER"),
+        ("cr:", "MISSING_REQUIRED"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_told(project: tuple[Settings, Path], name: str, code: str) -> None:
+    """By the same codes as of the tools."""
+    answer = calls(project[0], [("npl_section_index", {"file": name})])[0]
+    assert (answer["success"], answer["error_code"]) == (False, code)
+
+
+def test_an_edit_is_seen_at_once(project: tuple[Settings, Path]) -> None:
+    """By the tools or by another program; a new one joins the set."""
+    settings, file = project
+    zebra = {"key": "2", "operation": "append", "section": "Rationale", "content": "zebra"}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("npl_load_tailored", {"selectors": ["TST-002 > ## 2. Rationale [depth=0]"], "file": "cr:TST"}),
+        ("manage_cr_sections", zebra),
+        ("npl_load_tailored", {"selectors": ["TST-002 // ### Sub A"], "file": "cr:TST"}),
+        ("create_cr", {"type": "Research", "data": {"title": "Striped animals"}}),
+        ("npl_load_tailored", {"context": "striped animals", "file": "cr:TST"}),
+    ]
+    first, _, second, _, third = calls(settings, requests)
+    assert "why" in first["data"]["content"]
+    assert "zebra" in second["data"]["content"]
+    assert "TST-004" in str(third["data"]["sections"])
+    file.write_text(SECOND.replace("why", "giraffe"), encoding="utf-8")
+    assert "giraffe" in ask(settings, "npl_load_tailored", **requests[0][1])["content"]
+
+
+def test_the_file_itself_stays_a_document_of_its_own(project: tuple[Settings, Path]) -> None:
+    """By its path it is called as before, whichever name was used first."""
+    settings, _ = project
+    by_key, by_path, again = calls(
+        settings,
+        [
+            ("npl_section_index", {"file": "cr:TST-003"}),
+            ("npl_section_index", {"file": "docs/CRs/TST-003-importer.md"}),
+            ("npl_section_index", {"file": "cr:TST-003"}),
+        ],
+    )
+    assert by_key == again
+    assert by_key["data"]["file"] == "cr:TST-003"
+    assert by_path["data"]["file"].endswith("TST-003-importer.md")

@@ -1,0 +1,231 @@
+"""Change requests written by several at once, by programs that are killed, and through links."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_index.errors import NPLError, OutsideRootError
+from npl_mcp.changes.editing import Outlines, SectionEdit
+from npl_mcp.changes.files import OpenFolder, locate
+from npl_mcp.changes.index import TicketIndices
+from npl_mcp.changes.projects import Projects
+from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.stores.base.errors import ConflictError, StorageError
+from tests.npl_mcp.changes.change_requests import NAME, SECOND, make_project, without_stamp
+
+ROOT = Path(__file__).resolve().parents[3]
+PROCESSES = 4
+EACH = 6
+
+OPENING = """
+import sys
+from pathlib import Path
+from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.changes.editing import Outlines
+from npl_mcp.changes.index import TicketIndices
+from npl_mcp.changes.projects import Projects
+
+changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), TicketIndices(), Outlines())
+who, count = sys.argv[2], int(sys.argv[3])
+"""
+APPENDING = """
+for number in range(count):
+    changes.sections(None, "2", "append", "Rationale", f"line {who}-{number}")
+"""
+CREATING = """
+for number in range(count):
+    print(changes.create(None, "Bug Fix", {"title": f"Bug {who} {number}"}).key)
+"""
+REPLACING = """
+number = 0
+while True:
+    changes.sections(None, "2", "replace", "Rationale", "AB"[number % 2] * 200_000)
+    print(number, flush=True)
+    number += 1
+"""
+
+
+def changes_in(folder: Path) -> ChangeRequests:
+    return ChangeRequests(Projects(folder, (), {}), TicketIndices(), Outlines())
+
+
+def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", OPENING + code, str(folder), who, str(count)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def together(code: str, folder: Path) -> list[str]:
+    """Run several processes at once; give what they print."""
+    running = [start(code, folder, str(who)) for who in range(PROCESSES)]
+    printed = [process.communicate(timeout=60)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * PROCESSES
+    return [line for text in printed for line in text.split()]
+
+
+def test_appends_of_several_processes_all_stay(tmp_path: Path) -> None:
+    """Each line is there once, and the rest of the file is what it was."""
+    file = make_project(tmp_path)
+    together(APPENDING, tmp_path)
+    text = file.read_text(encoding="utf-8")
+    lines = [line for line in text.split("\n") if line.startswith("line ")]
+    assert sorted(lines) == sorted(f"line {who}-{n}" for who in range(PROCESSES) for n in range(EACH))
+    rest = text
+    for line in lines:
+        rest = rest.replace(f"\n{line}\n", "", 1)
+    assert without_stamp(rest.encode()) == without_stamp(SECOND.encode())
+    assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
+
+
+def test_creates_of_several_processes_get_different_keys(tmp_path: Path) -> None:
+    """Without gaps, and each file holds its own."""
+    file = make_project(tmp_path)
+    keys = together(CREATING, tmp_path)
+    assert sorted(keys) == [f"TST-{number:03d}" for number in range(3, 3 + PROCESSES * EACH)]
+    for key in keys:
+        (made,) = file.parent.glob(f"{key}-*.md")
+        assert f"code: {key}\n" in made.read_text(encoding="utf-8")
+
+
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """Whole, whenever it is killed; what it left beside is no change request and goes with the next write."""
+    file = make_project(tmp_path)
+    states = {
+        without_stamp(SECOND.replace("why\n\n### Sub A\n\ndup\n", f"{text}\n").encode())
+        for text in ("A" * 200_000, "B" * 200_000, "why\n\n### Sub A\n\ndup")
+    }
+    for attempt in range(6):
+        process = start(REPLACING, tmp_path, "0")
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.003 * attempt)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert without_stamp(file.read_bytes()) in states
+        assert [
+            ticket.key for ticket in changes_in(tmp_path).tickets(Projects(tmp_path, (), {}).find(None))
+        ] == ["TST-002"]
+    changes_in(tmp_path).sections(None, "2", "replace", "Rationale", "end")
+    assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
+
+
+def opened(folder: Path, work: Callable[[OpenFolder], object]) -> object:
+    with locate(str(folder), "docs/CRs").opened() as found:
+        assert found is not None
+        return work(found)
+
+
+@pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
+def test_a_file_that_changed_meanwhile_is_not_replaced(
+    tmp_path: Path, stepwise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it holds comes back, to be worked on again; also where files cannot change places."""
+    if stepwise:
+        monkeypatch.setattr("npl_mcp.changes.files._exchange_call", lambda: None)
+    file = make_project(tmp_path)
+    old = file.read_bytes()
+    file.write_bytes(old + b"more\n")
+    assert opened(tmp_path, lambda folder: folder.replace(NAME, old, b"new")) == old + b"more\n"
+    assert file.read_bytes() == old + b"more\n"
+    file.chmod(0o640)
+    assert opened(tmp_path, lambda folder: folder.replace(NAME, old + b"more\n", b"new")) is None
+    assert file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("first para", "other para"),
+        ("- [ ] one\n", "- [ ] one\n- [ ] two\n"),
+        ("status: Proposed", "status: Approved"),
+    ],
+)
+def test_an_outside_edit_elsewhere_is_merged(tmp_path: Path, old: str, new: str) -> None:
+    """Both changes are in the file."""
+    edit = SectionEdit(Outlines(), "TST-002", "Rationale", "append", "tail")
+    edit(SECOND.encode())
+    merged = edit(SECOND.replace(old, new).encode())
+    wanted = SECOND.replace(old, new).replace("dup\n", "dup\n\ntail\n")
+    assert without_stamp(merged) == without_stamp(wanted.encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("why", "because"), ("dup", "other"), ("## 2. Rationale", "## 2. Reasons"), ("# Second", "# 2nd")],
+)
+def test_an_outside_edit_of_the_same_section_is_kept(tmp_path: Path, old: str, new: str) -> None:
+    """The call is refused; a section that moved elsewhere is another."""
+    edit = SectionEdit(Outlines(), "TST-002", "Rationale", "replace", "mine")
+    edit(SECOND.encode())
+    with pytest.raises(ConflictError, match="changed by another program"):
+        edit(SECOND.replace(old, new).encode())
+
+
+def test_a_write_goes_on_with_what_another_program_wrote_just_before(tmp_path: Path) -> None:
+    """The file changes between reading and writing, the first time; both edits are there afterwards."""
+    file = make_project(tmp_path)
+    found = changes_in(tmp_path)
+    seen: list[bytes] = []
+
+    def change(data: bytes) -> bytes:
+        seen.append(data)
+        if len(seen) == 1:
+            file.write_bytes(data.replace(b"first para", b"theirs"))
+        return data.replace(b"dup", b"ours")
+
+    with found._found(None, "2", lock=True) as (_, ticket):
+        found._change(ticket, change)
+    assert len(seen) == 2
+    assert file.read_bytes() == SECOND.replace("first para", "theirs").replace("dup", "ours").encode()
+
+
+def test_links_lead_nowhere(tmp_path: Path) -> None:
+    """Neither a file nor the folder nor a temporary name is followed out of the project."""
+    file = make_project(tmp_path / "proj")
+    secret = tmp_path / "secret.md"
+    secret.write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")
+    (file.parent / "TST-009-x.md").symlink_to(secret)
+    found = changes_in(tmp_path / "proj")
+    with pytest.raises(NPLError, match="TST-009"):
+        found.get(None, "9", "full")
+    assert found.list(None, None, None, None).total == 1
+    (file.parent / f".{NAME}.tmp").symlink_to(secret)
+    with pytest.raises(StorageError):
+        found.sections(None, "2", "append", "Rationale", "x")
+    assert "TST-009" in secret.read_text(encoding="utf-8")
+    found.sections(None, "2", "append", "Rationale", "x")
+    assert file.read_text(encoding="utf-8").count("\nx\n") == 1
+    other = tmp_path / "other"
+    (other / "docs").mkdir(parents=True)
+    (other / "docs" / "CRs").symlink_to(file.parent)
+    with pytest.raises(OutsideRootError):
+        locate(str(other), "docs/CRs")
+
+
+def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Between finding the project and writing."""
+    file = make_project(tmp_path / "proj")
+    place = Projects(tmp_path / "proj", (), {}).find(None)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.symlink_to(elsewhere)
+    with pytest.raises(StorageError), place.folder.opened(make=True):
+        pass
+    with place.folder.opened() as folder:
+        assert folder is None
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,209 @@
+"""Where projects with change requests are found, and what is remembered of their folders."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.changes.editing import Outlines
+from npl_mcp.changes.format import Key
+from npl_mcp.changes.index import TicketIndices
+from npl_mcp.changes.projects import Projects
+from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.config.settings import Settings
+from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
+from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project
+
+
+def codes(cwd: Path, *roots: Path, **named: Path) -> list[str]:
+    return [project.code for project in Projects(cwd, roots, named).all()]
+
+
+def changes(folder: Path, *roots: Path) -> ChangeRequests:
+    return ChangeRequests(Projects(folder, roots, {}), TicketIndices(), Outlines())
+
+
+def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
+    """That of the working directory first; below a root one level deep."""
+    make_project(tmp_path / "all" / "one", code="ONE")
+    make_project(tmp_path / "all" / "two", code="TWO")
+    make_project(tmp_path / "all" / ".hidden", code="HID")
+    make_project(tmp_path / "bare" / "x", code="XXX")
+    (tmp_path / "all" / "two" / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    assert codes(tmp_path / "all" / "two" / "deep" / "er") == ["TWO"]
+    assert codes(tmp_path / "all") == ["ONE", "TWO"]
+    assert codes(tmp_path / "all" / "two", tmp_path / "all") == ["TWO", "ONE"]
+    assert codes(tmp_path / "empty", tmp_path / "all" / "one") == ["ONE"]
+    assert codes(tmp_path / "empty", AB=tmp_path / "bare" / "x" / "docs" / "CRs") == ["AB"]
+    assert codes(tmp_path / "empty") == []
+
+
+def test_a_project_above_a_root_is_not_found(tmp_path: Path) -> None:
+    """What a caller may see ends at the root it works in."""
+    make_project(tmp_path)
+    (tmp_path / "inner" / "deep").mkdir(parents=True)
+    assert codes(tmp_path / "inner" / "deep") == ["TST"]
+    assert codes(tmp_path / "inner" / "deep", tmp_path / "inner") == []
+    (tmp_path / "link").symlink_to(tmp_path / "inner")
+    assert codes(tmp_path / "inner" / "deep", tmp_path / "link") == []
+
+
+def test_which_project_is_meant(tmp_path: Path) -> None:
+    """The one named, else that of the key, else that of the working directory, else the only one."""
+    make_project(tmp_path / "one", code="ONE")
+    make_project(tmp_path / "two", code="TWO")
+    projects = Projects(tmp_path, (), {})
+    assert projects.find("two", Key("ONE", 1)).code == "TWO"
+    assert projects.find(None, Key("ONE", 1)).code == "ONE"
+    with pytest.raises(ProjectNotFoundError, match="several projects") as caught:
+        projects.find(None)
+    assert caught.value.near == ("ONE", "TWO")
+    assert Projects(tmp_path / "one", (), {}).find(None, Key(None, 1)).code == "ONE"
+    assert Projects(tmp_path / "one", (tmp_path,), {}).find(None).code == "ONE"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "not TOML [",
+        '[project]\nname = "x"\n',
+        CONFIG.replace("TST", "tst"),
+        CONFIG.replace("TST", "TOOLONG"),
+        CONFIG.replace("docs/CRs", "../other"),
+        CONFIG.replace("docs/CRs", "docs/../../other"),
+        CONFIG.replace("docs/CRs", "/etc"),
+        CONFIG.replace("docs/CRs", "link"),
+        CONFIG + "active = false\n",
+        CONFIG.replace('"Test Project"', '"a\\nb"'),
+    ],
+)
+def test_what_is_configured_badly_is_no_project(tmp_path: Path, config: str) -> None:
+    """And stops nothing else: another one is found."""
+    make_project(tmp_path / "good", code="GOOD")
+    make_project(tmp_path / "bad")
+    (tmp_path / "bad" / "link").symlink_to(tmp_path / "good")
+    (tmp_path / "bad" / ".mdt-config.toml").write_text(config, encoding="utf-8")
+    assert codes(tmp_path / "bad", tmp_path) == ["GOOD"]
+
+
+def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
+    """Nothing is remembered longer than the file stays as it is."""
+    make_project(tmp_path)
+    projects = Projects(tmp_path, (), {})
+    assert projects.find(None).name == "Test Project"
+    (tmp_path / ".mdt-config.toml").write_text(CONFIG.replace("Test Project", "Other"), encoding="utf-8")
+    assert projects.find(None).name == "Other"
+
+
+def test_the_variable_names_projects_and_folders() -> None:
+    """Separated as paths are; a code before ``=`` makes a project of a folder."""
+    text = os.pathsep.join(["/a", "ABC=/b/c", " /d "])
+    settings = Settings.from_env({"NPL_CR_PROJECTS": text})
+    assert settings.cr_roots == (Path("/a"), Path("/d"))
+    assert settings.cr_folders == {"ABC": Path("/b/c")}
+
+
+def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> None:
+    """Also after it was renamed; two with the same are told."""
+    file = make_project(tmp_path)
+    found = changes(tmp_path)
+    assert found.get(None, "2", "full").title == "Second"
+    file.rename(file.with_name("anything.md"))
+    assert found.get(None, "2", "metadata").path == "docs/CRs/anything.md"
+    file.with_name("anything.md").write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
+    assert found.get(None, "7", "full").title == "Second"
+    file.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
+    with pytest.raises(ConflictError, match=rf"anything.md.*{NAME}|{NAME}.*anything.md"):
+        changes(tmp_path).get(None, "7", "full")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"# No front matter\n",
+        b"---\ncode: none\n---\n",
+        b"---\ntitle: x\n---\n",
+        b"---\ncode: TST-002\n",
+        b"\xff\xfe",
+        b"---\ncode: [TST-002]\n---\n",
+    ],
+)
+def test_what_is_no_change_request_is_left_out(tmp_path: Path, data: bytes) -> None:
+    """And does not stop others from being listed."""
+    file = make_project(tmp_path)
+    file.with_name("TST-001-x.md").write_bytes(data)
+    (file.parent / "TST-004-folder.md").mkdir()
+    assert [row.key for row in changes(tmp_path).list(None, None, None, None).items] == ["TST-002"]
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("\n# A *b* `c`\n", "A *b* `c`"),
+        ("\n```\n# code\n```\n\n# Real\n", "Real"),
+        ("Two\nlines\n===\n", "Two lines"),
+        ("\ntext\n", "FM title"),
+        ("\n# C \\#\n", "C #"),
+        ("\n# Closed ##\n", "Closed"),
+    ],
+)
+def test_the_title_is_the_first_heading(tmp_path: Path, head: str, title: str) -> None:
+    """As it is written; marks in code are none."""
+    file = make_project(tmp_path)
+    front = SECOND.partition("---\n\n")[0] + "---\n"
+    file.write_text(front + head, encoding="utf-8")
+    assert changes(tmp_path).list(None, None, None, None).items[0].title == title
+
+
+def fill(folder: Path, count: int) -> None:
+    long_ago = time.time() - 60
+    for number in range(3, 3 + count):
+        path = folder / f"TST-{number:03d}-n.md"
+        path.write_text(SECOND.replace("TST-002", f"TST-{number:03d}"), encoding="utf-8")
+        os.utime(path, (long_ago, long_ago))
+
+
+def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
+    """A thousand are listed in a fraction of the time; one that changes is seen."""
+    file = make_project(tmp_path)
+    os.utime(file, (1, 1))
+    fill(file.parent, 1_000)
+    found = changes(tmp_path)
+
+    def timed() -> float:
+        begin = time.perf_counter()
+        assert found.list(None, {"status": "Proposed"}, 10, 0).total == 1_001
+        return time.perf_counter() - begin
+
+    first = timed()
+    assert min(timed() for _ in range(5)) * 5 < first
+    file.write_text(SECOND.replace("# Second", "# Changed"), encoding="utf-8")
+    assert found.list(None, None, 1, 1_000).items[0].title == "Changed"
+    file.unlink()
+    assert found.list(None, None, 1, 0).total == 1_000
+
+
+def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
+    """Its size and its time are the same, and yet it is read again while it is new."""
+    file = make_project(tmp_path)
+    found = changes(tmp_path)
+    for status in ("Proposed", "Rejected", "Proposed", "Rejected"):
+        stamp = file.stat().st_mtime_ns
+        with file.open("r+b") as opened:
+            opened.write(SECOND.replace("Proposed", status).encode())
+        os.utime(file, ns=(stamp, stamp))
+        assert found.list(None, None, None, None).items[0].status == status
+
+
+@pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])
+def test_what_is_no_key_is_refused(text: str) -> None:
+    """Whatever stands around a number."""
+    with pytest.raises(InvalidRequestError):
+        Key.parse(text)

@@ -1,0 +1,229 @@
+"""Which section a text means, and how front matter is read and written as data."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import SectionNotFoundError
+from npl_index.markdown.sections import parse_sections
+from npl_mcp.changes.format import (
+    as_mapping,
+    divide,
+    fields,
+    head,
+    heading_of,
+    title_of,
+    with_fields,
+    without_title,
+)
+from npl_mcp.changes.sections import outline
+
+DOCUMENT = """\
+# Goals of the import
+
+## 1. Goals
+
+a
+
+## 2. Goals and Scope
+
+b
+
+### Input / Output
+
+c
+
+### Notes [2]
+
+d
+
+## 3. Steps
+
+### Notes
+
+e
+
+### Notes
+
+f
+
+## Café
+
+g
+
+## 4. API
+
+### 4.1 Errors
+
+h
+
+Setext heading
+--------------
+
+i
+"""
+SHOWN = outline(parse_sections(DOCUMENT.encode(), "x"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "content"),
+    [
+        ("## 1. Goals", "a"),
+        ("Goals", "a"),
+        ("goals", "a"),
+        ("Goals and", "b\n\n### Input / Output\n\nc\n\n### Notes [2]\n\nd"),
+        ("### Input / Output", "c"),
+        ("Input / Output", "c"),
+        ("Goals and Scope / Input / Output", "c"),
+        ("Scope / Notes [2]", "d"),
+        ("## 3. Steps / ### Notes [2]", "f"),
+        ("3. steps / notes [1]", "e"),
+        ("CAFÉ", "g"),
+        ("caf", "g"),
+        ("Errors", "h"),
+        ("4.1 Errors", "h"),
+        ("API / Errors", "h"),
+        ("api / err", "h"),
+        ("## Setext heading", "i"),
+        ("Setext", "i"),
+    ],
+)
+def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
+    """An exact heading before names that hold it, whatever its case and number; parts only where unique."""
+    assert SHOWN.content(SHOWN.find(wanted, "X-001").index) == content
+
+
+def test_the_title_is_meant_only_where_nothing_else_is() -> None:
+    """A word of it finds no section; its whole text does."""
+    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.title
+    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.title
+    with pytest.raises(SectionNotFoundError):
+        SHOWN.find("import", "X-001")
+
+
+@pytest.mark.parametrize(
+    "wanted", ["Notes", "Notes [2]", "o", "Steps / Notes", "## 9. Goals", "Gaols", "###"]
+)
+def test_candidates_work_as_they_are(wanted: str) -> None:
+    """Each leads to a section, and no two to the same."""
+    with pytest.raises(SectionNotFoundError) as caught:
+        SHOWN.find(wanted, "X-001")
+    found = [SHOWN.find(path, "X-001").index for path in caught.value.near]
+    assert len(found) == len(set(found)) > 0
+    assert all(path in str(caught.value) for path in caught.value.near)
+
+
+headings = st.lists(
+    st.tuples(
+        st.integers(1, 4), st.sampled_from(["A", "B", "1. A", "a / b", "B [1]", "C ###", "t\tu\x01v", ""])
+    ),
+    max_size=8,
+)
+
+
+@given(headings)
+@settings(deadline=None)
+def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
+    """The full one and the one that lists show, however the headings are called."""
+    text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
+    shown = outline(parse_sections(text.encode(), "x"))
+    addresses = [place.address for place in shown.places]
+    for place in shown.places:
+        if addresses.count(place.address) == 1:
+            assert shown.find(place.address, "X-001") == place
+
+
+values = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)
+lines = st.sampled_from(
+    [
+        "a: 1",
+        "b: 'x'  # why",
+        "# c",
+        "",
+        "list:\n  - 1\n  - 2",
+        'd: "say: so"',
+        "e: [1, 2]",
+        "f : x",
+        "g:",
+        "h: a: b",
+    ]
+)
+set_names = st.sampled_from(["a", "list", "e", "new"])
+
+
+@given(values.filter(bool))
+@example("0xAB")
+@example("2026-01-31")
+@example("Yes")
+@example("A-")
+@example("a: b # c")
+@example('"it\'s" \\')
+@settings(deadline=None)
+def test_a_value_is_read_as_it_was_written(value: str) -> None:
+    """By this program and by one that reads YAML."""
+    text = head({"code": "TST-001", "assignee": value})
+    assert text.count("\n") == 4
+    assert as_mapping(fields(text.encode()))["assignee"] == value
+    if value.isprintable():
+        assert yaml.safe_load(text.split("---\n")[1])["assignee"] == value
+
+
+@given(
+    st.lists(lines, max_size=6, unique=True),
+    values,
+    st.sampled_from(["a", "list", "e", "new"]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_one_field_is_set_and_no_other_byte_changes(
+    kept: list[str], value: str, name: str, dos: bool
+) -> None:
+    """Whatever stands before and behind it."""
+    source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
+    data = source.replace("\n", "\r\n" if dos else "\n").encode()
+    front, body = divide(data)
+    assert front + body == data
+    before = as_mapping(fields(front))
+    changed = with_fields(front, {name: value})
+    after = as_mapping(fields(changed))
+    if name == "e" and isinstance(before.get("e"), list):
+        assert str(after.get("e")).count("1, 2") == 0 or value == "1, 2"
+    elif name == "new" or name in before:
+        assert after.get(name, "") == value or isinstance(before.get(name), list)
+    assert {key: part for key, part in after.items() if key != name} == {
+        key: part for key, part in before.items() if key != name
+    }
+    old_lines, new_lines = front.splitlines(keepends=True), changed.splitlines(keepends=True)
+    assert [line for line in new_lines if line not in old_lines] == [
+        line for line in new_lines if line.startswith(name.encode()) and line not in old_lines
+    ]
+    assert not dos or b"\n" not in changed.replace(b"\r\n", b"")
+
+
+@pytest.mark.parametrize(
+    "title", ["plain", "C #", "###", "a ## b", "# x", "x \\#", "`code` *x*", "1. x", "終 🎯"]
+)
+def test_a_title_is_read_as_it_was_written(title: str) -> None:
+    """Marks at its end are part of it."""
+    tree = parse_sections(f"{heading_of(title)}\n\ntext\n".encode(), "x")
+    assert [section.level for section in tree.sections] == [0, 1]
+    assert title_of(tree.sections[1].heading) == title
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ("# A\n\ntext", "\ntext"),
+        ("\n\n# A\ntext", "text"),
+        ("text\n# A", "text\n# A"),
+        ("```\n# A\n```", "```\n# A\n```"),
+        ("## A\n", "## A\n"),
+        ("#tag", "#tag"),
+    ],
+)
+def test_only_a_title_that_begins_a_text_gives_way(content: str, kept: str) -> None:
+    """Marks elsewhere are text."""
+    assert without_title(content) == kept

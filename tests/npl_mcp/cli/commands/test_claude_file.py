@@ -1,0 +1,127 @@
+"""``npl-load init-claude``: prompts in a file of instructions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.cli.commands.load import main
+
+
+def prompt(name: str, version: str, text: str = "Text.") -> str:
+    return f"npl-instructions:\n   name: {name}\n   version: {version}\n---\n\n## {name}\n{text}\n"
+
+
+PROMPTS = {name: prompt(name, "1.2.0") for name in ("npl-conventions", "npl-load-directive", "sqlite-guide")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory whose prompts are those above."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = tmp_path / "work"
+    place(folder, PROMPTS)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def place(folder: Path, prompts: Mapping[str, str]) -> None:
+    (folder / ".npl" / "prompts").mkdir(parents=True, exist_ok=True)
+    for name, text in prompts.items():
+        (folder / ".npl" / "prompts" / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def test_a_first_run_appends_the_usual_prompts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that exist, behind what is there, with separators; exit code 1 says that the file changed."""
+    (project / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
+    assert main(["init-claude"]) == 1
+    bodies = [PROMPTS[name].strip() for name in PROMPTS]
+    wanted = "# Mine\n" + "".join(f"\n\n* * *\n\n{body}" for body in bodies)
+    assert (project / "CLAUDE.md").read_text(encoding="utf-8") == wanted
+    shown = capsys.readouterr()
+    assert shown.out == "Added 3 prompt(s) to ./CLAUDE.md\n"
+    assert "Added sqlite-guide to ./CLAUDE.md" in shown.err
+    assert main(["init-claude"]) == 0
+
+
+def test_chosen_prompts_and_another_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--prompts`` and ``--target``; a name that leads nowhere is told."""
+    line = ["init-claude", "--target", "AGENTS.md", "--prompts", "sqlite-guide", "nosuch"]
+    assert main(line) == 1
+    assert (project / "AGENTS.md").read_text(encoding="utf-8") == PROMPTS["sqlite-guide"].strip()
+    assert "Prompt not found: nosuch" in capsys.readouterr().err
+
+
+def test_versions_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By precedence: 1.10 is newer than 1.9, 1.2 equals 1.2.0. Exit code 2 says that some are behind."""
+    place(project, {"npl-conventions": prompt("npl-conventions", "1.10")})
+    installed = [prompt("npl-conventions", "1.9"), prompt("sqlite-guide", "1.2"), prompt("mine", "1.0.0")]
+    (project / "CLAUDE.md").write_text("\n* * *\n\n".join(installed), encoding="utf-8")
+    assert main(["init-claude"]) == 2
+    table = capsys.readouterr().out
+    assert f"{'npl-conventions':<25} {'1.10':<10} {'1.9':<10} {'OUTDATED':<10}\n" in table
+    assert f"{'npl-load-directive':<25} {'1.2.0':<10} {'-':<10} {'MISSING':<10}\n" in table
+    assert f"{'sqlite-guide':<25} {'1.2.0':<10} {'1.2':<10} {'current':<10}\n" in table
+    assert "\nSummary: 1 outdated, 1 missing, 1 current, 1 extra\n" in table
+    assert main(["init-claude", "--json"]) == 2
+    data = json.loads(capsys.readouterr().out)
+    assert data["summary"] == {"current": 1, "outdated": 1, "missing": 1, "extra": 1, "newer": 0}
+    assert data["sections"][0] == {
+        "name": "mine",
+        "source_version": None,
+        "installed_version": "1.0.0",
+        "source_path": None,
+        "status": "extra",
+    }
+    assert data["sections"][1]["source_path"] == ".npl/prompts/npl-conventions.md"
+
+
+def test_a_section_is_renewed_where_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything around it stays to the byte, doubled separators and line ends included."""
+    old = prompt("npl-conventions", "1.0.0", "Old.").strip()
+    text = f"# Mine\n\n* * *\n* * *\n{old}\n\n* * *\n* * *\n\nBelow.\n"
+    (project / "CLAUDE.md").write_bytes(text.replace("\n", "\r\n").encode())
+    assert main(["init-claude", "--update", "npl-conventions", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "Would update: npl-conventions (1.0.0 -> 1.2.0)\n"
+    assert main(["init-claude", "--update", "npl-conventions"]) == 1
+    wanted = text.replace(old, PROMPTS["npl-conventions"].strip()).replace("\n", "\r\n").encode()
+    assert (project / "CLAUDE.md").read_bytes() == wanted
+    shown = capsys.readouterr()
+    assert shown.out == "Updated 1 section(s) in ./CLAUDE.md\n"
+    assert shown.err == "Updated: npl-conventions (1.0.0 -> 1.2.0)\n"
+
+
+def test_all_are_renewed_or_added(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--update-all`` leaves nothing to do."""
+    (project / "CLAUDE.md").write_text(prompt("npl-conventions", "1.0.0"), encoding="utf-8")
+    assert main(["init-claude", "--update-all"]) == 1
+    assert main(["init-claude", "--update-all"]) == 0
+    assert capsys.readouterr().out.endswith("No sections to update\n")
+
+
+def test_names_without_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A section that is there and has no source: 3. A name that is nowhere: 0, or 1 with --strict."""
+    (project / "CLAUDE.md").write_text(prompt("mine", "1.0.0"), encoding="utf-8")
+    assert main(["init-claude", "--update", "mine"]) == 3
+    assert capsys.readouterr().err == "Warning: Source not found for mine\n"
+    assert main(["init-claude", "--update", "sqlite-gide"]) == 0
+    assert "near: sqlite-guide" in capsys.readouterr().err
+    assert main(["init-claude", "--strict", "--update", "sqlite-gide"]) == 1
+
+
+def test_a_file_that_cannot_be_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is half written and the exit code says it."""
+    assert main(["init-claude", "--target", "nosuch/CLAUDE.md"]) == 74
+    assert "Error writing nosuch/CLAUDE.md" in capsys.readouterr().err
+    assert not (project / "nosuch").exists()
+
+
+def test_a_file_that_is_no_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is left alone."""
+    (project / "CLAUDE.md").write_bytes(b"\xff\xfe")
+    assert main(["init-claude"]) == 74
+    assert (project / "CLAUDE.md").read_bytes() == b"\xff\xfe"
+    assert "Error reading ./CLAUDE.md" in capsys.readouterr().err

@@ -1,0 +1,381 @@
+"""``npl-load``: what it prints, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.cli.commands.load import main
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
+SHARED = Path(__file__).resolve().parents[5] / "shared"
+RECORDED = SHARED / "compat" / "npl-load.json"
+HEAVY = (
+    "yaml",
+    "numpy",
+    "tiktoken",
+    "cachetools",
+    "asyncio",
+    "logging",
+    "argparse",
+    "sqlalchemy",
+    "rapidfuzz",
+)
+
+# What the predecessor did otherwise, by the words of the command line, with the reason.
+DIFFERENT = {
+    ("--quiet", "c", "**.*"): "a file that is put in front of an item is no item itself",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process, in the trees of the case file or in others."""
+
+    def in_trees(
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        work: Mapping[str, str] = CASES["trees"]["work"],
+        home: Mapping[str, str] = CASES["trees"]["home"],
+    ) -> Ended:
+        monkeypatch.chdir(write(tmp_path / "work", work))
+        monkeypatch.setenv("HOME", str(write(tmp_path / "home", home)))
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        code = main(list(words))
+        shown = capsys.readouterr()
+        return Ended(code, shown.out, shown.err)
+
+    return in_trees
+
+
+@pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: case["name"])
+def test_to_the_byte(case: dict[str, Any], run: Run) -> None:
+    """Standard output, standard error and exit code are those of the case."""
+    done = run(*case["argv"], env=case.get("env"))
+    assert (done.code, done.out) == (case["exit"], case["stdout"])
+    assert done.err == case["stderr"] or (case["stderr"] is None and done.err)
+
+
+def recorded() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What the predecessor printed, where the record lies beside the repository; else our own cases."""
+    if not RECORDED.is_file():
+        trees = CASES["trees"]
+        return [
+            ({**case, "fixture": trees["work"], "home_fixture": trees["home"]}, {}) for case in CASES["cases"]
+        ]
+    record = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return [(case, record["fixtures"]) for case in record["cases"]]
+
+
+def test_what_the_predecessor_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every recorded command gives the same bytes and exit code, but for the listed differences."""
+    different = []
+    for number, (case, fixtures) in enumerate(recorded()):
+        folders = {}
+        for name in ("fixture", "home_fixture"):
+            files = fixtures[case[name]] if isinstance(case[name], str) else case[name]
+            folders[name] = write(tmp_path / str(number) / name, files)
+        with monkeypatch.context() as patch:
+            patch.chdir(folders["fixture"])
+            patch.setenv("HOME", str(folders["home_fixture"]))
+            for name, value in case.get("env", {}).items():
+                patch.setenv(name, value.replace("{NPL_HOME}", str(SHARED / "corpora" / "npl")))
+            code = main(case["argv"])
+        text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "<time>", capsys.readouterr().out)
+        text = re.sub(r"\d{4}-\d\d-\d\d", "<date>", text)
+        if (code, text) != (case["exit"], case["stdout"]) and tuple(case["argv"]) not in DIFFERENT:
+            different.append(case["name"])
+    assert different == []
+
+
+def test_bundled_prompts_stand_in_for_what_the_user_has_no_folder_of(run: Run) -> None:
+    """Without any folder of NPL all of them can be had; with one, names of other kinds; of its kind none."""
+    bare = run("--quiet", "c", "syntax,**.*", work={}, home={})
+    assert {"syntax", "fences", "pumps"} <= set(re.split('[",]', bare.out))
+    other = run("--quiet", "c", "syntax", work={".npl/prds/x.md": "# X\n"}, home={})
+    assert '@npl.def.loaded+="syntax"' in other.out
+    assert run("--quiet", "c", "*", work={".npl/prds/x.md": "# X\n"}, home={}).out == ""
+    own = run("c", "syntax", work={".npl/npl/x.md": "# X\n"}, home={})
+    assert own.out == ""
+    assert "there is no component 'syntax'" in own.err
+
+
+def test_a_definition_holds_what_the_agent_relies_on(run: Run) -> None:
+    """The agent, the core reference and the components it names, in this order."""
+    work = {
+        ".npl/npl.md": "# Core\n",
+        ".npl/npl/fences.md": "# Fences\n",
+        ".npl/npl/pump.md": "# Pump\n",
+        ".npl/core/agents/owl.md": '# Owl\n`npl_load("c", "pump")`\n',
+    }
+    done = run("agent", "owl", "--definition", work=work, home={})
+    wanted = [
+        "# agent:owl:",
+        "# NPL Definition for owl",
+        "# Core",
+        "## Component: fences",
+        "## Component: pump",
+    ]
+    places = [done.out.index(text) for text in wanted]
+    assert (done.code, places) == (0, sorted(places))
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_an_answer_as_data(form: str, run: Run) -> None:
+    """``--format`` gives the tool's answer; both forms hold the same."""
+    import yaml
+
+    done = run("c", "rake", "m", "soil", "--format", form)
+    data = yaml.safe_load(done.out)  # JSON is YAML
+    assert data["flags"] == {"npl.def.loaded": "rake", "npl.meta.loaded": "soil"}
+    assert data["content"].startswith("# rake:\n")
+
+
+DOCUMENT = """\
+# Beds
+
+Where things grow.
+
+## North
+
+| crop | month |
+|:--|:--|
+| peas | May |
+
+### Edge
+
+Stones.
+
+## South
+
+```example
+sow --deep
+```
+"""
+NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
+BEDS = {".npl/npl/beds.md": DOCUMENT}
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (
+            ["--index"],
+            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n|   |   +-- ### Edge\n"
+            "|   +-- ## South [code] [example]\n",
+        ),
+        (["--index", "--filter", "[has-table]"], "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n"),
+        (["--index", "--depth", "1"], "beds (v0.0.0)\n+-- # Beds\n"),
+        (["--select", "### Edge"], "### Edge\n\nStones.\n"),
+        (["--select", "## North", "--depth", "0"], NORTH),
+        (["--filter", "[has-example]"], "## South\n\n```example\nsow --deep\n```\n"),
+        (["--select", "// *", "--filter", "[has-code]"], "## South\n\n```example\nsow --deep\n```\n"),
+        (
+            ["--select", "### Edge", "--select", "## South"],
+            "### Edge\n\nStones.\n\n## South\n\n```example\nsow --deep\n```\n",
+        ),
+        (["--select", "## North", "--depth", "-1"], NORTH + "\n### Edge\n\nStones.\n"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else None,
+)
+def test_sections_of_an_item(words: list[str], out: str, run: Run) -> None:
+    """Selectors, the tree of headings, conditions and depth."""
+    done = run("c", "beds", *words, work=BEDS, home={})
+    assert (done.code, done.err) == (0, "")
+    assert re.sub(r"\n+", "\n", done.out) == re.sub(r"\n+", "\n", out)
+
+
+def test_an_index_as_data(run: Run) -> None:
+    """Every heading has its level, name, path, attributes and children."""
+    done = run("c", "beds", "--index", "--format", "json", work=BEDS, home={})
+    tree = json.loads(done.out)
+    assert (tree["section"], tree["version"]) == ("beds", "0.0.0")
+    north = tree["headings"][0]["children"][0]
+    assert north["path"] == "beds > Beds > North"
+    assert (north["level"], north["attributes"], north["children"][0]["name"]) == (2, ["table"], "Edge")
+
+
+def test_tailored_text_pipes(run: Run) -> None:
+    """Standard output holds the text alone; the summary goes to standard error, and --quiet leaves it out."""
+    words = ("tailored", "stones", "at", "the", "edge", "--file", "beds.md", "--budget", "200")
+    done = run(*words, work={"beds.md": DOCUMENT}, home={})
+    assert done.code == 0
+    assert "Stones." in done.out
+    assert "of 200 tokens" in done.err
+    quiet = run("--quiet", *words, work={"beds.md": DOCUMENT}, home={})
+    assert (quiet.out, quiet.err) == (done.out, "")
+
+
+def test_search_lists_places(run: Run) -> None:
+    """A line for each hit begins with file and line, best first, as many as asked for."""
+    done = run("search", "stones", "--file", "beds.md", "--limit", "1", work={"beds.md": DOCUMENT}, home={})
+    assert re.fullmatch(r"beds\.md:11: \d\.\d\d beds > ## North > ### Edge\n", done.out)
+    assert "for stones" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["tailored"], "nothing to look for"),
+        (["tailored", "x", "--budget", "many"], "'many' is not a whole number"),
+        (["search"], "WORD"),
+        (["c", "rake", "--index", "--select", "x"], "give one of them"),
+        (["c", "rake", "--index", "--filter", "[version>1]"], "--index takes"),
+        (["c", "rake", "--depth", "1"], "needs --select"),
+        (["c", "rake", "--format", "xml"], "invalid choice"),
+        (["c", "rake", "--skip=a", "--via", "pigeon"], "invalid choice"),
+        (["completion", "fish"], "'bash', 'zsh'"),
+        (["init", "more"], "unrecognized arguments: more"),
+        (["c", "a", "--ver=1"], "ignored explicit argument"),
+        (["agent", "--ca"], "expected one argument"),
+        (["agent", "--s"], "ambiguous"),
+        (["c", "rake", "--select", ">>"], "of the selector"),
+    ],
+)
+def test_a_line_that_cannot_be_used(words: list[str], problem: str, run: Run) -> None:
+    """Exit code 2, nothing on standard output, and the reason."""
+    done = run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-h"], ["c", "--help"], ["agent", "x", "-h"], ["tailored", "--help"]]
+)
+def test_help_teaches(words: list[str], run: Run) -> None:
+    """Every help has examples and the exit codes."""
+    done = run(*words)
+    assert done.code == 0
+    assert done.out.startswith("usage: npl-load")
+    assert "\nExamples:\n  npl-load " in done.out
+    assert "--strict" in done.out
+    assert "Exit codes: 0" in done.out
+
+
+def test_completion_knows_commands_and_options(run: Run, tmp_path: Path) -> None:
+    """The script for bash completes a command, an option and nothing that does not exist."""
+    script = run("completion", "bash")
+    (tmp_path / "c.sh").write_text(script.out, encoding="utf-8")
+    ask = (
+        "source c.sh; COMP_CWORD=1; COMP_WORDS=(npl-load tail); _npl_load; echo ${COMPREPLY[@]};"
+        "COMP_CWORD=2; COMP_WORDS=(npl-load tailored --bu); _npl_load; echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stdout.split() == ["tailored", "--budget"]
+    assert run("completion", "zsh").out.startswith("#compdef npl-load\n")
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
+
+
+def test_nobody_reads(tmp_path: Path) -> None:
+    """A pipe closed by its reader ends the command silently, as it ends cat."""
+    write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stdout:
+        done = subprocess.run(
+            command("c", "big"), cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
+    """Nothing is said where only the beginning is read, whatever Python does about buffers."""
+    write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
+    with subprocess.Popen(
+        command("c", "big"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(13) == b"# Flag Update"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_notation_of_standard_input(tmp_path: Path) -> None:
+    """``-`` reads standard input; bytes that are no text are refused."""
+    good = subprocess.run(
+        command("syntax", "-"), cwd=tmp_path, input=b"{a}", capture_output=True, check=True, timeout=60
+    )
+    assert b"placeholder: 1" in good.stdout
+    bad = subprocess.run(
+        command("syntax", "-"), cwd=tmp_path, input=b"\xff", capture_output=True, check=False, timeout=60
+    )
+    assert (bad.returncode, bad.stdout) == (2, b"")
+
+
+def test_an_interrupt_is_silent(tmp_path: Path) -> None:
+    """Ctrl-C ends a command that waits for input, with the exit code shells give it."""
+    process = subprocess.Popen(
+        command("syntax", "-"),
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(b"x" * 200_000)  # more than a pipe holds: the command is reading now
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_loading_whole_items_imports_nothing_slow(tmp_path: Path) -> None:
+    """What a command does not need it does not wait for."""
+    code = (
+        "import sys; from npl_mcp.cli.commands.load import main; main(['c', 'syntax']);"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.startswith("# Flag Update\n")
+    assert done.stderr.split() == []

@@ -1,0 +1,326 @@
+"""``npl-worklog``: what it prints, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp import __version__
+from npl_mcp.cli.commands import worklog
+from npl_mcp.cli.commands.worklog import COMMANDS, main
+from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
+    "cases"
+]
+RECORDED = Path(__file__).resolve().parents[5] / "shared" / "compat" / "npl-worklog.json"
+LIGHT = (
+    "sqlalchemy",
+    "yaml",
+    "argparse",
+    "dataclasses",
+    "pathlib",
+    "asyncio",
+    "logging",
+    "npl_mcp.config.settings",
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended; times are ``<time>``."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+def masked(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", "<time>", text)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, which is the working directory."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    return folder
+
+
+@pytest.fixture
+def run(project: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+
+    def in_project(*words: str) -> Ended:
+        code = main(list(words))
+        shown = capsys.readouterr()
+        return Ended(code, masked(shown.out), masked(shown.err))
+
+    return in_project
+
+
+def entry(agent: str, summary: str, *more: str) -> tuple[str, ...]:
+    return ("log", "--agent", agent, "--action", "did", "--summary", summary, *more)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_to_the_byte(case: dict[str, Any], run: Run, project: Path) -> None:
+    """Standard output, standard error and exit code of one command after the other."""
+    for step in case["steps"]:
+        done = run(*step["argv"])
+        assert (done.code, done.out) == (step["exit"], step["stdout"]), step["argv"]
+        wanted = step["stderr"]
+        prefix = done.err.startswith(("Error: ", "npl-worklog: "))
+        assert done.err == wanted if wanted is not None else prefix, step["argv"]
+    assert sorted(path.name for path in project.parent.iterdir()) == ["data", "project"]
+
+
+def recorded() -> list[list[dict[str, Any]]]:
+    """What the predecessor printed, where the record lies beside the repository; else our own cases."""
+    if RECORDED.is_file():
+        return [case["steps"] for case in json.loads(RECORDED.read_text(encoding="utf-8"))["cases"]]
+    return [case["steps"] for case in CASES if all(step["stderr"] is not None for step in case["steps"])]
+
+
+def test_what_the_predecessor_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every recorded command gives the same bytes and exit code."""
+    for number, steps in enumerate(recorded()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / f"{number}.data"))
+        for step in steps:
+            code = main(step["argv"])
+            shown = capsys.readouterr()
+            done = (code, masked(shown.out), masked(shown.err))
+            assert done == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
+
+
+def test_a_session_is_named_by_the_day(run: Run) -> None:
+    """``init`` without an id, and ``log`` without a session, which makes one."""
+    done = run(*entry("a", "1"))
+    today = run("current").out
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d\n", today)
+    assert done.out == f"Logged entry #1 to session {today}"
+    assert run("init").err == f"Session already exists: {today}"
+
+
+def test_a_name_that_is_not_there_has_near_ones(run: Run) -> None:
+    """The first line is the one that was always printed."""
+    run("init", "--id", "retry-audit")
+    done = run("status", "--session", "retry-audti")
+    assert done == Ended(1, "", "Error: Session not found: retry-audti\nnear: retry-audit\n")
+
+
+@pytest.mark.parametrize("peek", [[], ["--peek"]], ids=["read", "peek"])
+def test_a_long_worklog_is_read_page_by_page(
+    peek: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it is printed, in order, once; as lines and as one JSON array."""
+    monkeypatch.setattr(worklog, "PAGE", 2)
+    for number in range(1, 6):
+        run(*entry("a", str(number)))
+    lines = "".join(f"[{number}] <time> a: did - {number}\n" for number in range(1, 6))
+    assert run("read", "--agent", "r", *peek).out == lines
+    assert run("read", "--agent", "r", *peek).out == (lines if peek else "")
+    found = json.loads(run("read", "--agent", "q", "--since", "0", "--json", *peek).out)
+    assert [one["seq"] for one in found] == [1, 2, 3, 4, 5]
+
+
+def test_export_and_import(run: Run, project: Path) -> None:
+    """Files go where they are wanted; a log from elsewhere is taken in once."""
+    run("init", "--id", "n")
+    run(*entry("a", "1"))
+    assert run("export", "n", "out/n").out == "written to out/n\n"
+    line = json.loads((project / "out" / "n" / "worklog.jsonl").read_text(encoding="utf-8"))
+    assert (line["seq"], line["summary"]) == (1, "1")
+    log = project / ".npl" / "sessions" / "n" / "worklog.jsonl"
+    log.unlink()
+    assert run("export").out == "written to .npl/sessions/n\n"
+    assert log.exists()
+    (project / "out" / "n").rename(project / ".npl" / "sessions" / "other")
+    assert run("import") == Ended(0, "1 sessions with 1 entries taken over\n", "")
+    assert run("import").out == "0 sessions with 0 entries taken over\n"
+    assert "other" in run("list").out
+
+
+def test_a_folder_that_cannot_be_written_is_told(run: Run, project: Path) -> None:
+    """The entry is kept all the same."""
+    (project / ".npl").write_text("in the way", encoding="utf-8")
+    done = run(*entry("a", "1"))
+    assert done.code == 0
+    assert "kept, but .npl/sessions could not be written" in done.err
+    assert run("read", "--agent", "r").out == "[1] <time> a: did - 1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([], "the following arguments are required: command"),
+        (["--quiet"], "unrecognized arguments: --quiet"),
+        (["nosuch"], "invalid choice: 'nosuch'"),
+        (["log"], "the following arguments are required: --agent, --action, --summary"),
+        (["log", "--agent", "a", "--summary", "s"], "the following arguments are required: --action"),
+        (["read"], "the following arguments are required: --agent"),
+        (["read", "--agent"], "argument --agent: expected one argument"),
+        (["read", "--agent", "a", "--since", "x"], "argument --since: 'x' is not a whole number"),
+        (["read", "--agent", "a", "more"], "unrecognized arguments: more"),
+        (["status", "--nosuch"], "unrecognized arguments: --nosuch"),
+        (["status", "--json=1"], "ignored explicit argument"),
+        (["list", "--via", "pigeon"], "invalid choice: 'pigeon'"),
+        (["completion", "fish"], "'bash', 'zsh'"),
+        (["completion"], "'bash', 'zsh'"),
+    ],
+    ids=" ".join,
+)
+def test_usage(words: list[str], problem: str, run: Run) -> None:
+    """A command line that cannot be read: usage, the reason, and where there is more, on standard error."""
+    done = run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("usage: npl-worklog")
+    assert "--help" in done.err
+    assert problem in done.err
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_teaches(name: str, run: Run) -> None:
+    """Each command shows its options, examples that can be typed, and the exit codes."""
+    done = run(*([name] if name else []), "--help")
+    assert (done.code, done.err) == (0, "")
+    shown = [*COMMANDS] if not name else [option.name for option in COMMANDS[name].options]
+    assert all(word in done.out for word in shown)
+    assert f"  npl-worklog {name}".rstrip() in done.out or "completion" in name
+    assert "Exit codes: 0" in done.out
+    assert max(map(len, done.out.splitlines())) <= 120
+
+
+def test_version(run: Run) -> None:
+    """The program and its version."""
+    assert run("--version").out == f"npl-worklog {__version__}\n"
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "npl_mcp.cli.commands.worklog", *words]
+
+
+def test_content_cannot_steer_a_terminal(run: Run, project: Path) -> None:
+    """Control characters are shown on a terminal and passed on in a pipe; there are no colours."""
+    run(*entry("a", "red\x1b[31m"))
+    piped = subprocess.run(
+        command("read", "--agent", "r", "--peek"), cwd=project, capture_output=True, check=True, timeout=60
+    )
+    assert piped.stdout.endswith(b"red\x1b[31m\n")
+    ours, theirs = pty.openpty()
+    subprocess.run(command("read", "--agent", "r"), cwd=project, stdout=theirs, check=True, timeout=60)
+    os.close(theirs)
+    seen = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert seen.endswith(b"red\\x1b[31m\r\n")
+    assert b"\x1b" not in seen
+
+
+def test_a_broken_pipe_is_silent(run: Run, project: Path) -> None:
+    """Somebody reads the first line and goes."""
+    run(*entry("a", "x" * 60_000))
+    run(*entry("a", "y" * 60_000))
+    run(*entry("a", "z" * 60_000))
+    with subprocess.Popen(
+        command("read", "--agent", "r"), cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(3) == b"[1]"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+COMPLETIONS = [
+    ("", ["init", "log", "--via"]),
+    ("log --s", ["--summary", "--session"]),
+    ("read --session ", ["night"]),
+    ("--via ", ["auto", "http", "stdio", "direct"]),
+    ("completion ", ["bash", "zsh"]),
+]
+
+
+@pytest.mark.parametrize(("typed", "offered"), COMPLETIONS, ids=[typed for typed, _ in COMPLETIONS])
+def test_completion(typed: str, offered: list[str], run: Run, project: Path, tmp_path: Path) -> None:
+    """Bash offers commands, options, sessions and ways."""
+    run("init", "--id", "night")
+    program = tmp_path / "npl-worklog"
+    program.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m npl_mcp.cli.commands.worklog "$@"\n', encoding="utf-8"
+    )
+    program.chmod(0o755)
+    words = ["npl-worklog", *typed.split(" ")]
+    script = (
+        f"{run('completion', 'bash').out}\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
+        f"COMP_CWORD={len(words) - 1}\n_npl_worklog\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert set(offered) <= set(done.stdout.split())
+    assert done.stderr == ""
+    assert run("completion", "zsh").out.startswith("#compdef npl-worklog\n")
+
+
+def test_asking_a_server_imports_nothing_slow(project: Path) -> None:
+    """What a command does not need it does not wait for."""
+    code = (
+        "import sys; import npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.asking;"
+        f"print(*[name for name in {LIGHT!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == []
+
+
+def test_what_was_read_before_a_failure_is_printed(
+    data: Path,
+    stage: Callable[[Play], Stage],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It counts as read, so it must not be lost."""
+    fields = {"agent_id": "a", "agent_type": "unknown", "action": "did", "summary": "s"}
+    entries = [{"seq": 1, "ts": "2026-11-22T10:00:00.000000Z", **fields}]
+    page = {"success": True, "data": {"entries": entries, "remaining": 1}}
+    answers = [message(json.dumps(page).encode()), message(b"oops", b"500 Error")]
+
+    def play(line: socket.socket) -> None:
+        heard(line)
+        line.sendall(message(HEALTHY))
+        heard(line)
+        line.sendall(answers.pop(0))
+
+    monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.1:{stage(play).port}")
+    assert main(["read", "--agent", "r", "--json"]) == 76
+    shown = capsys.readouterr()
+    assert [one["seq"] for one in json.loads(shown.out)] == [1]
+    assert "look before you repeat it" in shown.err

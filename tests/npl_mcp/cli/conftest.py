@@ -1,0 +1,61 @@
+"""What tests of the command lines share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.cli.transports.connecting import STATE_FILE
+from tests.npl_mcp.cli.stage import Play, Stage
+
+
+@pytest.fixture
+def stage() -> Iterator[Callable[[Play], Stage]]:
+    """Start such a server."""
+    made: list[Stage] = []
+
+    def start(play: Play) -> Stage:
+        made.append(Stage(play))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The data folder of a server that runs."""
+    folder = tmp_path_factory.mktemp("served")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "npl_mcp.http.serving", "run", "--port", "0", "--data-dir", str(folder)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            while not (folder / STATE_FILE).exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            yield folder
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project and an empty data folder."""
+    folder, project = tmp_path / "data", tmp_path / "project"
+    folder.mkdir()
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(folder))
+    return folder

@@ -1,0 +1,78 @@
+"""Replies to terminal text and exit codes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.cli.terminal.display import Display, escaped, exit_code
+from npl_mcp.tools.errors import ErrorCode
+
+BELL = "# Bell\n\x1b[31mred\x07\tand\u202eback\n"
+SHOWN = "# Bell\n\\x1b[31mred\\x07\tand\\u202eback\n"
+
+
+def test_control_characters_are_escaped() -> None:
+    """What could steer a terminal is shown; line feeds and tabs stay."""
+    assert escaped(BELL) == SHOWN
+
+
+def test_a_pipe_gets_the_bytes_and_a_terminal_escapes(tmp_path: Path) -> None:
+    """The same command, once into a pipe and once onto a terminal."""
+    (tmp_path / ".npl" / "npl").mkdir(parents=True)
+    (tmp_path / ".npl" / "npl" / "bell.md").write_text(BELL, encoding="utf-8")
+    line = [sys.executable, "-m", "npl_mcp.cli.commands.load", "c", "bell"]
+    piped = subprocess.run(line, cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    assert BELL.encode() in piped.stdout
+    ours, theirs = pty.openpty()
+    done = subprocess.run(line, cwd=tmp_path, stdout=theirs, stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    seen = os.read(ours, 1 << 16).replace(b"\r\n", b"\n")
+    os.close(ours)
+    assert done.returncode == 0
+    assert SHOWN.encode() in seen
+    assert b"\x1b" not in seen
+
+
+def test_text_that_is_no_unicode_is_written_all_the_same(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Bytes of a file name come out as they came in; other lone surrogates become question marks."""
+    display = Display("x")
+    display.text("a\udcffb")
+    display.text("a\ud800b")
+    assert capfdbinary.readouterr().out == b"a\xffba?b"
+
+
+def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the program's name, without control characters, and with the code of the envelope."""
+    code = Display("npl-load").failed({"success": False, "error": "no\x1b", "error_code": "NOT_FOUND"})
+    shown = capsys.readouterr()
+    assert (code, shown.out, shown.err) == (2, "", "npl-load: no\\x1b\n")
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
+    """None of them is success, and none is that of --strict."""
+    assert exit_code({"success": False, "error_code": code.value}) not in (0, 1)
+    assert exit_code({"success": True}) == 0
+
+
+def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
+    """A line that says for how long, wiped away at the end; nothing where nobody looks."""
+    code = (
+        "import time\nfrom npl_mcp.cli.terminal.progress import PATIENCE, Progress\n"
+        "with Progress('reading'):\n    time.sleep(PATIENCE + 0.3)\n"
+    )
+    line = [sys.executable, "-c", code]
+    ours, theirs = pty.openpty()
+    subprocess.run(line, stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    seen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert seen.startswith("\rreading … ")
+    assert seen.endswith(" \r")
+    assert subprocess.run(line, capture_output=True, check=True, timeout=60).stderr == b""

@@ -1,0 +1,398 @@
+"""Calling tools by name from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from platformdirs import user_data_dir
+
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.terminal.arguments import UsageError
+from npl_mcp.cli.terminal.display import exit_code
+from npl_mcp.cli.transports.connecting import STATE_FILE, connect
+from npl_mcp.cli.transports.direct import Direct, spec_of
+from npl_mcp.config.connection import Reach
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.domains import COMMANDS, SPECS
+from npl_mcp.tools.errors import logger
+from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
+    "cases"
+]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("npl_load_components", {"items": "syntax,nosuch"}),
+        ("npl_load_components", {"items": "nosuch"}),
+        ("npl_section_index", {"file": "guide.md", "depth": 1}),
+        ("npl_load_tailored", {"file": "guide.md", "selectors": ["## ("]}),
+        ("npl_load_tailored", {"file": "guide.md", "context": "watering", "token_budget": 300}),
+        ("npl_load_tailored", {}),
+    ],
+)
+def test_the_direct_way_answers_as_the_server_does(
+    tool: str, arguments: dict[str, Any], settings: Settings, call: Callable[..., dict[str, Any]]
+) -> None:
+    """The same envelope, of success and of failure."""
+    way = Direct(settings)
+    try:
+        assert way.call(tool, **arguments) == call(tool, **arguments)
+    finally:
+        way.close()
+
+
+def test_every_tool_is_found_by_its_name() -> None:
+    """Whatever module it is declared in."""
+    assert [spec_of(spec.name) for spec in (*SPECS, *COMMANDS)] == [*SPECS, *COMMANDS]
+
+
+def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """The user gets the message from the command, and not from the log as well."""
+    reply = Direct(settings).call("items_raw", kind="schema", name="nosuch")
+    assert (reply["success"], reply["error_code"]) == (False, "NOT_FOUND")
+    assert caplog.records == []
+    assert not logger.disabled
+
+
+def leave_state(data: Path, **fields: object) -> None:
+    """Write a state file as a running server does."""
+    file = data / STATE_FILE
+    file.write_text(json.dumps({"token": "own-token", **fields}), encoding="utf-8")
+    file.chmod(0o600)
+
+
+def url(theatre: Stage) -> str:
+    return f"http://127.0.0.1:{theatre.port}"
+
+
+Told = list[str]
+
+
+def call_once(
+    via: str | None, told: Told, tool: str = "worklog_current", **arguments: object
+) -> dict[str, Any]:
+    way = connect(via, told.append)
+    try:
+        return way.call(tool, **arguments)
+    finally:
+        way.close()
+
+
+def test_without_a_server_tools_run_here(data: Path) -> None:
+    """Nothing is said about it; a state file that a server left behind makes no difference."""
+    told: Told = []
+    assert isinstance(connect(None, told.append), Direct)
+    assert call_once(None, told) == {"success": True, "data": {}}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    leave_state(data, url=f"http://127.0.0.1:{port}")
+    assert call_once(None, told) == {"success": True, "data": {}}
+    leave_state(data, url=None, socket=str(data / "gone.sock"))
+    assert call_once(None, told) == {"success": True, "data": {}}
+    assert told == []
+
+
+def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Play], Stage]) -> None:
+    """What the state file says is enough; arguments that are not given are left out."""
+    requests: list[bytes] = []
+
+    def play(line: socket.socket) -> None:
+        heard(line)
+        line.sendall(message(HEALTHY))
+        requests.append(heard(line))
+        line.sendall(message(DONE))
+
+    leave_state(data, url=url(stage(play)))
+    told: Told = []
+    assert call_once(None, told, "worklog_status", session_id=None, x="ü") == {
+        "success": True,
+        "data": {"n": 1},
+    }
+    head, _, body = requests[0].partition(b"\r\n\r\n")
+    assert b"\r\nAuthorization: Bearer own-token" in head
+    assert b"\r\nNPL-Cwd: " + os.fsencode(Path.cwd()) in head
+    assert json.loads(body) == {"x": "ü"}
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("named", "token", "sent"),
+    [
+        ("{url}", None, b"own-token"),
+        ("{url}/mcp/", "other", b"own-token"),
+        ("http://localhost:{port}", "given", b"given"),
+        ("http://localhost:{port}", None, None),
+    ],
+)
+def test_which_token_is_sent(
+    named: str,
+    token: str | None,
+    sent: bytes | None,
+    data: Path,
+    stage: Callable[[Play], Stage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the server of the data folder its own, which proves whose folder it is; to others what is given."""
+    requests: list[bytes] = []
+
+    def play(line: socket.socket) -> None:
+        heard(line)
+        line.sendall(message(HEALTHY))
+        requests.append(heard(line))
+        line.sendall(message(DONE))
+
+    theatre = stage(play)
+    leave_state(data, url=url(theatre))
+    monkeypatch.setenv("NPL_MCP_URL", named.format(url=url(theatre), port=theatre.port))
+    if token:
+        monkeypatch.setenv("NPL_MCP_TOKEN", token)
+    assert call_once("http", [])["success"]
+    found = re.search(rb"Authorization: Bearer (\S+)", requests[0])
+    assert (found and found[1]) == sent
+
+
+LATER = json.dumps({"name": "npl", "version": "99.0.0"}).encode()
+FAILING: dict[str, tuple[list[bytes], str, bool]] = {
+    "garbage": ([b"\xff" * 100_000], "does not speak HTTP", False),
+    "a stranger": ([message(b"<html>")], "is no server of npl", False),
+    "a newer version": ([message(LATER)], "has version 99.0.0", False),
+    "gone at once": ([b""], "ended the connection", False),
+    "busy": ([message(HEALTHY), message(b"", b"503 Busy")], "does not let the call in", False),
+    "gone half-way": (
+        [message(HEALTHY), b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"],
+        "ended the",
+        True,
+    ),
+    "an answer of nobody": ([message(HEALTHY), message(b"null")], "no answer of a tool", True),
+    "too much": (
+        [message(HEALTHY), b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"],
+        "64 MiB",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "problem", "sent"), FAILING.values(), ids=FAILING)
+def test_a_server_that_fails(
+    answers: list[bytes], problem: str, sent: bool, data: Path, stage: Callable[[Play], Stage]
+) -> None:
+    """Asked for by name, the failure is told with an exit code of its own; else the call is made here, with a
+    note. What may have been carried out is not repeated if it changes anything.
+    """
+    leave_state(data, url=url(stage(playing(*answers))))
+    told: Told = []
+    failure = call_once("http", told)
+    assert problem in failure["error"]
+    assert exit_code(failure) == (76 if sent else 69)
+    assert told == []
+    assert call_once("auto", told) == {"success": True, "data": {}}
+    assert len(told) == 1
+    assert problem in told[0]
+    assert told[0].endswith("done without it")
+    told.clear()
+    entry = {"agent_id": "a", "action": "did", "summary": "s"}
+    written = call_once("auto", told, "worklog_log", **entry)
+    seen = Direct().call("worklog_sessions")["data"]["sessions"]
+    if sent:
+        assert (written["error_code"], seen, told) == ("UNCERTAIN", [], [])
+        assert "look before you repeat it" in written["error"]
+    else:
+        assert (written["success"], len(seen), len(told)) == (True, 1, 1)
+
+
+def test_another_machine_is_not_replaced_for_what_changes_something(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its data are other data; what only reads is done here, with a note."""
+    with socket.create_server(("127.0.0.2", 0)) as free:
+        monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.2:{free.getsockname()[1]}")
+    told: Told = []
+    refused = call_once(None, told, "worklog_open")
+    assert (refused["error_code"], told) == ("UNAVAILABLE", [])
+    assert "npl-mcp-server start" in refused["error"]
+    assert call_once(None, told) == {"success": True, "data": {}}
+    assert len(told) == 1
+
+
+def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None:
+    """A server that failed is not asked again by the same command."""
+    leave_state(data, url=url(stage(playing(b""))))
+    told: Told = []
+    way = connect(None, told.append)
+    for _ in range(3):
+        assert way.call("worklog_current")["success"]
+    way.close()
+    assert len(told) == 1
+
+
+def test_files_are_looked_for_where_this_environment_says(
+    data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that looks elsewhere is asked for all else, and for files only by name."""
+    theatre = stage(playing(message(HEALTHY), message(DONE)))
+    leave_state(data, url=url(theatre))
+    told: Told = []
+    arguments = {"kind": "init"}
+    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    monkeypatch.setenv("NPL_HOME", "/nowhere")
+    assert "content" in call_once(None, told, "items_raw", **arguments)["data"]
+    assert call_once(None, told)["data"] == {"n": 1}
+    assert call_once("http", told, "items_raw", **arguments)["data"] == {"n": 1}
+    leave_state(data, url=url(theatre), places="NPL_HOME=/nowhere")
+    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    assert told == []
+
+
+def test_a_folder_that_no_header_can_hold(
+    data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent that could be read as another header."""
+    odd = data / "a\r\nX-Evil: 1"
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    leave_state(data, url=url(stage(playing(message(HEALTHY), message(DONE)))))
+    told: Told = []
+    assert "control characters" in call_once("http", told)["error"]
+    assert call_once(None, told) == {"success": True, "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NPL_VIA", "pigeon"), ("NPL_MCP_URL", "example.org"), ("NPL_MCP_URL", "http://x:y")]
+)
+def test_variables_that_cannot_be_used(
+    name: str, value: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are named, with what may stand there."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=f"{name}='{value}'"):
+        connect(None, print)
+    assert (load.main(["init"]), worklog.main(["current"])) == (2, 2)
+    assert capsys.readouterr().err.count(f"{name}='{value}'") == 2
+
+
+def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``NPL_VIA`` counts where no ``--via`` is given."""
+    monkeypatch.setenv("NPL_VIA", "http")
+    assert call_once(None, [])["error"].startswith("a server of this data folder is not running")
+    assert call_once("direct", [])["success"]
+
+
+def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same folder for commands and servers, and the one that platformdirs names."""
+    for name in ("XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert Reach.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
+    assert str(Settings.from_env().data_folder) == Reach.from_env().data_folder
+    monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
+    assert Reach.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", "/given")
+    assert str(Settings.from_env().data_folder) == Reach.from_env().data_folder == "/given"
+
+
+def masked(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", "<time>", text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_server_gives_the_same_bytes(
+    case: dict[str, Any],
+    served: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every command prints over HTTP what it prints by itself."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
+    monkeypatch.setenv("NPL_VIA", "http")
+    for step in case["steps"]:
+        code = worklog.main(step["argv"])
+        shown = capsys.readouterr()
+        assert (code, masked(shown.out)) == (step["exit"], step["stdout"]), step["argv"]
+        assert step["stderr"] in (None, masked(shown.err)), step["argv"]
+
+
+def test_what_is_no_text_is_refused_and_not_changed(
+    served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes of a command line that are no UTF-8 do not arrive as something else."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
+    for via in ("direct", "http"):
+        words = ["log", "--agent", "a", "--action", "did", "--summary", "a\udcff", "--via", via]
+        assert (worklog.main(words), capsys.readouterr().out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["c", "syntax,nosuch", "--strict"],
+        ["--quiet", "m", "*"],
+        ["schema", "nimps"],
+        ["agent", "--list"],
+        ["agent", "nosuch"],
+        ["c", "mine", "--index"],
+        ["tailored", "how text is marked", "--kind", "component", "--item", "syntax", "--budget", "300"],
+    ],
+    ids=" ".join,
+)
+def test_files_of_this_folder_over_http(
+    words: list[str],
+    served: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The server sees the caller's folder; what is printed and said is the same."""
+    (tmp_path / ".npl" / "npl").mkdir(parents=True)
+    (tmp_path / ".npl" / "npl" / "mine.md").write_text("# Mine\n\n## Part\n\nText.\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
+    ended = []
+    for via in ("direct", "http"):
+        monkeypatch.setenv("NPL_VIA", via)
+        code = load.main(words)
+        shown = capsys.readouterr()
+        ended.append((code, shown.out, re.sub(r"\([a-z0-9_~]+\)", "(counter)", shown.err)))
+    assert ended[0] == ended[1]
+
+
+def test_an_interrupt_while_a_server_works_is_silent(data: Path, stage: Callable[[Play], Stage]) -> None:
+    """Ctrl-C ends the command and says nothing."""
+    asked: list[bytes] = []
+
+    def play(line: socket.socket) -> None:
+        heard(line)
+        line.sendall(message(HEALTHY))
+        asked.append(heard(line))
+        line.recv(1)
+
+    leave_state(data, url=url(stage(play)))
+    with subprocess.Popen(
+        [sys.executable, "-m", "npl_mcp.cli.commands.worklog", "current"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            while not asked:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (130, b"", b"")

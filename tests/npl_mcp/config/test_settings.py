@@ -1,0 +1,128 @@
+"""What the environment and the command line can say."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npl_index.choices import Weights
+from npl_index.errors import DocumentTooLargeError, InvalidRequestError
+from npl_index.library.roots import Limits
+from npl_mcp.__main__ import main, parser
+from npl_mcp.config.settings import Settings, corpus_folder
+from npl_mcp.core.app import App
+from npl_mcp.tools.npl import npl_section_index
+
+
+def test_without_variables_the_defaults_hold() -> None:
+    """Unset and empty are the same."""
+    for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
+        found = Settings.from_env(env)
+        assert found.roots == ()
+        assert (found.cache_mode, found.structured, found.vocabulary) == ("memory", False, "o200k_base")
+        assert found.weights == Weights(0.4, 0.3, 0.3)
+        assert found.cwd == Path.cwd()
+
+
+def test_every_variable_arrives(tmp_path: Path) -> None:
+    """Each documented variable changes what it says it changes."""
+    env = {
+        "NPL_ROOTS": os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")]),
+        "NPL_CACHE_MODE": "sqlite",
+        "NPL_CACHE_BYTES": "1000",
+        "NPL_MCP_DATA_DIR": str(tmp_path),
+        "NPL_STRUCTURED": "yes",
+        "NPL_VOCABULARY": "cl100k_base",
+        "NPL_WEIGHTS": "1, 2, 0",
+        "NPL_MAX_FILE_BYTES": "77",
+        "NPL_TIME_LIMIT": "3",
+        "NPL_LOG_LEVEL": "debug",
+        "NPL_HOME": "/npl",
+        "NPL_THEME": "terse",
+        "TIKTOKEN_CACHE_DIR": "/vocabularies",
+    }
+    found = Settings.from_env(env)
+    assert found.roots == (tmp_path / "a", tmp_path / "b")
+    assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
+    assert (found.structured, found.vocabulary) == (True, "cl100k_base")
+    assert found.weights == Weights(name=1, content=2, topic=0)
+    assert (found.limits.max_bytes, found.time_limit, found.log_level) == (77, 3.0, "DEBUG")
+    assert (found.environment, found.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
+    assert found.vocabulary_folders[0] == Path("/vocabularies")
+
+
+def test_the_command_line_beats_the_environment() -> None:
+    """What is typed counts more than what is set."""
+    found = Settings.from_env(
+        {"NPL_CACHE_MODE": "sqlite", "NPL_VOCABULARY": "cl100k_base"}, cache_mode="memory"
+    )
+    assert (found.cache_mode, found.vocabulary) == ("memory", "cl100k_base")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NPL_CACHE_MODE", "disk"),
+        ("NPL_CACHE_BYTES", "-1"),
+        ("NPL_CACHE_BYTES", "0"),
+        ("NPL_STRUCTURED", "perhaps"),
+        ("NPL_VOCABULARY", "o300k"),
+        ("NPL_VOCABULARY", "gpt2"),
+        ("NPL_WEIGHTS", "0,0,0"),
+        ("NPL_WEIGHTS", "1,nan,1"),
+        ("NPL_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    """The message has the variable, the value, and what to write instead."""
+    with pytest.raises(InvalidRequestError) as caught:
+        Settings.from_env({name: value})
+    assert name in str(caught.value)
+    assert caught.value.hint
+
+
+def test_the_command_reports_what_it_cannot_use(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2 and one line, before anything is served."""
+    assert main(["--root", "no/such/folder"]) == 2
+    assert (
+        capsys.readouterr().err == "npl-mcp: --root no/such/folder is not a folder; give an existing folder\n"
+    )
+    monkeypatch.setenv("NPL_TIME_LIMIT", "never")
+    assert main([]) == 2
+    assert "NPL_TIME_LIMIT" in capsys.readouterr().err
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """And the version is there."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--help"])
+    text = capsys.readouterr().out
+    for option in ("--root", "--cache", "--data-dir", "--structured", "--vocabulary", "--log-level"):
+        assert option in text
+
+
+def test_search_places_of_the_environment_beat_the_project(tmp_path: Path) -> None:
+    """NPL_HOME, then the project's .npl, then the bundled corpus."""
+    for folder, text in (("home/npl", "# From home\n"), ("work/.npl/npl", "# From project\n")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "syntax.md").write_text(text, encoding="utf-8")
+
+    def title(env: dict[str, str]) -> str:
+        given = Settings.from_env(env, cwd=tmp_path / "work", home=tmp_path, warm_up=False)
+        return npl_section_index(App(given), resource_type="component", item="syntax").sections[0].name
+
+    assert title({"NPL_HOME": str(tmp_path / "home")}) == "From home"
+    assert title({}) == "From project"
+    assert (corpus_folder() / "npl.md").is_file()
+
+
+def test_a_smaller_file_limit_is_kept(settings: Settings) -> None:
+    """The limits of the settings reach the reader."""
+    app = App(replace(settings, limits=Limits(max_bytes=10)))
+    with pytest.raises(DocumentTooLargeError, match="larger than 10 bytes"):
+        npl_section_index(app, file="guide.md")

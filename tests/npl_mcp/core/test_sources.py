@@ -1,0 +1,112 @@
+"""Artifacts are documents: browsed, selected and tailored like files."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import GUIDE, Call, calls
+
+
+def stored(call: Call, name: str, content: bytes, filename: str) -> int:
+    made = call(
+        "artifact_create",
+        name=name,
+        artifact_type="document",
+        file_content_base64=base64.b64encode(content).decode(),
+        filename=filename,
+    )
+    return int(made["data"]["artifact_id"])
+
+
+@pytest.fixture
+def guide(call: Call) -> str:
+    """The guide of the other tests, as an artifact."""
+    return f"artifact:{stored(call, 'guide', GUIDE.encode(), 'guide.md')}"
+
+
+def without_place(answer: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what names the document."""
+    return {name: value for name, value in answer["data"].items() if name not in ("file", "path")}
+
+
+def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> None:
+    """Selectors, lines, sizes and traits are the same."""
+    assert without_place(call("npl_section_index", file=guide)) == without_place(
+        call("npl_section_index", file="guide.md")
+    )
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"context": "when to prune fruit trees", "token_budget": 200},
+        {"selectors": ["guide > ## Compost"]},
+        {"topics": ["drip line"], "explain": True},
+    ],
+)
+def test_an_artifact_is_tailored_like_the_file(call: Call, guide: str, request_: dict[str, Any]) -> None:
+    """The same sections, scores and counts."""
+    assert without_place(call("npl_load_tailored", file=guide, **request_)) == without_place(
+        call("npl_load_tailored", file="guide.md", **request_)
+    )
+
+
+def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, guide: str) -> None:
+    """What an answer says can be sent back as it is."""
+    data = call("npl_load_tailored", file=guide, context="pruning")["data"]
+    assert data["file"] == f"{guide}@0"
+    again = call("npl_load_tailored", file=data["file"], selectors=[data["sections"][0]["selector"]])
+    assert again["data"]["sections"][0]["title"] == "Pruning"
+
+
+def test_each_revision_stays_a_document(settings: Settings, call: Call, guide: str) -> None:
+    """A new revision is seen by the next call; the old one is still there by its number."""
+    number = int(guide.partition(":")[2])
+    newer = base64.b64encode(GUIDE.replace("## Pruning", "## Trimming").encode()).decode()
+    revise = {"artifact_id": number, "file_content_base64": newer, "filename": "guide.md"}
+    answers = calls(
+        settings,
+        [
+            ("npl_section_index", {"file": guide}),
+            ("artifact_add_revision", revise),
+            ("npl_section_index", {"file": guide}),
+            ("npl_section_index", {"file": f"{guide}@0"}),
+        ],
+    )
+    headings = [
+        [node["heading"] for node in answer["data"]["sections"][0]["children"]]
+        for answer in answers
+        if "sections" in answer["data"]
+    ]
+    assert "Pruning" in headings[0]
+    assert "Trimming" in headings[1]
+    assert headings[2] == headings[0]
+
+
+WRONG = {
+    "no such artifact": ("artifact:999", "ARTIFACT_NOT_FOUND", "999"),
+    "no such revision": ("artifact:1@7", "NOT_FOUND", "revision"),
+    "no number": ("artifact:guide", "INVALID_PARAMETER", "artifact:12"),
+    "zero": ("artifact:0", "INVALID_PARAMETER", "artifact:12"),
+    "a path": ("artifact:../guide", "INVALID_PARAMETER", "artifact:12"),
+    "huge": ("artifact:99999999999999999999", "INVALID_PARAMETER", "artifact:12"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_name_gets_a_clear_error(call: Call, guide: str, case: str) -> None:
+    """The code says what is missing, the text what to write."""
+    file, code, text = WRONG[case]
+    answer = call("npl_section_index", file=file)
+    assert answer["error_code"] == code
+    assert text in answer["error"]
+
+
+def test_what_is_no_text_is_refused(call: Call) -> None:
+    """A picture has no sections."""
+    number = stored(call, "picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png")
+    assert call("npl_section_index", file=f"artifact:{number}")["error_code"] == "FILE_SYSTEM_ERROR"

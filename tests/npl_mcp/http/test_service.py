@@ -1,0 +1,288 @@
+"""One server per data folder: started, shown, stopped, and never confused with another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.http import service
+from npl_mcp.http.service import (
+    AlreadyRunningError,
+    State,
+    hold,
+    process_start,
+    read_state,
+    running,
+    write_state,
+)
+from tests.npl_mcp.http.http_server import JSON, Running, command, connected, environment, request, serving
+
+TOKEN = "a-token-of-this-test-alone"
+
+
+def run(folder: Path, *flags: str, module: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    line = [*command()[:1], "-c", module] if module else command(*flags)
+    return subprocess.run(
+        line,
+        cwd=folder,
+        env=environment(folder, **{"NPL_MCP_PORT": "0", **variables}),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose server is ended after the test."""
+    yield tmp_path
+    state = running(tmp_path / "data")
+    if state is not None:
+        os.kill(state.pid, signal.SIGKILL)
+
+
+def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
+    """The commands in the order a user gives them; each repeated one says so."""
+    assert run(stopped, "status").returncode == 3
+    assert run(stopped, "stop").returncode == 3
+    started = run(stopped, "start", "--token", TOKEN)
+    assert (started.returncode, started.stdout.split(":")[0]) == (0, "running"), started.stderr
+    again = run(stopped, "start")
+    assert (again.returncode, again.stdout.split(":")[0]) == (0, "already running")
+    second = run(stopped)
+    assert second.returncode == 1
+    assert "is running" in second.stderr
+
+    state = read_state(stopped / "data")
+    assert state is not None
+    assert stat.S_IMODE((stopped / "data" / service.STATE).stat().st_mode) == 0o600
+    assert TOKEN not in Path(f"/proc/{state.pid}/cmdline").read_text(encoding="utf-8")
+    shown = run(stopped, "status")
+    assert shown.returncode == 0
+    rows = dict(line.split(": ", 1) for line in shown.stdout.splitlines())
+    assert rows["state"] == "running"
+    assert rows["address"] == f"{state.url}/mcp"
+    assert rows["process"] == str(state.pid)
+    assert rows["token"] == "needed"
+    assert state.token not in shown.stdout
+
+    ended = run(stopped, "stop")
+    assert (ended.returncode, ended.stdout.split(":")[0]) == (0, "stopped")
+    assert not (stopped / "data" / service.STATE).exists()
+    assert run(stopped, "status").returncode == 3
+
+
+def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
+    """Several starts race; one server results, and every one of them shows it."""
+    env = environment(stopped, NPL_MCP_PORT="0")
+    starts = [
+        subprocess.Popen(command("start"), env=env, cwd=stopped, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    words = sorted(start.communicate(timeout=90)[0].split(" (")[0] for start in starts)
+    assert [start.returncode for start in starts] == [0, 0, 0]
+    state = running(stopped / "data")
+    assert state is not None
+    assert words == [f"already running: {state.url}/mcp"] * 2 + [f"running: {state.url}/mcp"]
+    # One that came second, and waited, would be the server once the first is stopped.
+    assert _processes(stopped / "data") == [state.pid]
+
+
+def _processes(data: Path) -> list[int]:
+    """List the processes whose environment names a data folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"NPL_MCP_DATA_DIR={data}\0".encode() in (place / "environ").read_bytes():
+                found.append(int(place.name))
+    return found
+
+
+def test_a_killed_server_leaves_nothing_that_confuses(tmp_path: Path) -> None:
+    """A state file without its server counts for nothing, and the next server replaces it."""
+    with serving(tmp_path) as first:
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait()
+        assert read_state(tmp_path / "data") is not None
+        assert running(tmp_path / "data") is None
+        assert run(tmp_path, "stop").returncode == 3
+    with serving(tmp_path) as second:
+        assert running(tmp_path / "data") == second.state != first.state
+
+
+def test_no_other_process_is_stopped(tmp_path: Path) -> None:
+    """A state file that names a process which is not the server does not lead to a signal."""
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        try:
+            state = State.now("http://127.0.0.1:1", None, "t", guarded=False)
+            write_state(tmp_path, replace(state, pid=bystander.pid))
+            assert service.stop(tmp_path) is None
+            with hold(tmp_path):
+                write_state(tmp_path, replace(state, pid=bystander.pid))
+                assert service.stop(tmp_path) is None
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+
+
+def test_the_lock_is_one_servers(tmp_path: Path) -> None:
+    """A second holder is refused, and gets it once the first is gone."""
+    folder = tmp_path / "data"
+    with hold(folder):
+        assert service.is_held(folder)
+        with pytest.raises(AlreadyRunningError, match="is running"), hold(folder):
+            pass
+        assert service.is_held(folder)
+    assert not service.is_held(folder)
+    with hold(folder):
+        pass
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": 1}', "\udcff", '{"x": 1}'])
+def test_a_damaged_state_file_is_none(tmp_path: Path, text: str) -> None:
+    """Whatever stands there, it is either a state or nothing."""
+    (tmp_path / service.STATE).write_text(text, encoding="utf-8", errors="surrogateescape")
+    assert read_state(tmp_path) is None
+
+
+def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
+    """Its mode is 0600 whatever stood there before, and what is written is read."""
+    (tmp_path / service.STATE).write_text("old", encoding="utf-8")
+    (tmp_path / service.STATE).chmod(0o666)
+    state = State.now(None, tmp_path / "s", "t", guarded=True)
+    write_state(tmp_path, state)
+    assert read_state(tmp_path) == state
+    assert stat.S_IMODE((tmp_path / service.STATE).stat().st_mode) == 0o600
+    assert json.loads((tmp_path / service.STATE).read_bytes()) == asdict(state)
+    assert "token" not in repr(state)
+
+
+def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
+    """The start time of a process does not change, and a process that is not there has none."""
+    own = process_start(os.getpid())
+    assert own is not None
+    assert own == process_start(os.getpid())
+    assert process_start(2**22 + 1) is None
+
+
+def test_a_signal_ends_it_within_five_seconds(tmp_path: Path) -> None:
+    """Idle connections, half-sent requests and streams that wait for events do not keep it alive."""
+    host = "HTTP/1.1\r\nHost: localhost:{}\r\nAccept: application/json, text/event-stream\r\n"
+    with serving(tmp_path) as server:
+        host = host.format(server.port)
+        stream = f"GET /mcp {host}Mcp-Session-Id: {_session(server)}\r\n\r\n"
+        half = f"POST /mcp {host}Content-Type: application/json\r\nContent-Length: 90\r\n\r\n{{"
+        lines = [connected(server) for _ in range(8)]
+        try:
+            for number, line in enumerate(lines):
+                line.sendall(("", f"POST /mcp {host}", half, stream)[number % 4].encode())
+            assert lines[3].recv(100).startswith(b"HTTP/1.1 200")
+            start = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(timeout=20) == 0
+            assert time.monotonic() - start < 5
+        finally:
+            for line in lines:
+                line.close()
+        assert not (tmp_path / "data" / service.STATE).exists()
+        assert "Traceback" not in server.log
+
+
+def test_a_call_at_work_does_not_keep_it_alive(tmp_path: Path) -> None:
+    """A long call that cannot be broken off ends with the server, which tidies up all the same."""
+    root = tmp_path / "docs"
+    root.mkdir()
+    text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
+    (root / "big.md").write_text(text, encoding="utf-8")
+    with serving(tmp_path, "--root", str(root), "--socket", str(tmp_path / "s"), "--port", "0") as server:
+        body = b'{"file": "big.md"}'
+        head = f"POST /mcp/tools/npl_section_index HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with connected(server) as line:
+            line.sendall(head.encode() + body)
+            time.sleep(0.3)
+            start = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(timeout=20) == 0
+            assert time.monotonic() - start < 5.5
+    assert not (tmp_path / "data" / service.STATE).exists()
+    assert not (tmp_path / "s").exists()
+
+
+def _session(server: Running) -> str:
+    info = {"name": "c", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    accept = {**JSON, "Accept": "application/json, text/event-stream"}
+    return request(server, "POST", "/mcp", body, accept).headers["mcp-session-id"]
+
+
+def test_an_address_in_use_is_a_sentence(tmp_path: Path) -> None:
+    """A start that fails says why on standard error, with the code of what cannot be used."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for step in ("run", "start"):
+            done = run(tmp_path, step, "--port", port)
+            assert done.returncode == 2
+            assert f"127.0.0.1:{port} cannot be listened on" in done.stderr
+            assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--host", "0.0.0.0"),
+        ("--port", "70000"),
+        ("--port", "x"),
+        ("--token", "short"),
+        ("--socket", "/nowhere/s"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """Each option that cannot be used ends with code 2 and one line."""
+    done = run(tmp_path, *flags)
+    assert done.returncode == 2
+    assert done.stderr.startswith("npl-mcp-server: ")
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
+    """What config prints can be pasted; the token is there only when asked for."""
+    with serving(tmp_path, NPL_MCP_TOKEN=TOKEN) as server:
+        plain = run(tmp_path, "--config", NPL_MCP_TOKEN=TOKEN)
+        shown = run(tmp_path, "config", "--show-token", NPL_MCP_TOKEN=TOKEN)
+    address = f"{server.state.url}/mcp"
+    assert plain.returncode == shown.returncode == 0
+    assert f"claude mcp add --transport http npl {address}" in plain.stdout
+    assert TOKEN not in plain.stdout
+    blocks = [part.partition(":\n")[2] for part in shown.stdout.split("\n\n")[1:]]
+    for block in blocks:
+        entry = json.loads(block)["mcpServers"]["npl"]
+        assert entry["url"] == address
+        assert entry["headers"] == {"Authorization": f"Bearer {TOKEN}"}
+    assert server.state.token not in plain.stdout + shown.stdout
+
+
+@pytest.mark.parametrize("name", ["web", "unified", "launcher"])
+def test_old_commands_say_what_to_call(tmp_path: Path, name: str) -> None:
+    """The names of the predecessor work, with one line on standard error."""
+    code = (
+        f"import sys; from npl_mcp.http.serving import {name}; sys.argv[1:] = ['status']; sys.exit({name}())"
+    )
+    done = run(tmp_path, module=code)
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"npl-mcp-{name} is deprecated; use: npl-mcp-server ")
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,147 @@
+"""The server as a process, spoken to line by line and by the protocol's own SDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from npl_mcp import __version__
+from npl_mcp.tools.domains import SPECS
+
+
+@pytest.fixture
+def command(docs: Path) -> list[str]:
+    return [sys.executable, "-m", "npl_mcp", "--root", str(docs)]
+
+
+@contextmanager
+def running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def ask(process: subprocess.Popen[str], number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    process.stdin.write(json.dumps(message) + "\n")
+    process.stdin.flush()
+    while line := process.stdout.readline():
+        answer: dict[str, Any] = json.loads(line)
+        if answer.get("id") == number:
+            return answer
+    raise AssertionError("the server ended its output")
+
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path) -> None:
+    """Handshake, list and call work over bare JSON lines; garbage in between does no harm."""
+    with running(command, tmp_path) as process:
+        hello = ask(process, 1, "initialize", HELLO)["result"]
+        assert hello["serverInfo"] == {"name": "npl", "version": __version__}
+        assert process.stdin is not None
+        process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\nnot json\n\n')
+        tools = ask(process, 2, "tools/list", {})["result"]["tools"]
+        assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
+        assert not any("outputSchema" in tool for tool in tools)
+        assert [tool["name"] for tool in tools if "title" in tool] == [
+            spec.name for spec in SPECS if spec.title
+        ]
+        request = {
+            "name": "npl_load_tailored",
+            "arguments": {"context": "pruning fruit trees", "file": "guide.md"},
+        }
+        result = ask(process, 3, "tools/call", request)["result"]
+        assert result["isError"] is False
+        assert "structuredContent" not in result
+        assert "Prune fruit trees" in json.loads(result["content"][0]["text"])["data"]["content"]
+
+
+def test_the_sdk_of_the_protocol_lists_and_calls(command: list[str], tmp_path: Path) -> None:
+    """A client by other authors loads tailored text."""
+
+    async def run() -> tuple[list[str], str]:
+        server = StdioServerParameters(command=command[0], args=command[1:], cwd=tmp_path)
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            tools = await session.list_tools()
+            result = await session.call_tool(
+                "npl_load_tailored", {"selectors": ["guide > ## Compost"], "file": "guide.md"}
+            )
+            return [tool.name for tool in tools.tools], result.content[0].text  # type: ignore[union-attr]
+
+    names, text = anyio.run(run)
+    assert "npl_load_tailored" in names
+    assert json.loads(text)["data"]["sections"][0]["title"] == "Compost"
+
+
+def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path) -> None:
+    """A client that goes away leaves no process behind, and nothing follows on standard output."""
+    with running(command, tmp_path) as process:
+        ask(process, 1, "initialize", HELLO)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=15) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "message"),
+    [
+        (["--root", "no/such/folder"], {}, "--root no/such/folder is not a folder"),
+        ([], {"NPL_CACHE_MODE": "redis"}, "NPL_CACHE_MODE='redis' is not known; use one of memory, sqlite"),
+        ([], {"NPL_WEIGHTS": "1,2"}, "NPL_WEIGHTS='1,2' cannot be read; three numbers"),
+        ([], {"NPL_TIME_LIMIT": "soon"}, "NPL_TIME_LIMIT='soon' is not a whole number above 0"),
+        ([], {"NPL_STRUCTURED": "maybe"}, "NPL_STRUCTURED='maybe' is neither on nor off"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    arguments: list[str], variables: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """The command says what is wrong in one line and ends with 2, without a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "npl_mcp", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"npl-mcp: {message}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""

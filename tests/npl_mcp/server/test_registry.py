@@ -1,0 +1,217 @@
+"""What the tool list claims, and the two forms of an answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_index import NPLError, estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.dev import reference
+from npl_mcp.server import registry
+from npl_mcp.tools import cr, directive, utility
+from npl_mcp.tools.domains import DOMAINS, SPECS
+from npl_mcp.tools.errors import ErrorCode, code_of
+from npl_mcp.tools.responses import encode
+from tests.conftest import calls, envelope, with_client
+
+LIST_BUDGETS = {
+    "npl": 800,
+    "session": 330,
+    "artifact": 520,
+    "chat": 1000,
+    "review": 560,
+    "worklog": 520,
+    "cr": 1150,
+    "directive": 288,
+    "utility": 220,
+}
+"""Tokens the tools of each domain may cost every agent that connects."""
+
+
+def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    found: list[dict[str, Any]] = with_client(settings, ask, **changes)
+    return found
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.__name__.rpartition(".")[2])
+def test_the_list_is_cheap(settings: Settings, domain: Any) -> None:
+    """No titles, no output schemas, no repeated defaults; each domain stays within its budget."""
+    names = {spec.name for spec in domain.TOOLS}
+    tools = [tool for tool in listed(settings) if tool["name"] in names]
+    assert len(tools) == len(names)
+    text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+    budget = LIST_BUDGETS[domain.__name__.rpartition(".")[2]]
+    assert estimator("o200k_base").count(text) <= budget * 1.04
+    if domain is not directive:  # its contract asks for titles
+        assert '"title":"' not in text
+    for word in ('"outputSchema"', '"default":null', '"default":false', '"anyOf"', '"_meta"'):
+        assert word not in text
+
+
+def test_tools_claim_what_they_are(settings: Settings) -> None:
+    """A tool that only reads says so; one that writes says that it destroys nothing, if so."""
+    for tool, spec in zip(listed(settings), SPECS, strict=True):
+        claimed = {"readOnlyHint": True} if spec.read_only else {}
+        if not spec.read_only and not spec.destructive:
+            claimed["destructiveHint"] = False
+        if spec.idempotent and not spec.read_only:
+            claimed["idempotentHint"] = True
+        assert tool.get("annotations", {}) == claimed
+        assert tool["inputSchema"]["additionalProperties"] is False
+        assert tool["description"].endswith((".", ")"))
+
+
+def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables."""
+    with closing(sqlite3.connect(settings.data_folder / "npl.db")) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in tables}
+
+
+def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
+    """Every reading tool is called on a filled database, and its bytes of data stay."""
+    kept = [spec for domain in DOMAINS if domain not in (utility, directive, cr) for spec in domain.TOOLS]
+    examples = [(spec.name, dict(reference.EXAMPLES[spec.name])) for spec in kept]
+    answers = calls(settings, examples)
+    assert [answer for answer in answers if not answer["success"]] == []
+    before = database(settings)
+    reading = {spec.name for spec in kept if spec.read_only}
+    calls(settings, [request for request in examples if request[0] in reading])
+    assert database(settings) == before
+
+
+def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
+    """Two servers list the same bytes, so that prompt caches hit."""
+    assert listed(settings) == listed(settings)
+
+
+def test_examples_fit_the_parameters(settings: Settings) -> None:
+    """The valid values that error messages show are valid, and there is one for each parameter."""
+    for tool, spec in zip(listed(settings), SPECS, strict=True):
+        assert list(spec.examples) == list(tool["inputSchema"]["properties"])
+    requests = [
+        (spec.name, {name: value})
+        for spec in SPECS
+        for name, value in spec.examples.items()
+        if name in ("items", "agent_name", "context", "topics", "depth", "filter")
+    ]
+    for (tool, arguments), answer in zip(requests, calls(settings, requests), strict=True):
+        assert answer["success"] or answer["error_code"] == "MISSING_REQUIRED", (tool, arguments, answer)
+
+
+def test_structured_answers_follow_their_schema(settings: Settings) -> None:
+    """With the setting both forms say the same, and the listed schema holds for successes."""
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("npl_load_tailored", {"context": "pruning", "file": "guide.md", "explain": True}),
+        ("npl_section_index", {"file": "guide.md"}),
+        ("npl_load_components", {"items": "syntax"}),
+        ("npl_load_agent", {"agent_name": "nobody"}),
+    ]
+
+    async def ask(client: Client[Any]) -> list[Any]:
+        return [await client.call_tool(name, arguments, raise_on_error=False) for name, arguments in requests]
+
+    tools = {tool["name"]: tool for tool in listed(settings, structured=True)}
+    assert all(tool["outputSchema"]["type"] == "object" for tool in tools.values())
+    for result in with_client(settings, ask, structured=True):
+        # The client itself checks structured content against the listed schema.
+        assert result.structured_content == envelope(result)
+
+
+def test_an_unknown_tool_gets_near_names(settings: Settings) -> None:
+    """The envelope is there even where no tool is."""
+    answer = calls(settings, [("npl_load_tailord", {})])[0]
+    assert answer["error_code"] == "NOT_FOUND"
+    assert "npl_load_tailored" in answer["error"]
+
+
+def error_classes(kind: type[NPLError]) -> list[type[NPLError]]:
+    return [kind, *(deeper for child in kind.__subclasses__() for deeper in error_classes(child))]
+
+
+@pytest.mark.parametrize("kind", error_classes(NPLError))
+def test_every_error_of_the_library_has_a_code(kind: type[NPLError]) -> None:
+    """None of them looks like a defect of the server."""
+    assert code_of(kind) is not ErrorCode.INTERNAL_ERROR
+    assert code_of(kind).meaning
+
+
+def test_a_defect_is_masked_and_logged(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller learns only that it is one; the log has the traceback."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr("npl_mcp.core.app.App.gather", broken)
+    with caplog.at_level(logging.ERROR, "npl_mcp"):
+        answer = calls(settings, [("npl_section_index", {})])[0]
+    assert answer["error_code"] == "INTERNAL_ERROR"
+    assert "secret" not in answer["error"]
+    assert "secret detail" in caplog.text
+
+
+def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """The log level alone decides."""
+    with caplog.at_level(logging.DEBUG, "npl_index"):
+        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
+    assert "prun" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "npl_index"):
+        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
+    assert caplog.text == ""
+
+
+def test_many_callers_get_their_own_answers(settings: Settings) -> None:
+    """Thirty-two calls at once, each with its own question, on one server."""
+    titles = ["Watering", "Drip lines", "Pruning", "Compost"]
+
+    async def ask(client: Client[Any]) -> list[str]:
+        got: list[str] = [""] * 32
+
+        async def one(number: int) -> None:
+            arguments = {"selectors": [f"guide // {titles[number % 4]}"], "file": "guide.md"}
+            body = envelope(await client.call_tool("npl_load_tailored", arguments))
+            got[number] = body["data"]["sections"][0]["title"]
+
+        async with anyio.create_task_group() as group:
+            for number in range(32):
+                group.start_soon(one, number)
+        return got
+
+    assert with_client(settings, ask) == titles * 8
+
+
+def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
+    """The core reference is indexed without being asked for, and nothing is left running."""
+    import threading
+
+    async def wait(client: Client[Any]) -> bool:
+        for _ in range(200):
+            if any(thread.name == "npl-warm-up" for thread in threading.enumerate()):
+                return True
+            await anyio.sleep(0.05)
+        return False
+
+    assert with_client(settings, wait, warm_up=True)
+    assert not any(thread.name == "npl-warm-up" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("text", ['堆 ⌜é⌝ \n\t"', "a\ud800b", "\x00\x7f\u2028"])
+def test_the_two_writers_of_json_agree(text: str) -> None:
+    """The fast one and the plain one, also for text that no UTF-8 stream can carry."""
+    body = {"success": True, "data": {"content": text, "score": 0.25, "rows": [1, None]}}
+    assert registry._json(body) == encode(body)

@@ -1,0 +1,318 @@
+"""A list of tools that costs less: chosen domains, and two tools that find and call the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_index.errors import InvalidRequestError
+from npl_mcp.__main__ import main, parser
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.calls import Call as Report
+from npl_mcp.core.calls import Reports
+from npl_mcp.projects.directive import scaffold
+from npl_mcp.server.server import create_server
+from npl_mcp.tools.aliases import ALIASES
+from npl_mcp.tools.domains import COMMANDS, DOMAINS, PRESETS, SPECS, domains_named, tools_of
+from tests.conftest import calls, envelope, with_client
+
+SMALL = ["npl_section_index", "npl_load_tailored", "search_tools", "call_tool"]
+NAMES = [module.__name__.rpartition(".")[2] for module in DOMAINS]
+
+
+def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    found: list[dict[str, Any]] = with_client(settings, ask, **changes)
+    return found
+
+
+def cost(tools: list[dict[str, Any]]) -> int:
+    text = json.dumps({"tools": tools}, separators=(",", ":"), ensure_ascii=False)
+    return estimator("o200k_base").count(text)
+
+
+def small(settings: Settings, **changes: Any) -> Settings:
+    return replace(settings, small_list=True, **changes)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_small_list(settings: Settings, exact: bool) -> None:
+    """Two tools for loading, one that finds and one that calls, under 900 tokens together."""
+    tools = listed(settings, small_list=True, exact_names=exact)
+    assert [tool["name"] for tool in tools] == SMALL
+    assert cost(tools) * 1.04 < 900
+    assert not any("title" in tool or "outputSchema" in tool or "_meta" in tool for tool in tools)
+    for name in NAMES:
+        assert name in tools[2]["description"]
+
+
+def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
+    """All that is listed costs under 5,500 tokens."""
+    assert cost(listed(settings)) * 1.04 < 5_500
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings, spec: Any) -> None:
+    """As the list would show it; the two that are listed anyway are not found again."""
+    answer = calls(small(settings), [("search_tools", {"query": spec.name.replace("_", " ")})])[0]
+    found = {tool["name"]: tool for tool in answer["data"]["tools"]}
+    assert len(found) <= 5
+    if spec.name in SMALL:
+        assert spec.name not in found
+    else:
+        assert found[spec.name] == {tool["name"]: tool for tool in listed(settings)}[spec.name]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("send a message to a room", "chat_send_message"),
+        ("comment on a line of a document", "review_add_comment"),
+        ("read a file of the directive folder", "directive_file_get"),
+        ("draw the tree of a git repository", "git_tree"),
+        ("log what an agent did", "worklog_log"),
+        ("load an agent definition", "npl_load_agent"),
+    ],
+)
+def test_tools_are_found_by_what_they_do(settings: Settings, query: str, name: str) -> None:
+    """Among the five that fit best."""
+    data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]
+    assert name in [tool["name"] for tool in data["tools"]]
+    assert "names" not in data
+
+
+def test_where_nothing_fits_all_names_are_told(settings: Settings) -> None:
+    """No search is a dead end; tools of the command lines stay out of sight."""
+    for query in ("zzzz", "", "?"):
+        data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]
+        assert data == {"tools": [], "names": [spec.name for spec in SPECS]}
+
+
+def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
+    """By its name or a former one, with arguments or without; the answer is the tool's own."""
+    direct = ("npl_load_components", {"items": "syntax"})
+    answers = calls(
+        small(settings),
+        [
+            direct,
+            ("call_tool", {"name": direct[0], "arguments": direct[1]}),
+            ("call_tool", {"name": "npl_load", "arguments": {"resource_type": "c", **direct[1]}}),
+            ("session_list", {}),
+            ("call_tool", {"name": "session_list"}),
+            ("call_tool", {"name": "session_list", "arguments": None}),
+            ("call_tool", {"name": "session_list", "arguments": {}}),
+        ],
+    )
+    assert all(answer["success"] for answer in answers)
+    assert answers[:3] == [answers[0]] * 3
+    assert answers[3:] == [answers[3]] * 4
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code", "text"),
+    [
+        ("search_tools", {}, "MISSING_REQUIRED", "search_tools: query is required"),
+        ("search_tools", {"query": 1}, "INVALID_PARAMETER", "query"),
+        ("search_tools", {"query": "a", "limit": 1}, "INVALID_PARAMETER", "it takes query"),
+        ("call_tool", {}, "MISSING_REQUIRED", "call_tool: name is required"),
+        ("call_tool", {"name": 1}, "INVALID_PARAMETER", "name"),
+        ("call_tool", {"name": "session_list", "arguments": "{}"}, "INVALID_PARAMETER", "arguments"),
+        (
+            "call_tool",
+            {"name": "session_list", "limit": 1},
+            "INVALID_PARAMETER",
+            "'limit' is not a parameter",
+        ),
+        ("call_tool", {"name": "call_tool"}, "INVALID_PARAMETER", "call_tool cannot call itself"),
+        ("call_tool", {"name": "sesion_list"}, "NOT_FOUND", "near: session_list"),
+        (
+            "call_tool",
+            {"name": "session_get", "arguments": {}},
+            "MISSING_REQUIRED",
+            "session_get: session_id is required",
+        ),
+        (
+            "call_tool",
+            {"name": "session_get", "arguments": {"session_id": "none"}},
+            "SESSION_NOT_FOUND",
+            "none",
+        ),
+    ],
+)
+def test_failures_are_told_in_the_envelope(
+    settings: Settings, tool: str, arguments: dict[str, Any], code: str, text: str
+) -> None:
+    """Those of the two tools, and those of the tool that is called, as if it were called by name."""
+    answer = calls(small(settings), [(tool, arguments)])[0]
+    assert answer["error_code"] == code
+    assert text in answer["error"]
+
+
+def test_every_tool_can_still_be_called_by_name(settings: Settings) -> None:
+    """The list is shorter, the server is not."""
+    whole = calls(settings, [("npl_load_meta", {"items": "symbol-table"}), ("git_tree", {"path": "/"})])
+    assert (
+        calls(small(settings), [("npl_load_meta", {"items": "symbol-table"}), ("git_tree", {"path": "/"})])
+        == whole
+    )
+
+
+def test_without_the_small_list_there_are_no_such_tools(settings: Settings) -> None:
+    """Nothing hands a call on where nobody asked for it."""
+    answers = calls(settings, [("call_tool", {"name": "session_list"}), ("search_tools", {"query": "a"})])
+    assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
+
+
+def test_structured_answers_follow_their_schema(settings: Settings) -> None:
+    """The client checks them against the listed schema."""
+
+    async def ask(client: Client[Any]) -> list[Any]:
+        await client.list_tools()
+        return [
+            await client.call_tool("search_tools", {"query": "session"}),
+            await client.call_tool("session_list", {}),
+        ]
+
+    for result in with_client(settings, ask, small_list=True, structured=True):
+        assert result.structured_content == envelope(result)
+
+
+def test_exact_names_are_found_and_called(settings: Settings) -> None:
+    """What is found can be called as it is written."""
+    told = small(settings, exact_names=True)
+    data = calls(told, [("search_tools", {"query": "create session"})])[0]["data"]
+    names = [tool["name"] for tool in data["tools"]]
+    assert "create_session" in names
+    assert {alias.new for alias in ALIASES.values()}.isdisjoint(names)
+    made = {"name": "create_session", "arguments": {"title": "A"}}
+    assert calls(told, [("call_tool", made)])[0]["success"]
+
+
+def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings) -> None:
+    """Logs and metrics know no difference between the two ways."""
+    seen: list[Report] = []
+    server = create_server(small(settings), reports=Reports(seen.append))
+
+    async def run() -> None:
+        async with Client(server) as client:
+            await client.call_tool("call_tool", {"name": "session_list"})
+
+    anyio.run(run)
+    assert [report.tool for report in seen] == ["session_list"]
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "npl,worklog": ("npl", "worklog"),
+    "worklog,npl": ("npl", "worklog"),
+    " npl , npl ": ("npl",),
+    "loading": ("npl",),
+    "coordination": ("session", "artifact", "chat", "review", "worklog"),
+    "changes": tuple(name for name in ("cr", "directive") if name in NAMES),
+    "loading,directive": ("npl", "directive"),
+    "all": tuple(NAMES),
+    "all,npl": tuple(NAMES),
+    "": tuple(NAMES),
+}
+
+
+@pytest.mark.parametrize("text", CHOICES)
+def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) -> None:
+    """By their names or a preset's, in the order in which they are always listed."""
+    chosen = Settings.from_env({"NPL_DOMAINS": text}).domains
+    expected = [
+        spec.name
+        for module in DOMAINS
+        if module.__name__.rpartition(".")[2] in CHOICES[text]
+        for spec in module.TOOLS
+    ]
+    assert [tool["name"] for tool in listed(settings, domains=chosen)] == expected
+    assert domains_named(chosen) == CHOICES[text]
+
+
+def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
+    """Neither by its name, nor by a former one, nor through the tool that calls; nor is it proposed."""
+    for told in (replace(settings, domains=("npl",)), small(settings, domains=("npl",))):
+        for name in ("session_list", "list_sessions", "worklog_import", "directive/files.list"):
+            answers = calls(told, [(name, {}), ("call_tool", {"name": name})])
+            assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
+            assert "session" not in answers[0]["error"].replace(name, "")
+
+
+def test_tools_of_the_command_lines_come_with_their_domain() -> None:
+    """Each with one; all domains bring all."""
+    listed_tools, others = tools_of(domains_named(()))
+    assert (listed_tools, others) == (SPECS, COMMANDS)
+    assert tools_of(("session",))[1] == ()
+    assert {spec.name.partition("_")[0] for spec in tools_of(("worklog",))[1]} == {"worklog"}
+
+
+def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:
+    """Without Directive there are none; they cost nothing in the list of tools."""
+
+    async def ask(client: Client[Any]) -> list[int]:
+        lists = [client.list_resources, client.list_resource_templates, client.list_prompts]
+        return [len(await one()) for one in lists]
+
+    scaffold(settings.cwd)
+    assert with_client(settings, ask) == [5, 1, 3]
+    assert with_client(settings, ask, domains=("npl", "chat")) == [0, 0, 0]
+
+
+def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
+    """Without the domain for loading there is nothing to pin."""
+    assert [tool["name"] for tool in listed(settings, small_list=True, domains=("chat",))] == SMALL[2:]
+    told = small(settings, domains=("npl", "chat"))
+    data = calls(told, [("search_tools", {"query": "create"})])[0]["data"]
+    assert {tool["name"].partition("_")[0] for tool in data["tools"]} == {"chat"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("sesion",), "there is no domain 'sesion'; did you mean session?"),
+        (("npl", "lodaing"), "there is no domain 'lodaing'; did you mean loading?"),
+        (("zzzz",), "there is no domain 'zzzz'; there are npl, session, "),
+        (("z" * 100_000,), f"there is no domain '{'z' * 64}'; there are npl, "),
+    ],
+)
+def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...], text: str) -> None:
+    """With near names, or all there are."""
+    with pytest.raises(InvalidRequestError) as caught:
+        create_server(replace(settings, domains=words))
+    assert str(caught.value).startswith(text)
+    assert all(name in PRESETS or name in NAMES for name in ("all", "loading", "coordination", "changes"))
+
+
+def test_the_command_refuses_an_unknown_domain(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before it serves anything, on one line."""
+    assert main(["--domains", "npl,lodaing"]) == 2
+    assert capsys.readouterr().err == "npl-mcp: there is no domain 'lodaing'; did you mean loading?\n"
+
+
+SWITCHES: dict[str, Callable[[], object]] = {
+    "variable": lambda: Settings.from_env({"NPL_DOMAINS": "npl,chat", "NPL_SMALL_LIST": "1"}),
+    "flag": lambda: parser().parse_args(["--domains", "npl,chat", "--small-list"]),
+    "given beats variable": lambda: Settings.from_env(
+        {"NPL_DOMAINS": "review", "NPL_SMALL_LIST": "0"}, domains=("npl", "chat"), small_list=True
+    ),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_the_switches(switch: str) -> None:
+    """Variables and flags; by default all domains are listed whole."""
+    told: Any = SWITCHES[switch]()
+    assert (told.domains, told.small_list) == (("npl", "chat"), True)
+    assert (Settings.from_env({"A": "b"}).domains, Settings.from_env({"A": "b"}).small_list) == ((), False)
+    given = parser().parse_args([])
+    assert (given.domains, given.small_list) == (None, None)

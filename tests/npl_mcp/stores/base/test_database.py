@@ -1,0 +1,334 @@
+"""The database itself: opening, migrations, transactions, copies, and what goes wrong with files."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import sqlite
+from npl_mcp.stores.base.database import HEAD, Database
+from npl_mcp.stores.base.errors import DatabaseError
+
+MIGRATIONS = Path(sqlite.__file__).parents[1] / "migrations"
+
+# A migration that was released is never edited: databases made by it are out there.
+RELEASED = {
+    "0001_first": "e8a37cac972214d5acb58adf75a0620c61a802fc9dfb95d3bca83c7cddc02183",
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "data" / "npl.db")
+
+
+def add(database: Database, name: str) -> None:
+    with database.write() as tx:
+        tx.run("INSERT INTO total (name, value) VALUES (:name, 1)", name=name)
+
+
+def names(database: Database) -> list[str]:
+    with database.read() as tx:
+        return [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
+
+
+def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database) -> None:
+    """Making the object touches no disk; the first call makes everything."""
+    assert not database.path.parent.exists()
+    add(database, "a")
+    assert names(database) == ["a"]
+    assert database.check() == []
+
+
+def test_the_newest_migration_is_the_one_the_program_knows() -> None:
+    """A database at this version is opened without Alembic."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_released_migrations_are_never_edited() -> None:
+    """Their bytes are those of the release."""
+    found = {
+        path.stem: sha256(path.read_bytes()).hexdigest() for path in (MIGRATIONS / "versions").glob("*.py")
+    }
+    assert {name: found.get(name) for name in RELEASED} == RELEASED
+
+
+def test_a_second_opening_migrates_nothing(database: Database) -> None:
+    """Alembic is not even loaded for a database that is current."""
+    add(database, "a")
+    code = (
+        "import sys, pathlib; from npl_mcp.stores.base.database import Database;"
+        "d = Database(pathlib.Path(sys.argv[1])); d.open(); d.close(); print('alembic' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(database.path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+def test_processes_that_open_a_new_database_at_once_agree(database: Database) -> None:
+    """One makes the tables, the others find them."""
+    code = (
+        "import sys, pathlib; from npl_mcp.stores.base.database import Database;"
+        "d = Database(pathlib.Path(sys.argv[1]))\n"
+        'with d.write() as tx: tx.run("INSERT INTO total VALUES (:n, 1)", n=sys.argv[2])\n'
+        "d.close()"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, str(database.path), f"p{number}"])
+        for number in range(5)
+    ]
+    assert [process.wait(60) for process in running] == [0] * 5
+    assert names(database) == [f"p{number}" for number in range(5)]
+
+
+def test_a_transaction_happens_whole_or_not_at_all(database: Database) -> None:
+    """An error rolls everything back."""
+
+    def work() -> None:
+        with database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert names(database) == []
+
+
+def test_a_reader_cannot_write(database: Database) -> None:
+    """A mistake in a store cannot change anything through a reader."""
+    with pytest.raises(DatabaseError), database.read() as tx:
+        tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
+    assert names(database) == []
+
+
+BROKEN_ROWS = {
+    "unknown room": "INSERT INTO event (room_id, position, event_type, persona, timestamp, data) "
+    "VALUES (9, 1, 'message', 'a', 't', '{}')",
+    "unknown artifact": "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, "
+    "digest, purpose) VALUES (9, 0, 't', 'f', 1, 'd', 'p')",
+    "unknown status": "INSERT INTO session (id, created_at, updated_at, status) "
+    "VALUES ('s', 't', 't', 'odd')",
+    "text for a number": "INSERT INTO total (name, value) VALUES ('a', 'many')",
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_ROWS)
+def test_the_database_itself_refuses_broken_rows(database: Database, case: str) -> None:
+    """Foreign keys, checks and types hold whatever a store does."""
+    with pytest.raises(DatabaseError), database.write() as tx:
+        tx.run(BROKEN_ROWS[case])
+    assert database.check() == []
+
+
+def test_an_answer_stands_in_the_room_of_what_it_answers(database: Database) -> None:
+    """The schema itself forbids a reply across rooms."""
+    with database.write() as tx:
+        rooms = [
+            tx.value("INSERT INTO room (name, created_at) VALUES (:name, 't') RETURNING id", name=name)
+            for name in "ab"
+        ]
+        event = (
+            "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id) "
+            "VALUES (:room, :at, 'message', 'p', 't', '{}', :reply) RETURNING id"
+        )
+        first = tx.value(event, room=rooms[0], at=1, reply=None)
+        tx.value(event, room=rooms[0], at=2, reply=first)
+    with pytest.raises(DatabaseError), database.write() as tx:
+        tx.value(event, room=rooms[1], at=1, reply=first)
+
+
+def test_ids_are_never_used_again(database: Database) -> None:
+    """A cursor that was handed out stays valid when the newest row goes."""
+    insert = "INSERT INTO room (name, created_at) VALUES (:name, 't') RETURNING id"
+    with database.write() as tx:
+        first = tx.value(insert, name="a")
+        tx.run("DELETE FROM room WHERE id = :id", id=first)
+        assert tx.value(insert, name="b") > first
+
+
+def test_many_threads_write_one_after_the_other(database: Database) -> None:
+    """Reading and then writing in one transaction loses no update."""
+    add(database, "counter")
+
+    def work() -> None:
+        for _ in range(25):
+            with database.write() as tx:
+                value = tx.value("SELECT value FROM total WHERE name = 'counter'")
+                tx.run("UPDATE total SET value = :value WHERE name = 'counter'", value=value + 1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database.read() as tx:
+        assert tx.value("SELECT value FROM total WHERE name = 'counter'") == 201
+
+
+def rebuild_rooms(connection: Connection) -> None:
+    """Change a table the only way SQLite knows: make it anew and drop the old one."""
+    connection.exec_driver_sql("CREATE TABLE room_new (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
+    connection.exec_driver_sql("INSERT INTO room_new SELECT id, name FROM room")
+    connection.exec_driver_sql("DROP TABLE room")
+    connection.exec_driver_sql("ALTER TABLE room_new RENAME TO room")
+
+
+def forget_rooms(connection: Connection) -> None:
+    rebuild_rooms(connection)
+    connection.exec_driver_sql("DELETE FROM room")
+
+
+def test_a_migration_keeps_the_rows_of_other_tables(database: Database) -> None:
+    """A parent table is made anew without its children noticing; what would orphan them is not committed."""
+    with database.write() as tx:
+        tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
+        tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")
+    writer, readers = sqlite.engines(database.path)
+    with pytest.raises(DatabaseError, match="break 1 references"):
+        sqlite.migrating(writer, forget_rooms)
+    sqlite.migrating(writer, rebuild_rooms)
+    with database.read() as tx:
+        assert tx.all("SELECT id, name FROM room") == [{"id": 1, "name": "a"}]
+        assert tx.value("SELECT count(*) FROM member") == 1
+    assert database.check() == []
+    for engine in (writer, readers):
+        engine.dispose()
+
+
+def foreign_text(path: Path) -> None:
+    path.write_text("these are somebody's notes, and more than a hundred bytes of them. " * 3)
+
+
+def foreign_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA application_id = 7")
+        connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    first = Database(path)
+    first.open()
+    with first.write() as tx:
+        tx.run("UPDATE alembic_version SET version_num = '9999'")
+    first.close()
+
+
+def cut(path: Path) -> None:
+    first = Database(path)
+    with first.write() as tx:
+        tx.run_many(
+            "INSERT INTO total (name, value) VALUES (:name, 1)",
+            [{"name": f"{number:0500}"} for number in range(2_000)],
+        )
+    first.close()
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xff" * 40_000)
+
+
+UNUSABLE = {
+    "notes": (foreign_text, "not a database of npl"),
+    "another program's database": (foreign_database, "not a database of npl"),
+    "a newer version's database": (newer, "newer version"),
+    "a damaged database": (cut, "damaged"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_a_file_that_cannot_be_used_is_left_as_it_is(database: Database, case: str) -> None:
+    """The error says what is wrong; when the file is moved away the next call works."""
+    make, text = UNUSABLE[case]
+    database.path.parent.mkdir()
+    make(database.path)
+    before = database.path.read_bytes()
+    with pytest.raises(DatabaseError, match=text) as caught:
+        names(database)
+    assert str(database.path.parent) not in str(caught.value)
+    assert database.path.read_bytes() == before
+    database.path.rename(database.path.with_suffix(".old"))
+    for leftover in ("-wal", "-shm"):
+        database.path.with_name(database.path.name + leftover).unlink(missing_ok=True)
+    assert names(database) == []
+
+
+def test_an_empty_file_becomes_the_database(database: Database) -> None:
+    """A crash before the first commit leaves such a file."""
+    database.path.parent.mkdir()
+    database.path.touch()
+    add(database, "a")
+    assert names(database) == ["a"]
+
+
+def test_a_folder_in_the_way_is_reported_and_the_next_call_works(tmp_path: Path) -> None:
+    """The data folder may become usable while the server runs."""
+    blocked = tmp_path / "data"
+    blocked.write_text("a file where the folder should be")
+    database = Database(blocked / "npl.db")
+    with pytest.raises(DatabaseError, match="data folder") as caught:
+        names(database)
+    assert str(tmp_path) not in str(caught.value)
+    blocked.unlink()
+    assert names(database) == []
+
+
+def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path: Path) -> None:
+    """What was committed before the copy began is in it, and the copy is a sound database."""
+    add(database, "before")
+    going = threading.Event()
+
+    def work() -> None:
+        number = 0
+        while not going.is_set():
+            number += 1
+            add(database, f"n{number}")
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    try:
+        database.copy(tmp_path / "copy.db")
+    finally:
+        going.set()
+        writer.join()
+    copied = Database(tmp_path / "copy.db")
+    assert "before" in names(copied)
+    assert copied.check() == []
+    copied.close()
+
+
+def test_a_damaged_database_is_reported_when_the_server_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before anybody calls; a folder without a database stays without one."""
+    app = App(Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data"))
+    app.warm_up()
+    app.close()
+    assert not (tmp_path / "data").exists()
+    (tmp_path / "data").mkdir()
+    cut(tmp_path / "data" / "npl.db")
+    app = App(Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data"))
+    app.warm_up()
+    app.close()
+    assert "damaged" in caplog.text
+
+
+def test_the_driver_is_free_of_the_known_damage() -> None:
+    """Where a current SQLite comes with the package it is the one that is used."""
+    version = sqlite.driver().sqlite_version_info
+    if sys.platform == "linux" and sqlite.driver().__name__.startswith("pysqlite3"):
+        assert version >= (3, 51, 3)
+    assert version >= (3, 37, 0)  # STRICT tables

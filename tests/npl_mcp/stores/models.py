@@ -1,0 +1,247 @@
+"""All domains as they should answer: reviews and worklogs on top of :mod:`.models_chat`."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from tests.npl_mcp.stores.models_base import WHEN, Answer, Refused, cut, given
+from tests.npl_mcp.stores.models_chat import Rooms
+
+
+def usable(arguments: Answer) -> bool:
+    """Tell whether all numbers are in range, which is looked at before anything else."""
+    least = {"revision": 0, "since": 0, "x": 0}
+    return all(
+        value >= least.get(name, 1)
+        for name, value in arguments.items()
+        if isinstance(value, int) and (name in least or name.endswith("_id"))
+    )
+
+
+def lines_of(revision: Answer) -> list[str] | None:
+    """Give the lines of a revision's file; ``None`` if it is no text."""
+    content = base64.b64decode(revision["file_content"])
+    return None if b"\0" in content else content.decode().splitlines()
+
+
+@dataclass
+class Review:
+    artifact: int
+    revision: Answer
+    reviewer: str
+    overall: str | None = None
+    status: str = "in_progress"
+    comments: list[Answer] = field(default_factory=list)
+
+
+@dataclass
+class Worklog:
+    id: str
+    task: str | None
+    status: str = "active"
+    archived_as: str | None = None
+    entries: list[Answer] = field(default_factory=list)
+    cursors: dict[str, int] = field(default_factory=dict)
+
+
+class Worklogs(Rooms):
+    """The worklog tools of one project."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worklogs: list[Worklog] = []
+        self.current: Worklog | None = None
+
+    def worklog_init(self, session_id: str, task: str | None = None) -> Answer:
+        found = self._live(session_id)
+        if found is None:
+            if any(one.archived_as is None and one.id.lower() == session_id.lower() for one in self.worklogs):
+                raise Refused("ALREADY_EXISTS")
+            self.worklogs.append(Worklog(session_id, task))
+        elif found.status != "active":
+            raise Refused("OPERATION_FAILED")
+        self.current = found or self.worklogs[-1]
+        return given(
+            session_id=session_id,
+            new=found is None,
+            created=WHEN,
+            task=self.current.task,
+            entry_count=len(self.current.entries),
+        )
+
+    def worklog_log(
+        self, agent_id: str, action: str, summary: str, session_id: str | None = None, **more: Any
+    ) -> Answer:
+        today = datetime.now(timezone.utc).date().isoformat()
+        new = session_id is None and self.current is None
+        log = self._live(today) or Worklog(today, None) if new else self._chosen(session_id)
+        if log.status != "active":
+            raise Refused("OPERATION_FAILED")
+        if log not in self.worklogs:
+            self.worklogs.append(log)
+        self.current = log if new else self.current
+        seq = len(log.entries) + 1
+        fields = {"agent_id": agent_id, "agent_type": "unknown", "action": action, "summary": summary}
+        log.entries.append(given(seq=seq, ts=WHEN, **fields | more))
+        return {"session_id": log.id, "seq": seq, "ts": WHEN}
+
+    def worklog_read(
+        self,
+        agent_id: str,
+        peek: bool = False,
+        since: int | None = None,
+        session_id: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        size, _ = cut(limit, None, 200)
+        log = self._chosen(session_id)
+        cursor = log.cursors.get(agent_id, 0)
+        start = cursor if since is None else since
+        entries = log.entries[start : start + size]
+        end = entries[-1]["seq"] if entries else start
+        if entries and not peek:
+            log.cursors[agent_id] = cursor = end
+        return {
+            "session_id": log.id,
+            "entries": entries,
+            "cursor": cursor,
+            "remaining": max(len(log.entries) - end, 0),
+        }
+
+    def worklog_status(self, session_id: str | None = None) -> Answer:
+        return self.described(self._chosen(session_id))
+
+    def worklog_close(self, archive: bool = False, session_id: str | None = None) -> Answer:
+        log = self._chosen(session_id)
+        log.status = "closed"
+        if archive and log.archived_as is None:
+            taken = {one.archived_as for one in self.worklogs}
+            names = [log.id, *(f"{log.id}-{copy}" for copy in range(2, len(taken) + 3))]
+            log.archived_as = next(name for name in names if name not in taken)
+        self.current = None if self.current is log else self.current
+        return given(
+            session_id=log.id,
+            status="closed",
+            closed=WHEN,
+            archived_as=log.archived_as,
+            entry_count=len(log.entries),
+        )
+
+    def described(self, log: Worklog) -> Answer:
+        """Give a worklog as the status and the list show it."""
+        return given(
+            session_id=log.id,
+            status=log.status,
+            created=WHEN,
+            task=log.task,
+            entry_count=len(log.entries),
+            agents=sorted({entry["agent_id"] for entry in log.entries}),
+            last_entry=WHEN if log.entries else None,
+            current=log is self.current,
+            closed=WHEN if log.status == "closed" else None,
+            archived_as=log.archived_as,
+        )
+
+    def _live(self, session_id: str) -> Worklog | None:
+        found = (one for one in self.worklogs if one.id == session_id and one.archived_as is None)
+        return next(found, None)
+
+    def _chosen(self, session_id: str | None) -> Worklog:
+        found = self.current
+        if session_id is not None:
+            archived = (one for one in self.worklogs if one.archived_as == session_id)
+            found = self._live(session_id) or next(archived, None)
+        if found is None:
+            raise Refused("NOT_FOUND")
+        return found
+
+
+class Model(Worklogs):
+    """All domains: the review tools on top of the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reviews: list[Review] = []
+        self.comments = 0
+
+    def review_create(self, artifact_id: int, revision_id: int, reviewer_persona: str) -> Answer:
+        for revision in self._artifact(artifact_id).revisions:
+            if revision["id"] == revision_id:
+                self.reviews.append(Review(artifact_id, revision, reviewer_persona))
+                return {"review_id": len(self.reviews), **self._head(self.reviews[-1])}
+        raise Refused("NOT_FOUND")
+
+    def review_add_comment(self, review_id: int, location: str, comment: str, persona: str) -> Answer:
+        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", location)
+        if found is None or (found[2] and found[2] < found[1]):
+            raise Refused("INVALID_PARAMETER")
+        review = self._review(review_id)
+        if review.status == "completed":
+            raise Refused("OPERATION_FAILED")
+        if found[1] and int(found[2] or found[1]) > len(lines_of(review.revision) or ()):
+            raise Refused("INVALID_PARAMETER")
+        self.comments += 1
+        fields = {"location": location, "comment": comment, "persona": persona}
+        review.comments.append({"id": self.comments, **fields, "created_at": WHEN})
+        return {"comment_id": self.comments, "review_id": review_id, **fields}
+
+    def review_add_annotation(self, review_id: int, x: int, y: int, comment: str, persona: str) -> Answer:
+        return self.review_add_comment(review_id, f"@x:{x},y:{y}", comment, persona)
+
+    def review_get(self, review_id: int) -> Answer:
+        review = self._review(review_id)
+        return given(
+            id=review_id,
+            **self._head(review),
+            created_at=WHEN,
+            completed_at=WHEN if review.status == "completed" else None,
+            overall_comment=review.overall,
+            artifact_name=self.artifacts[review.artifact - 1].name,
+            artifact_type=self.artifacts[review.artifact - 1].kind,
+            comments=review.comments,
+        )
+
+    def review_complete(self, review_id: int, overall_comment: str | None = None) -> Answer:
+        review = self._review(review_id)
+        if review.status == "completed" and overall_comment not in (None, review.overall):
+            raise Refused("OPERATION_FAILED")
+        if review.status == "in_progress":
+            review.status, review.overall = "completed", overall_comment
+        return given(review_id=review_id, status="completed", overall_comment=review.overall)
+
+    def review_generate_annotated(self, artifact_id: int, revision_id: int) -> Answer:
+        """Answer all but the texts."""
+        for revision in self._artifact(artifact_id).revisions:
+            if revision["id"] == revision_id:
+                break
+        else:
+            raise Refused("NOT_FOUND")
+        if lines_of(revision) is None:
+            raise Refused("OPERATION_FAILED")
+        reviews = [one for one in self.reviews if one.revision is revision]
+        return {
+            "artifact_id": artifact_id,
+            "artifact_name": self.artifacts[artifact_id - 1].name,
+            "revision_id": revision_id,
+            "revision_num": revision["revision_num"],
+            "total_comments": sum(len(one.comments) for one in reviews),
+            "reviewers": list(dict.fromkeys(one.reviewer for one in reviews)),
+        }
+
+    def _review(self, number: int) -> Review:
+        if number > len(self.reviews):
+            raise Refused("REVIEW_NOT_FOUND")
+        return self.reviews[number - 1]
+
+    def _head(self, review: Review) -> Answer:
+        return {
+            "artifact_id": review.artifact,
+            "revision_id": review.revision["id"],
+            "revision_num": review.revision["revision_num"],
+            "reviewer_persona": review.reviewer,
+            "status": review.status,
+        }

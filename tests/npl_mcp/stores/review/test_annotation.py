@@ -1,0 +1,164 @@
+"""Locations, and texts with comments as footnotes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npl_index.errors import NPLError
+from npl_mcp.stores.review.annotation import (
+    Lines,
+    Remark,
+    Review,
+    Spot,
+    annotate,
+    labels,
+    parse_location,
+    reviewer_files,
+    split_lines,
+)
+
+LOCATIONS = {
+    "line:1": Lines(1, 1),
+    "line:12": Lines(12, 12),
+    "line:2-3": Lines(2, 3),
+    "line:4-4": Lines(4, 4),
+    " line:007 ": Lines(7, 7),
+    "@x:0,y:0": Spot(0, 0),
+    "@x:120,y:45": Spot(120, 45),
+}
+
+
+@pytest.mark.parametrize("text", LOCATIONS)
+def test_locations_are_read(text: str) -> None:
+    """Lines are counted from 1, pixels from 0."""
+    assert parse_location(text) == LOCATIONS[text]
+    assert parse_location(str(LOCATIONS[text])) == LOCATIONS[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "garbage",
+        "line:0",
+        "line:-1",
+        "line:3-2",
+        "line:1-",
+        "line:1-2-3",
+        "line:1.5",
+        "line:٣",
+        "line:9999999999",
+        "@x:-1,y:2",
+        "@x:1",
+        "@x:1,y:2,z:3",
+        "@y:1,x:2",
+        "@x:1, y:2",
+        "",
+        "line:1\nline:2",
+    ],
+)
+def test_other_locations_are_refused(text: str) -> None:
+    """The error shows the forms."""
+    with pytest.raises(NPLError) as caught:
+        parse_location(text)
+    assert "location" in str(caught.value)
+
+
+def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Remark:
+    return Remark(key, reviewer, persona or reviewer, parse_location(location), comment)
+
+
+RECORDED = [
+    remark(1, "bob", "line:2", "b2"),
+    remark(2, "amy", "line:2", "a2"),
+    remark(3, "amy", "line:1", "guest", persona="zed"),
+    remark(4, "bob", "@x:1,y:2", "spot"),
+]
+
+
+def test_the_copy_is_what_the_predecessor_printed() -> None:
+    """Markers, their order and the footnotes are those recorded from it."""
+    assert annotate("one\ntwo\nthree\n", RECORDED, labels(RECORDED)) == (
+        "one[^zed-1]\ntwo[^bob-2][^amy-3]\nthree\n\n\n---\n\n# Review Comments\n\n"
+        "[^zed-1]: @zed: guest\n[^bob-2]: @bob: b2\n[^amy-3]: @amy: a2\n"
+    )
+
+
+def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
+    """Each comment has one number everywhere, also one that has no marker in the text."""
+    about = [Review("bob", None), Review("amy", "Fine.")]
+    assert reviewer_files(about, RECORDED, labels(RECORDED)) == {
+        "bob": "# Inline Comments by @bob\n\n[^bob-2]: line:2: b2\n\n[^bob-4]: @x:1,y:2: spot\n\n---\n\n"
+        "# Overall Review by @bob\n\n[Add overall review here]\n",
+        "amy": "# Inline Comments by @amy\n\n[^zed-1]: line:1: guest\n\n[^amy-3]: line:2: a2\n\n---\n\n"
+        "# Overall Review by @amy\n\nFine.\n",
+    }
+
+
+def test_two_reviews_of_one_reviewer_make_one_file() -> None:
+    """Both overall comments stand in it."""
+    files = reviewer_files([Review("bob", "First."), Review("bob", "Second.")], [], {})
+    assert list(files) == ["bob"]
+    assert files["bob"].endswith("First.\n\nSecond.\n")
+
+
+def test_a_range_is_marked_at_its_last_line() -> None:
+    """The footnote says which lines."""
+    remarks = [remark(1, "bob", "line:1-2", "both")]
+    copy = annotate("one\ntwo\nthree", remarks, labels(remarks))
+    assert copy.startswith("one\ntwo[^bob-1]\nthree\n")
+    assert "[^bob-1]: @bob: lines 1-2: both\n" in copy
+
+
+def test_comments_are_sorted_by_number_not_by_text() -> None:
+    """Line 10 comes after line 2."""
+    remarks = [remark(1, "bob", "line:10", "ten"), remark(2, "bob", "line:2", "two")]
+    text = "".join(f"{number}\n" for number in range(1, 12))
+    assert list(labels(remarks, text).values()) == ["bob-1", "bob-2"]
+    assert labels(remarks, text)[2] == "bob-1"
+
+
+def test_footnotes_the_text_has_are_not_used_again() -> None:
+    """A number is skipped where the text has the same label."""
+    remarks = [remark(1, "bob", "line:1", "new")]
+    copy = annotate("old[^bob-1]\n\n[^bob-1]: mine\n", remarks, labels(remarks, "old[^bob-1]"))
+    assert copy.startswith("old[^bob-1][^bob-2]\n")
+
+
+def test_a_comment_of_several_lines_stays_in_its_footnote() -> None:
+    """Further lines are indented, so that no line begins anything else."""
+    remarks = [remark(1, "bob", "line:1", "first\n# not a heading\n\n[^amy-1]: not a footnote")]
+    copy = annotate("one\n", remarks, labels(remarks))
+    assert copy.endswith("[^bob-1]: @bob: first\n    # not a heading\n\n    [^amy-1]: not a footnote\n")
+
+
+@pytest.mark.parametrize("persona", ["a]b", "two words", "[^x]", "ümit", "!!!"])
+def test_any_persona_gives_a_marker_that_is_one(persona: str) -> None:
+    """Signs that would end a marker are replaced; the name itself stands in the footnote."""
+    remarks = [remark(1, persona, "line:1", "c")]
+    copy = annotate("one\n", remarks, labels(remarks))
+    assert re.match(r"one\[\^[\w-]+-1\]\n", copy)
+    assert f": @{persona}: c\n" in copy
+
+
+LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+TEXTS = st.lists(st.tuples(st.text("ab é\x0b\u2028", max_size=5), LINE_ENDS), min_size=1, max_size=8)
+
+
+@given(TEXTS, st.booleans(), st.data())
+def test_every_character_of_the_text_stays(
+    lines: list[tuple[str, str]], last_end: bool, data: st.DataObject
+) -> None:
+    """Without the markers the copy begins with the text, byte for byte, whatever its line ends."""
+    text = "".join(line + end for line, end in lines)
+    text = text if last_end else text.rstrip("\r\n") or "a"
+    count = len(split_lines(text))
+    assert "".join(split_lines(text)) == text
+    chosen = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=4))
+    remarks = [remark(key, "bob", f"line:{line}", "c") for key, line in enumerate(chosen)]
+    copy = annotate(text, remarks, labels(remarks, text))
+    assert re.sub(r"\[\^bob-\d+\](?!:)", "", copy).startswith(text)
+    assert copy.count("[^bob-") == 2 * len(remarks)

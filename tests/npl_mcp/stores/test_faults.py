@@ -1,0 +1,466 @@
+"""Full disks, read-only folders, locks and damage, made for real: what tools answer, and nothing changed."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_index.errors import NPLError
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import sqlite
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.errors import translate
+from npl_mcp.tools.responses import Reply, as_dict
+from tests.npl_mcp.stores.writer import examine, settings_in
+
+TOOLS = {spec.name: spec.function for spec in SPECS}
+NOBODY = 65534
+
+
+def ask(app: App, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Give the envelope of a call."""
+    try:
+        body: dict[str, Any] = as_dict(Reply(data=TOOLS[tool](app, **arguments)))
+    except NPLError as error:
+        body = as_dict(translate(error, tool))
+    return body
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def file(content: bytes = b"# Plan\n") -> dict[str, str]:
+    return {"file_content_base64": encoded(content), "filename": "plan.md"}
+
+
+# A call for each domain that writes; each can be repeated but the first two.
+WRITES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("session_create", {"session_id": "later"}),
+    ("artifact_create", {"name": "later", "artifact_type": "document", **file()}),
+    ("artifact_add_revision", {"artifact_id": 1, **file(b"# Plan 2\n")}),
+    ("chat_send_message", {"room_id": 1, "persona": "alice", "message": "@bob look"}),
+    ("review_add_comment", {"review_id": 1, "location": "line:1", "comment": "why?", "persona": "bob"}),
+    ("worklog_log", {"agent_id": "alice", "action": "did", "summary": "something"}),
+)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user of the machine can reach, other than pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name).resolve()
+        path.chmod(0o755)
+        (path / "project").mkdir()
+        yield path
+
+
+@pytest.fixture
+def app(place: Path) -> Iterator[App]:
+    """An application that was used before."""
+    made = App(settings_in(place))
+    for tool, arguments in (
+        ("chat_create_room", {"name": "room", "members": ["alice", "bob"], "session_id": "shared"}),
+        ("artifact_create", {"name": "plan", "artifact_type": "document", **file()}),
+        ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bob"}),
+        ("worklog_init", {"session_id": "shared"}),
+    ):
+        assert ask(made, tool, **arguments)["success"]
+    yield made
+    made.close()
+
+
+def state(place: Path) -> tuple[dict[str, list[Any]], dict[str, bytes]]:
+    """Give all rows and all files of artifacts."""
+    database, folder = Database(place / "data" / "npl.db"), place / "data" / "artifacts"
+    with database.read() as tx:
+        tables = [row["name"] for row in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows = {name: [tuple(row.values()) for row in tx.all(f"SELECT * FROM {name}")] for name in tables}
+    database.close()
+    # How often something was tidied up is no content.
+    rows["total"] = [row for row in rows["total"] if row[0] != "recoveries"]
+    return rows, {name: (folder / name).read_bytes() for name in files_of(place)}
+
+
+def files_of(place: Path) -> set[str]:
+    """Name the files of artifacts, and whatever else lies there."""
+    folder = place / "data" / "artifacts"
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+Fault = Callable[[App, Path, pytest.MonkeyPatch], AbstractContextManager[None]]
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Let the system refuse every byte of a file beyond a size, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Be nobody while it lasts, if this is root, whom no permission binds."""
+    root = os.geteuid() == 0
+    if root:
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+            os.setegid(0)
+
+
+@contextmanager
+def read_only(*folders: Path) -> Iterator[None]:
+    """Take the right to write from some folders and all that is in them."""
+    paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    modes = {path: path.stat().st_mode for path in paths}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222)
+    try:
+        with unprivileged():
+            yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+@contextmanager
+def full_disk(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    with largest_file(4_000):
+        yield
+
+
+@contextmanager
+def full_disk_at_start(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    app.close()
+    with largest_file(4_000):
+        yield
+
+
+@contextmanager
+def read_only_folder(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    app.close()
+    with read_only(place / "data"):
+        yield
+
+
+@contextmanager
+def file_for_folder(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    app.close()
+    (place / "data").rename(place / "away")
+    (place / "data").write_text("a file where the folder should be")
+    yield
+    (place / "data").unlink()
+    (place / "away").rename(place / "data")
+
+
+@contextmanager
+def damaged(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    app.close()
+    path = place / "data" / "npl.db"
+    before = path.read_bytes()
+    path.write_bytes(before[:20_000] + b"\xff" * 40_000 + before[60_000:])
+    yield
+    app.close()
+    path.write_bytes(before)
+
+
+LOCKING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def locked(app: App, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    app.close()
+    monkeypatch.setattr(sqlite, "BUSY_MILLISECONDS", 50)
+    command = [sys.executable, "-c", LOCKING, str(place / "data" / "npl.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"locked\n"
+        yield
+        other.communicate()
+
+
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "the disk is full": (full_disk, "cannot be used"),
+    "the disk was full at the start": (full_disk_at_start, "cannot be used"),
+    "the data folder is read-only": (read_only_folder, "writable|read-only"),
+    "a file stands where the data folder was": (file_for_folder, "data folder cannot be used"),
+    "the database is damaged": (damaged, "damaged"),
+    "another program locks the database": (locked, "locked by another program"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_write_that_cannot_be_done_changes_nothing(
+    app: App, place: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each domain's call fails with DATABASE_ERROR and the reason, and rows and files are as before."""
+    fault, reason = FAULTS[case]
+    before = state(place)
+    with fault(app, place, monkeypatch):
+        answers = [ask(app, tool, **arguments) for tool, arguments in WRITES]
+    assert [body.get("error_code") for body in answers] == ["DATABASE_ERROR"] * len(WRITES)
+    for body in answers:
+        assert str(place) not in body["error"]
+        assert re.search(reason, body["error"])
+    assert state(place) == before
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_the_next_call_works_when_the_cause_is_gone(
+    app: App, place: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same server goes on as if nothing had been."""
+    fault, _ = FAULTS[case]
+    with fault(app, place, monkeypatch):
+        for tool, arguments in WRITES:
+            ask(app, tool, **arguments)
+    assert [ask(app, tool, **arguments)["success"] for tool, arguments in WRITES] == [True] * len(WRITES)
+    assert app.stores.database.check() == []
+
+
+def test_readers_go_on_while_another_program_holds_the_write_lock(
+    app: App, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long write elsewhere delays nobody who only reads."""
+    with locked(app, place, monkeypatch):
+        answers = [
+            ask(app, "artifact_get", artifact_id=1),
+            ask(app, "chat_get_feed", room_id=1),
+            ask(app, "session_list"),
+        ]
+    assert [body["success"] for body in answers] == [True] * 3
+
+
+def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) -> None:
+    """SQLite itself says that there is no room, in the middle of a transaction."""
+    before = state(place)
+    with app.stores.database.write() as tx:
+        tx.run("PRAGMA max_page_count = 1")  # means: no more than there are now
+    message = {"room_id": 1, "persona": "alice", "message": "@bob " + "long " * 10_000}
+    body = ask(app, "chat_send_message", **message)
+    assert (body["error_code"], body["error"]) == (
+        "DATABASE_ERROR",
+        "the database cannot be used: the disk is full",
+    )
+    assert state(place) == before
+    assert ask(app, "chat_send_message", **message)["success"]
+
+
+@pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
+def test_a_file_that_finds_no_room_leaves_nothing(app: App, place: Path, tool: str) -> None:
+    """The half-written file goes at once, and its row with it; with room again the call works."""
+    arguments = dict(WRITES)[tool] | file(b"x" * 2_000_000)
+    before = state(place)
+    with largest_file(1_000_000):
+        body = ask(app, tool, **arguments)
+        assert body["error_code"] == "FILE_SYSTEM_ERROR"
+        assert str(place) not in body["error"]
+        assert files_of(place) == before[1].keys()
+    assert state(place)[0] == before[0]
+    assert ask(app, tool, **arguments)["success"]
+    assert examine(place)["stray or absent files"] == []
+
+
+@pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
+def test_files_whose_rows_find_no_room_are_gone_after_the_next_write(
+    app: App, place: Path, tool: str
+) -> None:
+    """They cannot be removed before the database can be written again."""
+    arguments = dict(WRITES)[tool]
+    before = state(place)[0]
+    with largest_file(4_000):
+        assert ask(app, tool, **arguments)["error_code"] == "DATABASE_ERROR"
+    assert state(place)[0] == before
+    other = {"name": "other", "artifact_type": "document", **file()} | {"filename": "other.md"}
+    assert ask(app, "artifact_create", **other)["success"]
+    assert files_of(place) == {
+        *("1/revision-0-plan.md", "1/revision-0.meta.md"),
+        *("2/revision-0-other.md", "2/revision-0.meta.md"),
+    }
+
+
+def test_a_folder_of_artifacts_that_is_read_only_leaves_no_rows(app: App, place: Path) -> None:
+    """The database could be written, the file not."""
+    before = state(place)
+    with read_only(place / "data" / "artifacts"):
+        answers = [ask(app, tool, **arguments) for tool, arguments in WRITES if tool.startswith("artifact_")]
+    assert [body["error_code"] for body in answers] == ["FILE_SYSTEM_ERROR"] * 2
+    assert state(place) == before
+    assert ask(app, *WRITES[1][:1], **WRITES[1][1])["success"]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def change(path: Path) -> None:
+    path.write_bytes(b"# Plot\n")
+
+
+def lengthen(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def put_a_link(path: Path) -> None:
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+@pytest.mark.parametrize("harm", [remove, change, lengthen, put_a_link])
+def test_a_file_changed_behind_our_back_is_never_handed_out(
+    app: App, place: Path, harm: Callable[[Path], None]
+) -> None:
+    """The error names the revision; other revisions are there, and this one is when its file is restored."""
+    assert ask(app, "artifact_add_revision", artifact_id=1, **file(b"# Plan 2\n"))["success"]
+    path = place / "data" / "artifacts" / "1" / "revision-0-plan.md"
+    before = path.read_bytes()
+    harm(path)
+    body = ask(app, "artifact_get", artifact_id=1, revision=0)
+    assert body["error_code"] == "FILE_SYSTEM_ERROR"
+    assert "revision 0 of artifact 1" in body["error"]
+    assert str(place) not in body["error"]
+    newest = ask(app, "artifact_get", artifact_id=1)
+    assert base64.b64decode(newest["data"]["file_content"]) == b"# Plan 2\n"
+    path.unlink(missing_ok=True)
+    path.write_bytes(before)
+    assert ask(app, "artifact_get", artifact_id=1, revision=0)["success"]
+
+
+@contextmanager
+def file_for_npl(place: Path) -> Iterator[None]:
+    folder = place / "project" / ".npl"
+    folder.rename(place / "kept")
+    folder.write_text("a file where the folder should be")
+    yield
+    folder.unlink()
+    (place / "kept").rename(folder)
+
+
+@contextmanager
+def read_only_npl(place: Path) -> Iterator[None]:
+    with read_only(place / "project"):
+        yield
+
+
+@contextmanager
+def removed_log(place: Path) -> Iterator[None]:
+    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").unlink(missing_ok=True)
+    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").mkdir()
+    yield
+    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").rmdir()
+
+
+@pytest.mark.parametrize("fault", [file_for_npl, read_only_npl, removed_log])
+def test_an_entry_is_logged_although_it_cannot_be_exported(
+    app: App, place: Path, fault: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    """The call succeeds and says so; when the cause is gone the next one makes the file complete."""
+    tool, arguments = WRITES[-1]
+    with fault(place):
+        answers = [ask(app, tool, **arguments) for _ in range(3)]
+    assert [(body["data"]["seq"], body["data"].get("exported")) for body in answers] == [
+        (1, False),
+        (2, False),
+        (3, False),
+    ]
+    assert "exported" not in ask(app, tool, **arguments)["data"]
+    assert examine(place)["log"] == []
+
+
+GONE: dict[str, Callable[[Path], object]] = {
+    "removed": shutil.rmtree,
+    "moved": lambda data: data.rename(data.with_name("away")),
+    "without its database": lambda data: [path.unlink() for path in data.glob("npl.db*")],
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_nothing_is_written_to_a_database_that_is_no_longer_there(app: App, place: Path, case: str) -> None:
+    """What is acknowledged after the data folder went is in the new one."""
+    GONE[case](place / "data")
+    assert ask(app, "session_create", session_id="new")["success"]
+    rows, _ = state(place)
+    assert [row[1] for row in rows["session"]] == ["new"]
+
+
+def test_a_data_folder_that_became_a_file_is_noticed_at_once(app: App, place: Path) -> None:
+    """Open connections do not go on in the folder that was moved away; back in place all is there."""
+    before = state(place)
+    (place / "data").rename(place / "away")
+    (place / "data").write_text("a file where the folder should be")
+    answers = [ask(app, tool, **arguments) for tool, arguments in WRITES]
+    assert [body["error_code"] for body in answers] == ["DATABASE_ERROR"] * len(WRITES)
+    (place / "data").unlink()
+    (place / "away").rename(place / "data")
+    assert state(place) == before
+    assert [ask(app, tool, **arguments)["success"] for tool, arguments in WRITES] == [True] * len(WRITES)
+
+
+ASK_FOR_LOCK = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+"""
+
+
+def test_a_failed_call_takes_no_lock_from_others(app: App, place: Path) -> None:
+    """After reopening, the process still holds the lock by which others know that the log is in use.
+
+    SQLite keeps it on the bytes 0x40000002 to 0x400001FF while a connection is open
+    (https://sqlite.org/howtocorrupt.html, "POSIX advisory locks canceled").
+    """
+    database = app.stores.database
+    with database.read() as reading:
+        reading.all("SELECT * FROM session")
+        with pytest.raises(DatabaseError), database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES (NULL, 'none')")
+        assert ask(app, "session_list")["success"]
+        command = [sys.executable, "-c", ASK_FOR_LOCK, str(place / "data" / "npl.db")]
+        refused = subprocess.run(command, capture_output=True, text=True)
+    assert "BlockingIOError" in refused.stderr
+
+
+def test_a_new_database_that_another_process_prepares_is_waited_for(place: Path) -> None:
+    """Switching to a log fails at once while somebody else is about to write, and is tried again."""
+    (place / "data").mkdir()
+    command = [sys.executable, "-c", LOCKING, str(place / "data" / "npl.db")]
+    made = App(settings_in(place))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == b"locked\n"
+        release = threading.Timer(0.2, other.stdin.close)
+        release.start()
+        assert ask(made, "session_create", session_id="first")["success"]
+        release.join()
+    made.close()

@@ -1,0 +1,446 @@
+"""What the artifact tools promise, seen by an MCP client."""
+
+from __future__ import annotations
+
+import base64
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import calls, envelope, with_client
+
+Request = tuple[str, dict[str, Any]]
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def create(name: str = "plan", content: bytes = b"one\n", **more: Any) -> Request:
+    given = {"artifact_type": "document", "filename": "plan.md"} | more
+    return "artifact_create", {"name": name, "file_content_base64": encoded(content)} | given
+
+
+def revise(content: bytes = b"two\n", **more: Any) -> Request:
+    given = {"artifact_id": 1, "filename": "plan.md"} | more
+    return "artifact_add_revision", {"file_content_base64": encoded(content)} | given
+
+
+def get(revision: int | None = None) -> Request:
+    return "artifact_get", {"artifact_id": 1} | ({} if revision is None else {"revision": revision})
+
+
+def history(**more: Any) -> Request:
+    return "artifact_history", {"artifact_id": 1} | more
+
+
+def kept_files(settings: Settings) -> list[str]:
+    """Every file below the artifacts folder, as a path in it."""
+    folder = settings.data_folder / "artifacts"
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_an_artifact_begins_with_revision_0(settings: Settings) -> None:
+    """The answer tells where the two files are; they hold the content and its description."""
+    data = calls(settings, [create("A plan", b"hello", filename="plan v1.md", created_by="amy")])[0]["data"]
+    folder = settings.data_folder / "artifacts" / "1"
+    assert data == {
+        "artifact_id": 1,
+        "artifact_name": "A plan",
+        "artifact_type": "document",
+        "revision_id": 1,
+        "revision_num": 0,
+        "file_path": str(folder / "revision-0-plan v1.md"),
+        "meta_path": str(folder / "revision-0.meta.md"),
+    }
+    assert Path(data["file_path"]).read_bytes() == b"hello"
+    assert kept_files(settings) == ["1/revision-0-plan v1.md", "1/revision-0.meta.md"]
+
+
+def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
+    """Keys in order, data as data whatever it looks like, then the notes as they are."""
+    hostile = "x: y --- # \"'{[ \u200b"
+    requests = [
+        create(hostile, created_by=hostile, purpose="Draft"),
+        revise(notes="First line\n---\nlast: line"),
+        get(0),
+        get(1),
+    ]
+    first, second = (answer["data"] for answer in calls(settings, requests)[2:])
+    start, fields, rest = first["metadata"].split("---\n", 2)
+    assert (start, rest) == ("", "\n")
+    assert yaml.safe_load(fields) == {
+        "artifact_name": hostile.strip(),
+        "created_at": first["created_at"],
+        "created_by": hostile.strip(),
+        "filename": "plan.md",
+        "purpose": "Draft",
+        "revision": 0,
+    }
+    keys = [line.split(":")[0] for line in fields.splitlines()]
+    assert keys == sorted(keys)
+    assert "created_by: unknown\n" in second["metadata"]
+    assert second["metadata"].endswith("---\n\n# Notes\n\nFirst line\n---\nlast: line\n")
+
+
+def test_the_highest_revision_is_the_current_one(settings: Settings) -> None:
+    """Without a number it is given; each other is there under its number, byte for byte."""
+    answers = calls(
+        settings,
+        [
+            create(content=b"\x00\xff\r\n", created_by="amy"),
+            revise(b"two", created_by="bob", purpose="Shorter"),
+            get(),
+            get(0),
+            get(1),
+        ],
+    )
+    added, current, first, second = (answer["data"] for answer in answers[1:])
+    assert (added["revision_num"], added["revision_id"], added["artifact_name"]) == (1, 2, "plan")
+    assert current == second
+    assert base64.b64decode(first["file_content"]) == b"\x00\xff\r\n"
+    assert (first["revision_num"], first["created_by"], first["purpose"]) == (0, "amy", "Initial version")
+    assert base64.b64decode(second["file_content"]) == b"two"
+    assert (second["revision_num"], second["created_by"], second["purpose"]) == (1, "bob", "Shorter")
+    assert (second["artifact_id"], second["artifact_name"], second["revision_id"]) == (1, "plan", 2)
+    assert (second["artifact_type"], second["file_path"]) == ("document", added["file_path"])
+
+
+def test_ten_revisions_at_once_are_ten_revisions(settings: Settings) -> None:
+    """The predecessor kept one of ten, with the bytes of another."""
+    contents = {f"by {number}\n".encode() * (number + 1) for number in range(10)}
+
+    async def work(client: Client[Any]) -> dict[int, bytes]:
+        stored: dict[int, bytes] = {}
+
+        async def ask(request: Request) -> dict[str, Any]:
+            data: dict[str, Any] = envelope(await client.call_tool(*request))["data"]
+            return data
+
+        async def add(content: bytes) -> None:
+            stored[(await ask(revise(content)))["revision_num"]] = content
+
+        await ask(create())
+        async with anyio.create_task_group() as group:
+            for content in contents:
+                group.start_soon(add, content)
+        for number, content in stored.items():
+            assert base64.b64decode((await ask(get(number)))["file_content"]) == content
+        return stored
+
+    stored = with_client(settings, work)
+    assert sorted(stored) == list(range(1, 11))
+    assert set(stored.values()) == contents
+
+
+def test_lists_are_pages_newest_first(settings: Settings) -> None:
+    """Artifacts made at once keep one order, and pages together are the whole."""
+
+    async def work(client: Client[Any]) -> list[dict[str, Any]]:
+        async def ask(request: Request) -> dict[str, Any]:
+            data: dict[str, Any] = envelope(await client.call_tool(*request))["data"]
+            return data
+
+        async with anyio.create_task_group() as group:
+            for number in range(12):
+                group.start_soon(ask, create(f"n{number}"))
+        await ask(revise(artifact_id=12))
+        return [
+            await ask(("artifact_list", arguments))
+            for arguments in ({}, {"limit": 5}, {"limit": 5, "offset": 5}, {"limit": 5, "offset": 10})
+        ]
+
+    whole, *pages = with_client(settings, work)
+    assert [item["id"] for item in whole["items"]] == list(range(12, 0, -1))
+    assert sorted(item["name"] for item in whole["items"]) == sorted(f"n{number}" for number in range(12))
+    assert [item for page in pages for item in page["items"]] == whole["items"]
+    assert [(page["total"], page["limit"]) for page in (whole, *pages)] == [(12, 50)] + [(12, 5)] * 3
+    newest, before = whole["items"][:2]
+    assert (newest["current_revision"], newest["current_revision_id"]) == (1, 13)
+    assert (before["current_revision"], before["type"]) == (0, "document")
+
+
+def test_a_history_has_all_revisions_newest_first(settings: Settings) -> None:
+    """With purpose and notes, in pages."""
+    answers = calls(
+        settings,
+        [
+            create("other"),
+            create(created_by="amy"),
+            *(revise(artifact_id=2, purpose=f"p{number}", notes=f"n{number}") for number in (1, 2, 3)),
+            history(artifact_id=2),
+            history(artifact_id=2, limit=2, offset=1),
+        ],
+    )
+    whole, part = answers[-2]["data"], answers[-1]["data"]
+    assert [item["revision_num"] for item in whole["items"]] == [3, 2, 1, 0]
+    assert [item["id"] for item in whole["items"]] == [5, 4, 3, 2]
+    assert [item.get("notes") for item in whole["items"]] == ["n3", "n2", "n1", None]
+    assert [item["purpose"] for item in whole["items"]] == ["p3", "p2", "p1", "Initial version"]
+    assert whole["items"][3]["created_by"] == "amy"
+    assert part["items"] == whole["items"][1:3]
+    assert (part["total"], part["limit"], part["offset"]) == (4, 2, 1)
+
+
+def test_an_artifact_can_belong_to_sessions(settings: Settings) -> None:
+    """It is linked when it is made, or when it is shared in a session's room; once to each."""
+    share = ("chat_share_artifact", {"room_id": 1, "persona": "amy", "artifact_id": 1})
+    answers = calls(
+        settings,
+        [
+            ("session_create", {"session_id": "s1"}),
+            create(session_id="s1"),
+            ("chat_create_room", {"name": "talk", "members": ["amy"], "session_id": "s2"}),
+            share,
+            share,
+            ("session_get", {"session_id": "s1"}),
+            ("session_get", {"session_id": "s2"}),
+        ],
+    )
+    assert [answer.get("error") for answer in answers] == [None] * len(answers)
+    for answer in answers[-2:]:
+        (linked,) = answer["data"]["artifacts"]
+        assert (linked["id"], linked["name"]) == (1, "plan")
+        assert answer["data"]["session"]["artifact_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ({"session_id": "nowhere"}, "SESSION_NOT_FOUND", "nowhere"),
+        ({"file_content_base64": "@@@"}, "INVALID_PARAMETER", "not base64"),
+        ({"file_content_base64": ""}, "MISSING_REQUIRED", "file_content_base64"),
+        ({"filename": "../plan.md"}, "INVALID_PARAMETER", "'/'"),
+        ({"filename": ""}, "MISSING_REQUIRED", "filename"),
+        ({"name": " "}, "MISSING_REQUIRED", "name"),
+        ({"name": "a\nb"}, "INVALID_PARAMETER", "name"),
+        ({"name": "x" * 201}, "INVALID_PARAMETER", "name"),
+        ({"artifact_type": ""}, "MISSING_REQUIRED", "artifact_type"),
+        ({"created_by": ""}, "MISSING_REQUIRED", "created_by"),
+        ({"purpose": "two\nlines"}, "INVALID_PARAMETER", "purpose"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(
+    settings: Settings, change: dict[str, Any], code: str, said: str
+) -> None:
+    """No artifact, no file; the name can still be used."""
+    tool, arguments = create()
+    refused, listed, made = calls(settings, [(tool, arguments | change), ("artifact_list", {}), create()])
+    assert refused["error_code"] == code
+    assert said in refused["error"]
+    assert listed["data"]["total"] == 0
+    assert made["data"]["artifact_id"] == 1
+    assert len(kept_files(settings)) == 2
+
+
+def test_a_taken_name_is_refused_and_nothing_changes(settings: Settings) -> None:
+    """The error tells which artifact has it, so that a revision can be added."""
+    _, refused, listed, got = calls(settings, [create(), create(content=b"x"), ("artifact_list", {}), get()])
+    assert refused["error_code"] == "ALREADY_EXISTS"
+    assert "artifact 1" in refused["error"]
+    assert listed["data"]["total"] == 1
+    assert base64.b64decode(got["data"]["file_content"]) == b"one\n"
+    assert len(kept_files(settings)) == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "said"),
+    [
+        (revise(artifact_id=99), "ARTIFACT_NOT_FOUND", "1 (plan)"),
+        (("artifact_get", {"artifact_id": 99}), "ARTIFACT_NOT_FOUND", "1 (plan)"),
+        (history(artifact_id=99), "ARTIFACT_NOT_FOUND", "1 (plan)"),
+        (get(2), "NOT_FOUND", "0 to 1"),
+        (get(-1), "INVALID_PARAMETER", "revision"),
+        (("artifact_get", {"artifact_id": 0}), "INVALID_PARAMETER", "artifact_id"),
+        (("artifact_get", {"artifact_id": 2**63}), "INVALID_PARAMETER", "artifact_id"),
+        (get(2**64), "INVALID_PARAMETER", "revision"),
+        (history(limit=0), "INVALID_PARAMETER", "limit"),
+        (("artifact_list", {"offset": -1}), "INVALID_PARAMETER", "offset"),
+        (revise(notes=" "), "MISSING_REQUIRED", "notes"),
+        (revise(notes="a\x00b"), "INVALID_PARAMETER", "notes"),
+    ],
+)
+def test_errors_say_what_is_there(settings: Settings, request_: Request, code: str, said: str) -> None:
+    """Each has its code, and changes nothing."""
+    *_, before, answer, after = calls(settings, [create(), revise(), history(), request_, history()])
+    assert answer["error_code"] == code
+    assert said in answer["error"]
+    assert before == after
+    assert len(kept_files(settings)) == 4
+
+
+WRONG_PADDING, NO_CONTENT = ("SGVsbG8", "SGVsbG8==", "Zm9v=", "A"), ("=", "====", "é===")
+WRONG_BASE64 = (*WRONG_PADDING, *NO_CONTENT, "SGVsbG8=\n", "SGVs bG8=", "SGVsbG9=", "SGVsbG8_")
+
+
+def test_base64_is_strict(settings: Settings) -> None:
+    """Only the one way RFC 4648 (section 4) writes a content is read; nothing is skipped or guessed."""
+    tool, arguments = create()
+    requests = [(tool, arguments | {"file_content_base64": text}) for text in WRONG_BASE64]
+    *refused, right = calls(settings, [*requests, create(content=b"Hello")])
+    assert {answer.get("error_code") for answer in refused} == {"INVALID_PARAMETER"}
+    assert all("SGVsbG8=" in answer["error"] for answer in refused)
+    assert right["data"]["artifact_id"] == 1
+
+
+def test_the_size_of_a_file_is_capped(settings: Settings) -> None:
+    """To the byte, for both tools; what is too long is not even decoded."""
+    tool, arguments = create()
+    requests = [
+        create(content=b"x" * 11),
+        (tool, arguments | {"file_content_base64": "@" * 400}),
+        create(content=b"x" * 10),
+        revise(b"x" * 11),
+        revise(b"x" * 12),
+    ]
+    answers = calls(replace(settings, max_artifact_bytes=10), requests)
+    told = [answer.get("error", "stored") for answer in answers]
+    assert [text.split(";")[0] for text in told] == [
+        "the file has 11 bytes",
+        "the file has 300 bytes",
+        "stored",
+        "the file has 11 bytes",
+        "the file has 12 bytes",
+    ]
+    assert {answer.get("error_code") for answer in answers} == {None, "INVALID_PARAMETER"}
+    assert "NPL_MAX_ARTIFACT_BYTES" in told[0]
+
+
+PATHS, UNSPEAKABLE = ("../../x", "a/b", "a\\b", "..", "."), ("a\nb", "a\x1b[2Jb", "a\u202eb", "\ud800")
+NOT_ON_WINDOWS, LONG = ("a.", "a:b", "a*b", "CON", "nul.txt", "Com1.md"), ("x" * 121, "堆" * 70)
+WRONG_FILENAMES = (*PATHS, *UNSPEAKABLE, *NOT_ON_WINDOWS, *LONG)
+
+
+def test_filenames_cannot_leave_the_store(settings: Settings) -> None:
+    """What no file should be called is refused and makes no file anywhere."""
+    before = set(settings.cwd.parent.rglob("*"))
+    tool, arguments = create()
+    answers = calls(settings, [(tool, arguments | {"filename": name}) for name in WRONG_FILENAMES])
+    for name, answer in zip(WRONG_FILENAMES, answers, strict=True):
+        assert (answer.get("error_code"), "filename" in answer["error"]) == ("INVALID_PARAMETER", True), name
+    assert set(settings.cwd.parent.rglob("*")) == before
+
+
+RIGHT_FILENAMES = ("plan v1 (2).md", ".env", "堆肥.md", "हिन्दी.txt", "e\u0301.md", "a+b@c-d_e", "x" * 120)
+
+
+def test_ordinary_filenames_are_kept(settings: Settings) -> None:
+    """Letters of any language, digits and a few signs; the file is found under its name."""
+    made = calls(settings, [create(name, filename=name) for name in RIGHT_FILENAMES])
+    for name, answer in zip(RIGHT_FILENAMES, made, strict=True):
+        file = Path(answer["data"]["file_path"])
+        assert (file.name, file.read_bytes()) == (f"revision-0-{name}", b"one\n")
+
+
+NAMES = ("../../x", "/etc/passwd", "a\\b", "..", "x" * 200)
+
+
+def test_names_never_become_paths(settings: Settings) -> None:
+    """An artifact may be called anything; its folder is its number."""
+    made = calls(settings, [create(name) for name in NAMES])
+    assert [answer["data"]["artifact_name"] for answer in made] == list(NAMES)
+    assert {path.split("/")[0] for path in kept_files(settings)} == {"1", "2", "3", "4", "5"}
+
+
+@pytest.mark.parametrize("harm", ["gone", "changed", "longer", "link", "no description"])
+def test_a_file_that_is_not_what_was_stored_is_not_given(settings: Settings, harm: str) -> None:
+    """The error names the revision and no path; other revisions are still given."""
+    made = calls(settings, [create(), revise()])
+    file = Path(made[1]["data"]["file_path"])
+    secret = settings.cwd / "secret"
+    secret.write_bytes(b"two\n")
+    if harm == "changed":
+        file.write_bytes(b"2wo\n")
+    elif harm == "longer":
+        file.write_bytes(b"two\n" * 1000)
+    elif harm == "no description":
+        Path(made[1]["data"]["meta_path"]).unlink()
+    else:
+        file.unlink()
+        if harm == "link":
+            file.symlink_to(secret)
+    broken, whole = calls(settings, [get(1), get(0)])
+    assert broken["error_code"] == "FILE_SYSTEM_ERROR"
+    assert "revision 1 of artifact 1" in broken["error"]
+    assert str(settings.data_folder) not in broken["error"]
+    assert base64.b64decode(whole["data"]["file_content"]) == b"one\n"
+
+
+def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
+    """Nothing is written where it leads, and other artifacts can still be written."""
+    calls(settings, [create()])
+    folder, elsewhere = settings.data_folder / "artifacts" / "1", settings.cwd / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = sorted(elsewhere.iterdir())
+    added, got, other, listed = calls(settings, [revise(), get(), create("other"), history()])
+    assert added["error_code"] == got["error_code"] == "FILE_SYSTEM_ERROR"
+    assert other["success"]
+    assert listed["data"]["total"] == 1
+    assert sorted(elsewhere.iterdir()) == before
+
+
+@pytest.mark.parametrize(("blocked", "code"), [("", "DATABASE_ERROR"), ("artifacts", "FILE_SYSTEM_ERROR")])
+def test_a_call_works_again_when_its_folder_does(settings: Settings, blocked: str, code: str) -> None:
+    """A file stands where a folder should be, and is taken away, all under one server."""
+    place = settings.data_folder / blocked
+
+    async def work(client: Client[Any]) -> list[dict[str, Any]]:
+        async def ask(request: Request) -> dict[str, Any]:
+            return envelope(await client.call_tool(*request, raise_on_error=False))
+
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("in the way")
+        failed = await ask(create())
+        place.unlink()
+        return [failed, await ask(("artifact_list", {})), await ask(create()), await ask(get())]
+
+    failed, listed, made, got = with_client(settings, work)
+    assert failed["error_code"] == code
+    assert str(settings.data_folder) not in failed["error"]
+    assert listed["data"]["total"] == 0
+    assert made["data"]["artifact_id"] == 1
+    assert base64.b64decode(got["data"]["file_content"]) == b"one\n"
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    """Let the system refuse to make longer files in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_file_that_finds_no_room_leaves_nothing_behind(settings: Settings) -> None:
+    """The system refuses in the middle of writing: no row, no file, no folder; later it works."""
+    large = b"x" * 8_000_000
+
+    async def work(client: Client[Any]) -> list[dict[str, Any]]:
+        async def ask(request: Request) -> dict[str, Any]:
+            return envelope(await client.call_tool(*request, raise_on_error=False))
+
+        await ask(create("small"))
+        with files_no_larger_than(4_000_000):
+            failed = [await ask(create("large", large)), await ask(revise(large))]
+        left = kept_files(settings), (settings.data_folder / "artifacts" / "2").exists()
+        assert left == (["1/revision-0-plan.md", "1/revision-0.meta.md"], False)
+        listed = [await ask(("artifact_list", {})), await ask(history())]
+        return [*failed, *listed, await ask(create("large", large)), await ask(revise(large))]
+
+    first, second, listed, told, made, added = with_client(settings, work)
+    assert first["error_code"] == second["error_code"] == "FILE_SYSTEM_ERROR"
+    assert "File too large" in first["error"]
+    assert listed["data"]["total"] == told["data"]["total"] == 1
+    assert (made["data"]["artifact_id"], added["data"]["revision_num"]) == (2, 1)

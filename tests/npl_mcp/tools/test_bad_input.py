@@ -1,0 +1,244 @@
+"""Hostile and mistaken input: a clear error with a code, or the right answer, and the server lives on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import calls, envelope, with_client
+
+MiB = 1 << 20
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda docs: (docs / name).write_bytes(content) and None
+
+
+def link(name: str, target: str) -> Callable[[Path], None]:
+    return lambda docs: (docs / name).symlink_to(target)
+
+
+def directory(docs: Path) -> None:
+    (docs / "x.md").mkdir()
+
+
+def nothing(docs: Path) -> None:
+    pass
+
+
+FILES = {
+    "missing": (nothing, "gide.md", "NOT_FOUND", "near: guide"),
+    "directory": (directory, "x.md", "FILE_SYSTEM_ERROR", "not a regular file"),
+    "binary": (write("b.md", b"# A\n\0\1\2"), "b.md", "FILE_SYSTEM_ERROR", "binary"),
+    "not UTF-8": (write("l.md", "# Größe\n".encode("latin-1")), "l.md", "FILE_SYSTEM_ERROR", "not UTF-8"),
+    "50 MB": (write("big.md", b"# A\n" + b"word " * (10 * MiB)), "big.md", "OPERATION_FAILED", "larger than"),
+    "100,000 headings": (
+        write("h.md", b"# A\n" * 100_000),
+        "h.md",
+        "OPERATION_FAILED",
+        "more than 20000 sections",
+    ),
+    "climbing": (nothing, "../guide.md", "PERMISSION_DENIED", "outside the search roots"),
+    "climbing late": (nothing, "a/../../guide.md", "PERMISSION_DENIED", "outside the search roots"),
+    "absolute": (nothing, "/etc/passwd", "PERMISSION_DENIED", "outside the search roots"),
+    "NUL": (nothing, "guide.md\0.png", "INVALID_PARAMETER", "control characters"),
+    "link out": (link("out.md", "/etc/hostname"), "out.md", "PERMISSION_DENIED", "outside the search roots"),
+    "link to nowhere": (link("void.md", "nowhere.md"), "void.md", "NOT_FOUND", "no document"),
+    "not Markdown": (write("a.txt", b"text"), "a.txt", "", ""),
+    "empty name": (nothing, "", "INVALID_PARAMETER", "'file' is empty"),
+    "long name": (nothing, "x" * 5000, "INVALID_PARAMETER", "5,000 characters"),
+    "backslashes": (nothing, "..\\guide.md", "NOT_FOUND", "no document"),
+    "percent": (nothing, "%2e%2e/guide.md", "NOT_FOUND", "no document"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+@pytest.mark.parametrize("tool", ["npl_section_index", "npl_load_tailored"])
+def test_a_file_that_cannot_be_used_is_named(settings: Settings, docs: Path, case: str, tool: str) -> None:
+    """The error has the right code, says why, and gives no path away."""
+    prepare, file, code, text = FILES[case]
+    prepare(docs)
+    context = {} if tool == "npl_section_index" else {"context": "anything"}
+    answer, after = calls(
+        settings, [(tool, {"file": file, **context}), (tool, {"file": "guide.md", **context})]
+    )
+    assert answer["success"] is False
+    assert answer["error_code"] == code or (
+        not code and answer["error_code"] in ("NOT_FOUND", "FILE_SYSTEM_ERROR")
+    )
+    assert text in answer["error"]
+    assert str(docs.parent) not in answer["error"]
+    assert after["success"] is True
+
+
+HOSTILE = {
+    "one line of 5 MB": b"# A\n\n" + b"word " * MiB + b"\n",
+    "nested quotes": b">" * 10_000 + b" deep\n\n# After\n",
+    "nested lists": b"".join(b"  " * n + b"- x\n" for n in range(2_000)) + b"\n# After\n",
+    "list markers": b"- " * 10_000 + b"deep\n\n# After\n",
+    "brackets": b"# " + b"[" * 200_000 + b"\n",
+    "tall table": b"# A\n\n|a|b|\n|-|-|\n" + b"|1|2|\n" * 50_000,
+    "wide table": b"# A\n\n" + b"|a" * 5_000 + b"|\n" + b"|-" * 5_000 + b"|\n" + b"|1|\n" * 2_000,
+    "one fence": b"# A\n\n```\n" + b"# no heading\n" * 100_000,
+    "backticks": b"# A\n\n" + b"`" * 500_000 + b"\n",
+    "definition marks": b"# A\n\nterm\n" + b": text\n" * 50_000,
+    "front matter": b"---\n" + b"a: b\n" * 200_000 + b"---\n# A\n",
+    "empty": b"",
+    "only blank lines": b"\n" * 100_000,
+    "no heading": b"Just text about pruning.\n",
+    "lone carriage returns": b"# A\r\rtext\r\r## B\r\rtext\r",
+    "byte order mark": b"\xef\xbb\xbf# A\n\ntext\n",
+    "one repeated letter": b"# A\n\n" + b"a" * 2_000_000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, docs: Path, case: str) -> None:
+    """No text takes the server down, and none is worked on beyond the time limit for long."""
+    (docs / "hostile.md").write_bytes(HOSTILE[case])
+
+    async def work(client: Client[Any]) -> list[dict[str, Any]]:
+        answers = []
+        for tool, arguments in (
+            ("npl_section_index", {"file": "hostile.md"}),
+            (
+                "npl_load_tailored",
+                {"file": "hostile.md", "context": "text about pruning", "token_budget": 50},
+            ),
+            ("npl_load_tailored", {"file": "guide.md", "context": "pruning"}),
+        ):
+            answers.append(envelope(await client.call_tool(tool, arguments, raise_on_error=False)))
+        return answers
+
+    *hostile, last = with_client(settings, work, time_limit=5.0)
+    for answer in hostile:
+        assert answer["success"] or answer["error_code"] == "OPERATION_FAILED", answer
+    if hostile[1]["success"]:
+        assert hostile[1]["data"]["total_tokens"] <= 50
+    assert last["data"]["sections"][0]["title"] == "Pruning"
+
+
+def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Settings, docs: Path) -> None:
+    """Indexing runs beside the event loop: a small call overtakes a large one."""
+    (docs / "hostile.md").write_bytes(HOSTILE["tall table"] * 4)
+    order: list[str] = []
+
+    async def work(client: Client[Any]) -> None:
+        await client.call_tool("npl_section_index", {"file": "guide.md"})
+
+        async def one(name: str, file: str) -> None:
+            await client.call_tool("npl_section_index", {"file": file}, raise_on_error=False)
+            order.append(name)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(one, "hostile", "hostile.md")
+            await anyio.sleep(0.05)
+            group.start_soon(one, "small", "guide.md")
+
+    with_client(settings, work)
+    assert order == ["small", "hostile"]
+
+
+ARGUMENTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "selector of 1 MB": ({"selectors": ["## " + "x" * MiB]}, "INVALID_PARAMETER", "4096 characters"),
+    "selector with NUL": ({"selectors": ["## a\0b"]}, "INVALID_PARAMETER", "U+0000"),
+    "many selectors": ({"selectors": ["## A"] * 100}, "INVALID_PARAMETER", "at most 64"),
+    "many topics": ({"topics": ["a"] * 100}, "INVALID_PARAMETER", "at most 64"),
+    "long topic": ({"topics": ["a" * 300]}, "INVALID_PARAMETER", "at most 200"),
+    "no such section": ({"selectors": ["## Prunning"]}, "NOT_FOUND", "guide > ## Pruning"),
+    "negative budget": (
+        {"context": "a", "token_budget": -1},
+        "INVALID_PARAMETER",
+        "token_budget: input should be greater than or equal to 0",
+    ),
+    "fractional budget": ({"context": "a", "token_budget": 1.5}, "INVALID_PARAMETER", "token_budget=2000"),
+    "budget in words": ({"context": "a", "token_budget": "many"}, "INVALID_PARAMETER", "token_budget=2000"),
+    "negative depth": (
+        {"selectors": ["## Pruning"], "depth": -2},
+        "INVALID_PARAMETER",
+        "depth: input should be greater than or equal to 0",
+    ),
+    "nothing asked": ({}, "MISSING_REQUIRED", "nothing to look for"),
+    "blank context": ({"context": " \n"}, "MISSING_REQUIRED", "nothing to look for"),
+    "file and item": ({"context": "a", "resource_type": "agent", "item": "x"}, "INVALID_PARAMETER", "'file'"),
+    "unknown argument": ({"context": "a", "tokens": 5}, "INVALID_PARAMETER", "token"),
+    "wrong type": ({"context": ["a"]}, "INVALID_PARAMETER", "context"),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_an_argument_that_cannot_be_used_is_named(settings: Settings, case: str) -> None:
+    """The error has a code, names the parameter and shows what to write."""
+    arguments, code, text = ARGUMENTS[case]
+    answer = calls(settings, [("npl_load_tailored", {"file": "guide.md", **arguments})])[0]
+    assert (answer["success"], answer["error_code"]) == (False, code)
+    assert text in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text"),
+    [
+        ({"has_exampels": True}, "has_examples"),
+        ({"has_code": 1}, "has_code"),
+        ({"min_word_count": -1}, "min_word_count"),
+        ({"heading_level": 7}, "1 to 6"),
+        ({"min_word_count": 9, "max_word_count": 3}, "max_word_count"),
+    ],
+)
+def test_a_filter_that_cannot_be_used_is_named(
+    settings: Settings, conditions: dict[str, Any], text: str
+) -> None:
+    """Keys and types are checked, with a near key and an example."""
+    answer = calls(settings, [("npl_section_index", {"file": "guide.md", "filter": conditions})])[0]
+    assert answer["error_code"] == "INVALID_PARAMETER"
+    assert text in answer["error"]
+
+
+@pytest.mark.parametrize("budget", [0, 1, 7, 2**31, 2**53])
+def test_every_whole_budget_is_a_budget(settings: Settings, budget: int) -> None:
+    """From zero to more than anybody has."""
+    request = {"file": "guide.md", "context": "pruning trees", "token_budget": budget}
+    data = calls(settings, [("npl_load_tailored", request)])[0]["data"]
+    assert data["total_tokens"] <= budget
+
+
+def test_a_context_of_ten_megabytes_is_answered(settings: Settings) -> None:
+    """Only a part of it is analysed; its beginning counts."""
+    context = "prune fruit trees in winter. " + "lorem ipsum dolor " * (10 * MiB // 18)
+    start = time.process_time()
+    data = calls(settings, [("npl_load_tailored", {"file": "guide.md", "context": context})])[0]["data"]
+    assert data["sections"][0]["title"] == "Pruning"
+    assert time.process_time() - start < 30
+
+
+def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> None:
+    """A file that was indexed and is gone is not served from memory."""
+
+    async def work(client: Client[Any]) -> dict[str, Any]:
+        await client.call_tool("npl_section_index", {"file": "guide.md"})
+        (docs / "guide.md").unlink()
+        return envelope(
+            await client.call_tool("npl_section_index", {"file": "guide.md"}, raise_on_error=False)
+        )
+
+    assert with_client(settings, work)["error_code"] == "NOT_FOUND"
+
+
+def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) -> None:
+    """It is left out, and the answer says so."""
+    (docs / "plants" / "bad.md").write_bytes(b"\xff\xfe")
+    answer = calls(settings, [("npl_section_index", {"file": "plants"})])[0]["data"]
+    assert [node["name"] for node in answer["sections"]] == ["plants/beans.md", "plants/roses.md"]
+    (left_out,) = answer["unreadable"]
+    assert left_out.startswith("plants/bad.md: ")
+    assert "not UTF-8" in left_out
+    tailored = calls(settings, [("npl_load_tailored", {"file": "plants", "context": "roses"})])[0]["data"]
+    assert tailored["unreadable"] == [left_out]
+    assert tailored["sections"][0]["file"] == "plants/roses.md"

@@ -1,0 +1,939 @@
+"""What the chat tools promise, seen by an MCP client."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.stores.chat.mentions import mentioned
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.tools.chat import TOOLS
+from tests.conftest import envelope, with_client
+
+TEAM = ["alice", "bob", "carol"]
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE room;--",
+    '"}],"x":[{',
+    "%s %(x)s {0} {x!r} :room ?1 $(id) `id`",
+    "\x1b[2J\x1b]52;c;eA==\x07",
+    "\u202e\u200b\U000e0041 é e\u0301 堆肥",
+    "line one\r\nline two\n\ttabbed\n",
+]
+
+
+class Desk:
+    """A client of one server."""
+
+    def __init__(self, client: Client[Any]) -> None:
+        self.client = client
+
+    async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a chat tool, or another by its full name; give the envelope."""
+        name = tool if tool.startswith(("artifact_", "session_")) else f"chat_{tool}"
+        return envelope(await self.client.call_tool(name, arguments, raise_on_error=False))
+
+    async def do(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool that succeeds; give its data."""
+        body = await self.ask(tool, **arguments)
+        assert body["success"], (tool, arguments, body)
+        return body["data"]
+
+    async def refused(self, tool: str, **arguments: Any) -> tuple[str, str]:
+        """Call a tool that refuses; give the code and the text."""
+        body = await self.ask(tool, **arguments)
+        assert not body["success"], (tool, arguments, body)
+        return body["error_code"], body["error"]
+
+    async def room(self, name: str = "den", members: list[str] = TEAM, **more: Any) -> int:
+        """Make a room."""
+        return int((await self.do("create_room", name=name, members=members, **more))["room_id"])
+
+    async def say(self, room: int, message: str, persona: str = "alice", **more: Any) -> int:
+        """Send a message."""
+        sent = await self.do("send_message", room_id=room, persona=persona, message=message, **more)
+        return int(sent["event_id"])
+
+    async def events(self, room: int, **more: Any) -> list[dict[str, Any]]:
+        """Read a feed."""
+        return list((await self.do("get_feed", room_id=room, **more))["items"])
+
+    async def waiting(self, persona: str) -> list[str]:
+        """Name the kinds of a persona's unread notifications, oldest first."""
+        page = await self.do("get_notifications", persona=persona, since=0)
+        return [note["notification_type"] for note in page["items"]]
+
+    async def artifact(self, name: str = "plan") -> int:
+        """Make an artifact with two revisions, 0 and 1."""
+        content = {"file_content_base64": base64.b64encode(b"# Plan\n").decode(), "filename": "plan.md"}
+        made = await self.do("artifact_create", name=name, artifact_type="document", **content)
+        await self.do("artifact_add_revision", artifact_id=made["artifact_id"], **content)
+        return int(made["artifact_id"])
+
+
+def served(script: Callable[[Desk], Awaitable[None]]) -> Callable[[Settings], None]:
+    """Make a test of a script that acts as a client of a new server."""
+
+    def test(settings: Settings) -> None:
+        with_client(settings, lambda client: script(Desk(client)))
+
+    test.__name__, test.__doc__ = script.__name__, script.__doc__
+    return test
+
+
+def rows(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
+    """Look into the database beside the server."""
+    with closing(sqlite3.connect(settings.data_folder / "npl.db")) as connection, connection:
+        return connection.execute(sql).fetchall()
+
+
+# Rooms
+
+
+@served
+async def test_a_room_begins_with_its_members(desk: Desk) -> None:
+    """A member named twice is one member, the order stays, and each has an event of joining."""
+    made = await desk.do(
+        "create_room", name=" den ", members=["bob", "alice", "bob", " alice "], description="talk\nhere"
+    )
+    assert made == {
+        "room_id": 1,
+        "name": "den",
+        "description": "talk\nhere",
+        "members": ["bob", "alice"],
+    }
+    page = await desk.do("get_feed", room_id=1)
+    assert [(event["event_type"], event["persona"], event["data"]) for event in page["items"]] == [
+        ("persona_join", "bob", {"action": "joined", "persona": "bob"}),
+        ("persona_join", "alice", {"action": "joined", "persona": "alice"}),
+    ]
+    assert (page["total"], page["cursor"]) == (2, page["items"][-1]["id"])
+
+
+def test_a_refused_room_leaves_nothing_behind(settings: Settings) -> None:
+    """Neither members nor events nor the session it would have made; the name is free afterwards."""
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({"name": "den", "members": ["zoe"], "session_id": "fresh"}, "ALREADY_EXISTS"),
+        ({"name": " den", "members": ["zoe"]}, "ALREADY_EXISTS"),
+        ({"name": "new", "members": []}, "MISSING_REQUIRED"),
+        ({"name": "new", "members": ["zoe", " "]}, "MISSING_REQUIRED"),
+        ({"name": "new", "members": ["zoe", "a\nb"]}, "INVALID_PARAMETER"),
+        ({"name": "new", "members": ["zoe", "x" * 201]}, "INVALID_PARAMETER"),
+        ({"name": "new", "members": [f"p{number}" for number in range(1001)]}, "INVALID_PARAMETER"),
+        ({"name": "new", "members": "zoe"}, "INVALID_PARAMETER"),
+        ({"name": "", "members": ["zoe"]}, "MISSING_REQUIRED"),
+        ({"name": "x" * 201, "members": ["zoe"]}, "INVALID_PARAMETER"),
+        ({"name": "a\0b", "members": ["zoe"]}, "INVALID_PARAMETER"),
+        ({"name": "new", "members": ["zoe"], "description": "x" * 70_000}, "INVALID_PARAMETER"),
+        ({"name": "new", "members": ["zoe"], "session_id": "../x"}, "INVALID_PARAMETER"),
+    ]
+    tables = ("room", "member", "event", "session", "total")
+
+    def content() -> list[Any]:
+        return [rows(settings, f"SELECT * FROM {table}") for table in tables]
+
+    async def script(desk: Desk) -> None:
+        await desk.room()
+        before = content()
+        for arguments, code in refusals:
+            assert (await desk.refused("create_room", **arguments))[0] == code, arguments
+        assert content() == before
+        assert await desk.room("new", ["zoe"]) == 2
+
+    with_client(settings, lambda client: script(Desk(client)))
+
+
+@served
+async def test_a_room_takes_a_thousand_members(desk: Desk) -> None:
+    """The largest room works: everybody is told of a share, and a message may mention everybody."""
+    crowd = [f"agent-{number}" for number in range(1000)]
+    room = await desk.room("crowd", crowd)
+    sent = await desk.do(
+        "send_message", room_id=room, persona="agent-7", message=" ".join(f"@{name}" for name in crowd)
+    )
+    assert sent["mentions"] == crowd
+    assert [note["persona"] for note in sent["notifications"]] == [
+        name for name in crowd if name != "agent-7"
+    ]
+    (listed,) = (await desk.do("list_rooms"))["items"]
+    assert listed["members"] == crowd
+
+
+@served
+async def test_rooms_are_listed_newest_first(desk: Desk) -> None:
+    """With members, events and session; by persona only its own; in pages that say how many there are."""
+    assert await desk.do("list_rooms") == {"items": [], "total": 0, "limit": 50, "offset": 0}
+    for number in range(5):
+        await desk.room(f"room {number}", ["alice"] if number % 2 else ["bob", "alice"], session_id="s")
+    await desk.say(5, "hello")
+    page = await desk.do("list_rooms", limit=2, offset=1)
+    assert ([room["id"] for room in page["items"]], page["total"]) == ([4, 3], 5)
+    own = await desk.do("list_rooms", persona="bob")
+    assert ([room["id"] for room in own["items"]], own["total"]) == ([5, 3, 1], 3)
+    first = own["items"][0]
+    assert first.pop("created_at").endswith("Z")
+    assert first == {
+        "id": 5,
+        "name": "room 4",
+        "session_id": "s",
+        "event_count": 3,
+        "members": ["bob", "alice"],
+    }
+    assert (await desk.do("list_rooms", persona="nobody"))["total"] == 0
+    assert (await desk.do("list_rooms", limit=1000))["limit"] == 100
+
+
+@served
+async def test_a_room_belongs_to_a_session(desk: Desk) -> None:
+    """The session is made if absent, and whatever happens in the room is activity of the session."""
+    first = await desk.do("create_room", name="a", members=TEAM, session_id="s1", session_title="One")
+    second = await desk.do("create_room", name="b", members=TEAM, session_id="s1")
+    third = await desk.do("create_room", name="c", members=TEAM, session_title="Two")
+    assert first["session_id"] == second["session_id"] == "s1" != third["session_id"]
+    got = await desk.do("session_get", session_id="s1")
+    assert (got["session"]["title"], got["session"]["room_count"]) == ("One", 2)
+    assert [room["id"] for room in got["chat_rooms"]] == [2, 1]
+    todo = await desk.do("create_todo", room_id=1, persona="alice", description="x")
+    artifact = await desk.artifact()
+    moments = [got["session"]["updated_at"]]
+    for tool, arguments in (
+        ("send_message", {"room_id": 1, "message": "hello"}),
+        ("react", {"event_id": 1, "emoji": "+1"}),
+        ("share_artifact", {"room_id": 1, "artifact_id": artifact}),
+        ("create_todo", {"room_id": 1, "description": "y"}),
+        ("update_todo", {"event_id": todo["event_id"], "status": "done"}),
+    ):
+        await desk.do(tool, persona="bob", **arguments)
+        moments.append((await desk.do("session_get", session_id="s1"))["session"]["updated_at"])
+    assert moments == sorted(set(moments))
+
+
+def test_a_room_has_an_address_where_there_is_a_web_face(settings: Settings) -> None:
+    """Below its session, if it has one."""
+
+    async def script(desk: Desk) -> None:
+        plain = await desk.do("create_room", name="a", members=TEAM)
+        within = await desk.do("create_room", name="b", members=TEAM, session_id="s")
+        assert plain["web_url"] == "http://127.0.0.1:8765/room/1"
+        assert within["web_url"] == "http://127.0.0.1:8765/session/s/room/2"
+
+    told = replace(settings, web_url="http://127.0.0.1:8765")
+    with_client(told, lambda client: script(Desk(client)))
+
+
+# Who may do what, and where
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings) -> None:
+    """Each refusal has its code and says what there is instead."""
+
+    async def script(desk: Desk) -> None:
+        den, attic = await desk.room(), await desk.room("attic", ["alice", "zoe"])
+        message = await desk.say(den, "hello")
+        todo = (await desk.do("create_todo", room_id=den, persona="alice", description="x"))["event_id"]
+        elsewhere = await desk.say(attic, "hello")
+        artifact = await desk.artifact()
+        here = {"room_id": den, "persona": "alice"}
+        lost = {"room_id": 99, "persona": "alice"}
+        stranger = {"room_id": den, "persona": "alicia"}
+        refusals: list[tuple[str, dict[str, Any], str, str]] = [
+            ("send_message", {**lost, "message": "x"}, "ROOM_NOT_FOUND", "2 'attic'"),
+            ("share_artifact", {**lost, "artifact_id": artifact}, "ROOM_NOT_FOUND", "room 99"),
+            ("create_todo", {**lost, "description": "x"}, "ROOM_NOT_FOUND", "room 99"),
+            ("get_feed", {"room_id": 99}, "ROOM_NOT_FOUND", "1 'den'"),
+            ("send_message", {**stranger, "message": "x"}, "PERMISSION_DENIED", "near: 'alice'"),
+            ("send_message", {**stranger, "persona": "zoe", "message": "x"}, "PERMISSION_DENIED", "'carol'"),
+            ("send_message", {**here, "persona": "Alice", "message": "x"}, "PERMISSION_DENIED", "'alice'"),
+            ("share_artifact", {**stranger, "artifact_id": artifact}, "PERMISSION_DENIED", "room 1"),
+            ("create_todo", {**stranger, "description": "x"}, "PERMISSION_DENIED", "room 1"),
+            ("react", {"event_id": message, "persona": "zoe", "emoji": "+1"}, "PERMISSION_DENIED", "room 1"),
+            ("create_todo", {**here, "description": "x", "assigned_to": "zoe"}, "PERMISSION_DENIED", "'zoe'"),
+            (
+                "update_todo",
+                {"event_id": todo, "persona": "zoe", "status": "done"},
+                "PERMISSION_DENIED",
+                "'zoe'",
+            ),
+            (
+                "update_todo",
+                {"event_id": todo, "persona": "bob", "status": "done", "assigned_to": "zoe"},
+                "PERMISSION_DENIED",
+                "'zoe'",
+            ),
+            ("send_message", {**here, "message": "x", "reply_to_id": elsewhere}, "NOT_FOUND", "room 2"),
+            ("send_message", {**here, "message": "x", "reply_to_id": 9999}, "NOT_FOUND", "event 9999"),
+            ("react", {"event_id": 9999, "persona": "alice", "emoji": "+1"}, "NOT_FOUND", "event 9999"),
+            ("share_artifact", {**here, "artifact_id": 12345}, "ARTIFACT_NOT_FOUND", "12345"),
+            ("share_artifact", {**here, "artifact_id": artifact, "revision": 7}, "NOT_FOUND", "7"),
+            ("update_todo", {"event_id": 9999, "persona": "bob", "status": "done"}, "NOT_FOUND", "9999"),
+            (
+                "update_todo",
+                {"event_id": message, "persona": "bob", "status": "done"},
+                "INVALID_PARAMETER",
+                f"event {message} is a message",
+            ),
+            (
+                "update_todo",
+                {"event_id": todo, "persona": "bob", "status": "finished"},
+                "INVALID_PARAMETER",
+                "pending, in_progress, done, cancelled",
+            ),
+            ("mark_read", {"notification_id": 9999}, "NOT_FOUND", "9999"),
+        ]
+        before = rows(settings, "SELECT * FROM event"), rows(settings, "SELECT * FROM notification")
+        for tool, arguments, code, part in refusals:
+            got = await desk.refused(tool, **arguments)
+            assert got[0] == code, (tool, arguments, got)
+            assert part in got[1], (tool, arguments, got)
+        assert (rows(settings, "SELECT * FROM event"), rows(settings, "SELECT * FROM notification")) == before
+        assert rows(settings, "SELECT event_count FROM room") == [(5,), (3,)]
+
+    with_client(settings, lambda client: script(Desk(client)))
+
+
+BAD_IDS: list[Any] = [0, -1, 2**53, 2**63, -(2**63), 10**30, "x", 1.5, None, [1]]
+
+
+@served
+async def test_ids_are_whole_numbers_of_a_sane_size(desk: Desk) -> None:
+    """Anything else is named as the argument that is wrong, by every tool that takes an id."""
+    room = await desk.room()
+    who = {"persona": "alice"}
+    takers: list[tuple[str, str, dict[str, Any]]] = [
+        ("send_message", "room_id", {**who, "message": "x"}),
+        ("send_message", "reply_to_id", {**who, "message": "x", "room_id": room}),
+        ("react", "event_id", {**who, "emoji": "x"}),
+        ("share_artifact", "room_id", {**who, "artifact_id": 1}),
+        ("share_artifact", "artifact_id", {**who, "room_id": room}),
+        ("create_todo", "room_id", {**who, "description": "x"}),
+        ("update_todo", "event_id", {**who, "status": "done"}),
+        ("get_feed", "room_id", {}),
+        ("mark_read", "notification_id", {}),
+    ]
+    for tool, parameter, rest in takers:
+        for bad in BAD_IDS:
+            if bad is None and parameter == "reply_to_id":
+                continue
+            code, text = await desk.refused(tool, **rest, **{parameter: bad})
+            assert (code, parameter in text) == ("INVALID_PARAMETER", True), (tool, bad, text)
+    assert len(await desk.events(room)) == 3
+
+
+@served
+async def test_texts_are_checked(desk: Desk) -> None:
+    """Empty ones, too long ones, and what no database and no JSON can hold."""
+    room = await desk.room()
+    todo = (await desk.do("create_todo", room_id=room, persona="alice", description="x"))["event_id"]
+    takers: list[tuple[str, str, dict[str, Any]]] = [
+        ("send_message", "message", {"room_id": room, "persona": "alice"}),
+        ("send_message", "persona", {"room_id": room, "message": "x"}),
+        ("react", "emoji", {"event_id": todo, "persona": "alice"}),
+        ("create_todo", "description", {"room_id": room, "persona": "alice"}),
+        ("create_todo", "assigned_to", {"room_id": room, "persona": "alice", "description": "x"}),
+        ("update_todo", "status", {"event_id": todo, "persona": "alice"}),
+        ("update_todo", "assigned_to", {"event_id": todo, "persona": "alice", "status": "done"}),
+        ("get_notifications", "persona", {}),
+        ("list_rooms", "persona", {}),
+    ]
+    for tool, parameter, rest in takers:
+        for bad in ("", " \n", "a\0b", "x" * 100_000, 7, ["x"]):
+            code, text = await desk.refused(tool, **rest, **{parameter: bad})
+            assert code in ("INVALID_PARAMETER", "MISSING_REQUIRED"), (tool, parameter, text)
+            assert parameter in text
+            assert len(text) < 400
+    code, text = await desk.refused("send_message", room_id=room, persona="bob", message="x" * 10_000_000)
+    assert (code, "10,000,000 characters" in text) == ("INVALID_PARAMETER", True)
+    for bad in ("👍\n👍", "x" * 33, "\x1b[2J"):
+        code, _ = await desk.refused("react", event_id=todo, persona="alice", emoji=bad)
+        assert code == "INVALID_PARAMETER"
+    assert (await desk.do("get_feed", room_id=room))["total"] == 4
+
+
+@served
+async def test_what_is_written_is_data(desk: Desk) -> None:
+    """Markup, SQL, format strings and terminal codes come back as they went in, and do nothing."""
+    room = await desk.room(HOSTILE[1], ["<b>&amp;", "' OR 1=1 --"])
+    for text in HOSTILE:
+        sent = await desk.do("send_message", room_id=room, persona="' OR 1=1 --", message=text)
+        assert sent["message"] == text
+    todo = await desk.do("create_todo", room_id=room, persona="<b>&amp;", description=HOSTILE[0])
+    await desk.do("react", event_id=todo["event_id"], persona="<b>&amp;", emoji="<img onerror=x>")
+    events = await desk.events(room)
+    assert [event["data"]["message"] for event in events if event["event_type"] == "message"] == HOSTILE
+    assert events[-2]["data"]["description"] == HOSTILE[0]
+    assert events[-2]["reactions"] == {"<img onerror=x>": ["<b>&amp;"]}
+    assert (await desk.do("list_rooms"))["items"][0]["name"] == HOSTILE[1]
+
+
+# Mentions
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("@bob", ["bob"]),
+        ("hi @bob, @alice!", ["bob", "alice"]),
+        ("@carol @bob @carol @alice @bob", ["carol", "bob", "alice"]),
+        ("(@bob) '@alice': **@carol**; @qa-lead.", ["bob", "alice", "carol", "qa-lead"]),
+        ("@bob's and @alice-", ["bob", "alice"]),
+        ("@BOB @Alice", ["bob", "alice"]),
+        ("@dana @Dana", ["dana", "Dana"]),
+        ("@DANA", ["Dana"]),
+        ("me@bob and me@bob.com, bob@alice", []),
+        ("a.@bob a+@bob a-@bob a_@bob @@bob x@y@bob", []),
+        ("https://example.org/@bob node_modules/@alice/x", []),
+        ("@bob@example.org", []),
+        ("@bobby @bob_ @bob1 @bob-x @bob--x", []),
+        ("@stranger @ bob @", []),
+        ("@qa @qa-lead @qa-leader", ["qa", "qa-lead"]),
+        ("@Mary Ann, @mary ann and @Mary", ["Mary Ann", "Mary"]),
+        ("@Mary Anna", ["Mary"]),
+        ("@ゆき さん @ゆきさん", ["ゆき"]),
+        ("@r2.d2 @r2", ["r2.d2"]),
+        ("@ÉVA\n@bob\n", ["éva", "bob"]),
+    ],
+)
+def test_mentions_name_members(text: str, names: list[str]) -> None:
+    """The longest name after the sign, in order of first appearance; no addresses, nobody outside."""
+    members = [
+        "alice",
+        "bob",
+        "carol",
+        "Dana",
+        "dana",
+        "qa",
+        "qa-lead",
+        "Mary",
+        "Mary Ann",
+        "ゆき",
+        "r2.d2",
+        "éva",
+    ]
+    assert list(mentioned(text, members)) == names
+
+
+def test_mentions_are_found_in_any_text() -> None:
+    """Random text neither fails nor mentions anybody twice; a text of signs does not take long."""
+    draw = random.Random(3)
+    members = ["a", "ab", "a-b", "ab c", "b.", "é"]
+    for _ in range(2000):
+        text = "".join(draw.choice("@@ab-c. é\n_") for _ in range(draw.randrange(30)))
+        found = mentioned(text, members)
+        assert len(set(found)) == len(found)
+        assert all(f"@{name}" in text for name in found)
+    started = time.process_time()
+    mentioned("@aé " * 16_000, ["a" * length for length in range(1, 200)])
+    assert time.process_time() - started < 5
+
+
+@served
+async def test_a_message_notifies_whom_it_mentions(desk: Desk) -> None:
+    """Members only, the sender not, each once, in the order of the text."""
+    room = await desk.room()
+    sent = await desk.do(
+        "send_message",
+        room_id=room,
+        persona="alice",
+        message="@carol @bob @alice @mallory @bob: ask bob@example.org",
+    )
+    assert sent["mentions"] == ["carol", "bob", "alice"]
+    assert [note["persona"] for note in sent["notifications"]] == ["carol", "bob"]
+    assert (await desk.events(room))[-1]["data"]["mentions"] == ["carol", "bob", "alice"]
+    for persona in ("mallory", "alice", "example"):
+        assert (await desk.do("get_notifications", persona=persona, unread_only=False))["total"] == 0
+    (note,) = (await desk.do("get_notifications", persona="bob"))["items"]
+    assert note["created_at"] == note.pop("timestamp")
+    assert note.pop("created_at").endswith("Z")
+    assert note == {
+        "id": next(one["notification_id"] for one in sent["notifications"] if one["persona"] == "bob"),
+        "event_id": sent["event_id"],
+        "notification_type": "mention",
+        "room_id": room,
+        "event_type": "message",
+        "event_persona": "alice",
+        "event_data": {"message": sent["message"], "mentions": sent["mentions"]},
+    }
+
+
+# Reactions, artifacts, todos
+
+
+@served
+async def test_reactions_stand_at_what_they_are_for(desk: Desk) -> None:
+    """By emoji, the first first; the same one twice is one, and answers with the first."""
+    room = await desk.room()
+    message = await desk.say(room, "hello")
+    answers = [
+        await desk.do("react", event_id=message, persona=persona, emoji=emoji)
+        for persona, emoji in (
+            ("carol", "👍"),
+            ("bob", "🎉"),
+            ("alice", "👍"),
+            ("carol", "👍"),
+            ("bob", "👍"),
+        )
+    ]
+    assert answers[0] == {
+        "event_id": message + 1,
+        "target_event_id": message,
+        "persona": "carol",
+        "emoji": "👍",
+    }
+    assert answers[3] == answers[0]
+    events = await desk.events(room)
+    assert [event["event_type"] for event in events[3:]] == ["message", *["emoji_reaction"] * 4]
+    assert events[3]["reactions"] == {"👍": ["carol", "alice", "bob"], "🎉": ["bob"]}
+    assert list(events[3]["reactions"]) == ["👍", "🎉"]
+    assert all("reactions" not in event for event in events if event["id"] != message)
+    assert (events[4]["reply_to_id"], events[4]["data"]) == (
+        message,
+        {"emoji": "👍", "target_event_id": message},
+    )
+    alone = await desk.events(room, limit=1, offset=4)
+    assert alone[0]["reactions"] == events[3]["reactions"]
+
+
+@served
+async def test_sharing_tells_the_others(desk: Desk) -> None:
+    """All but the sharer; the event keeps the revision that was current; the session gets the artifact."""
+    artifact = await desk.artifact()
+    room = await desk.room(session_id="s")
+    shared = await desk.do("share_artifact", room_id=room, persona="bob", artifact_id=artifact)
+    assert [note["persona"] for note in shared.pop("notifications")] == ["alice", "carol"]
+    assert shared == {
+        "event_id": 4,
+        "room_id": room,
+        "persona": "bob",
+        "artifact_id": artifact,
+        "revision": 1,
+    }
+    older = await desk.do("share_artifact", room_id=room, persona="bob", artifact_id=artifact, revision=0)
+    assert older["revision"] == 0
+    events = await desk.events(room, since=3)
+    assert [event["data"] for event in events] == [
+        {"artifact_id": artifact, "revision": 1},
+        {"artifact_id": artifact, "revision": 0},
+    ]
+    linked = (await desk.do("session_get", session_id="s"))["artifacts"]
+    assert [one["id"] for one in linked] == [artifact]
+    assert await desk.waiting("alice") == ["artifact_share", "artifact_share"]
+    assert await desk.waiting("bob") == []
+
+
+def test_a_todo_is_made_handed_on_and_finished(settings: Settings) -> None:
+    """The feed shows its present state, the stored event what it began with, and each is told in time."""
+
+    async def script(desk: Desk) -> None:
+        room = await desk.room()
+        made = await desk.do(
+            "create_todo", room_id=room, persona="alice", description="fix it", assigned_to="bob"
+        )
+        assert made.pop("notification") == {"notification_id": 1, "persona": "bob"}
+        todo = made.pop("event_id")
+        assert made == {"room_id": room, "persona": "alice", "description": "fix it", "assigned_to": "bob"}
+        steps = [
+            ("bob", "in_progress", None, [("todo_update", "alice")]),
+            ("bob", "in_progress", "carol", [("todo_assign", "carol")]),
+            ("carol", "done", None, [("todo_update", "alice")]),
+            ("alice", "pending", None, []),
+            ("carol", "cancelled", "alice", [("todo_assign", "alice")]),
+            ("alice", "done", "alice", []),
+            ("alice", "done", "bob", [("todo_assign", "bob")]),
+        ]
+        for persona, status, doer, told in steps:
+            more = {} if doer is None else {"assigned_to": doer}
+            changed = await desk.do("update_todo", event_id=todo, persona=persona, status=status, **more)
+            assert [note["persona"] for note in changed["notifications"]] == [name for _, name in told]
+            for kind, name in told:
+                assert (await desk.waiting(name))[-1] == kind
+            assert (changed["target_event_id"], changed["room_id"], changed["status"]) == (todo, room, status)
+        events = await desk.events(room)
+        assert events[3]["data"] == {"description": "fix it", "assigned_to": "bob", "status": "done"}
+        assert [event["event_type"] for event in events[4:]] == ["todo_update"] * len(steps)
+        assert {event["reply_to_id"] for event in events[4:]} == {todo}
+        assert events[6]["data"] == {"target_event_id": todo, "status": "done", "assigned_to": "carol"}
+        (stored,) = rows(settings, f"SELECT data FROM event WHERE id = {todo}")
+        assert json.loads(stored[0]) == {"description": "fix it", "assigned_to": "bob", "status": "pending"}
+
+    with_client(settings, lambda client: script(Desk(client)))
+
+
+@served
+async def test_a_todo_needs_no_assignee(desk: Desk) -> None:
+    """Nobody is told of it, nor of one a persona gives itself."""
+    room = await desk.room()
+    free = await desk.do("create_todo", room_id=room, persona="alice", description="x")
+    assert set(free) == {"event_id", "room_id", "persona", "description"}
+    own = await desk.do("create_todo", room_id=room, persona="alice", description="y", assigned_to="alice")
+    assert "notification" not in own
+    taken = await desk.do(
+        "update_todo", event_id=free["event_id"], persona="bob", status="pending", assigned_to="bob"
+    )
+    assert (taken["assigned_to"], taken["notifications"]) == ("bob", [])
+
+
+# Feeds
+
+
+@served
+async def test_a_feed_is_in_order_within_a_second(desk: Desk) -> None:
+    """The latest events, the oldest of them first, however fast they came; pages neither overlap nor gap."""
+    room, other = await desk.room(), await desk.room("other")
+    ids = [(await desk.events(room))[0]["id"] + number for number in range(3)]
+    for number in range(20):
+        ids.append(await desk.say(room, str(number)))
+        await desk.say(other, "between")
+    latest = await desk.do("get_feed", room_id=room, limit=3)
+    assert [event["data"]["message"] for event in latest["items"]] == ["17", "18", "19"]
+    assert (latest["total"], latest["limit"], latest["offset"], latest["cursor"]) == (23, 3, 0, ids[-1])
+    back = [
+        [event["id"] for event in await desk.events(room, limit=5, offset=offset)]
+        for offset in range(0, 30, 5)
+    ]
+    assert [one for page in reversed(back) for one in page] == ids
+    assert back[-1] == []
+    assert (await desk.do("get_feed", room_id=room, offset=500))["cursor"] == 0
+    stamps = [event["timestamp"] for event in await desk.events(room)]
+    assert stamps == sorted(stamps)
+
+
+@served
+async def test_a_cursor_gives_what_is_new(desk: Desk) -> None:
+    """Ascending from the event after it; where nothing is new it stays what it was."""
+    room = await desk.room()
+    ids = [await desk.say(room, str(number)) for number in range(10)]
+    seen: list[int] = []
+    cursor: Any = 3
+    while True:
+        page = await desk.do("get_feed", room_id=room, since=cursor, limit=4)
+        assert page["total"] == 10 - len(seen)
+        cursor = page["cursor"]
+        if not page["items"]:
+            break
+        seen += [event["id"] for event in page["items"]]
+    assert (seen, cursor) == (ids, ids[-1])
+    assert (await desk.do("get_feed", room_id=room, since=10**15))["cursor"] == 10**15
+    assert len(await desk.events(room, since=0)) == 13
+    assert [event["id"] for event in await desk.events(room, since=str(ids[7]))] == ids[8:]
+    assert [event["id"] for event in await desk.events(room, since=ids[0], offset=2, limit=2)] == ids[3:5]
+
+
+def test_a_time_gives_what_came_later(settings: Settings) -> None:
+    """Any ISO 8601 form is compared as the time it means, and the answer has a cursor to go on with."""
+    moments = [f"2026-03-01T{hour:02}:00:00.500000Z" for hour in (9, 10, 10, 11)]
+    forms: list[tuple[str, int]] = [
+        ("2026-03-01", 4),
+        ("2026-03-01T09:00", 4),
+        ("2026-03-01 09:00:01", 3),
+        ("2026-03-01T09:00:00.5Z", 3),
+        ("2026-03-01T09:00:00.499999Z", 4),
+        ("2026-03-01T09:00:00.500000999", 3),
+        ("2026-03-01T10:00:00.500Z", 1),
+        ("2026-03-01t10:00:00z", 3),
+        ("2026-03-01 11:00:01+01:00", 1),
+        ("2026-03-01T11:00:00 +0100", 3),
+        ("2026-03-01T04:00:01-05", 3),
+        ("2026-03-01T11:00:00,4", 1),
+        ("2026-03-02", 0),
+        ("2025-12-31T23:59:59Z", 4),
+    ]
+
+    async def script(desk: Desk) -> None:
+        room = await desk.room("old", ["alice"])
+        ids = [1, *[await desk.say(room, "x") for _ in moments[1:]]]
+        for event, moment in zip(ids, moments, strict=True):
+            rows(settings, f"UPDATE event SET timestamp = '{moment}' WHERE id = {event}")
+        for since, count in forms:
+            page = await desk.do("get_feed", room_id=room, since=since)
+            assert [event["id"] for event in page["items"]] == ids[len(ids) - count :], since
+            assert (page["total"], page["cursor"]) == (count, ids[-1]), since
+
+    with_client(settings, lambda client: script(Desk(client)))
+
+
+def test_times_of_a_room_never_fall(settings: Settings) -> None:
+    """A clock that was set back does not put a later event before an earlier one."""
+
+    async def script(desk: Desk) -> None:
+        room = await desk.room()
+        rows(settings, "UPDATE event SET timestamp = '2999-01-01T00:00:00.000000Z' WHERE id = 3")
+        await desk.say(room, "x")
+        assert (await desk.events(room))[-1]["timestamp"] == "2999-01-01T00:00:00.000000Z"
+
+    with_client(settings, lambda client: script(Desk(client)))
+
+
+@served
+async def test_what_is_no_place_in_a_feed_is_refused(desk: Desk) -> None:
+    """The message shows a cursor and a time that would do."""
+    room = await desk.room()
+    bad: list[Any] = [
+        "",
+        "yesterday",
+        "2026-02-30",
+        "2026-01-01T25:00",
+        "2026-01-01T10",
+        "26-01-01",
+        "-5",
+        "1.5",
+    ]
+    bad += [
+        "2026-01-01T10:00+25:00",
+        "0001-01-01T00:00+14:00",
+        "9999-12-31T23:59-14:00",
+        "٣",
+        "1" * 17,
+        "0x1",
+    ]
+    bad += [-1, 2**53, 2**64, "x" * 100_000, [1], {"id": 1}, 1.5]
+    for since in bad:
+        code, text = await desk.refused("get_feed", room_id=room, since=since)
+        assert (code, "since" in text, len(text) < 400) == ("INVALID_PARAMETER", True, True), (since, text)
+    for since in ("x", -1):
+        code, text = await desk.refused("get_notifications", persona="bob", since=since)
+        assert (code, "since" in text) == ("INVALID_PARAMETER", True)
+
+
+@served
+async def test_pages_are_bounded(desk: Desk) -> None:
+    """A limit is one or more and is capped, an offset is none or more; the answer says what was used."""
+    room = await desk.room()
+    for tool, arguments, most in (
+        ("get_feed", {"room_id": room}, 1000),
+        ("get_notifications", {"persona": "bob"}, 1000),
+        ("list_rooms", {}, 100),
+    ):
+        for parameter, bad in (
+            ("limit", 0),
+            ("limit", -1),
+            ("limit", -(10**30)),
+            ("offset", -1),
+            ("offset", 2**60),
+        ):
+            code, text = await desk.refused(tool, **arguments, **{parameter: bad})
+            assert (code, parameter in text) == ("INVALID_PARAMETER", True), (tool, bad, text)
+        assert (await desk.do(tool, **arguments, limit=10**12))["limit"] == most
+        assert (await desk.do(tool, **arguments, offset=10**9))["items"] == []
+        plain = await desk.do(tool, **arguments)
+        assert (plain["limit"], plain["offset"]) == (50, 0)
+
+
+def test_a_page_costs_the_same_in_a_long_room(settings: Settings) -> None:
+    """With 50,000 events and notifications it takes about as long as with a few."""
+    stores = Stores(settings.data_folder, 1 << 20)
+    chat = stores.chat
+    for name in ("short", "long"):
+        chat.create_room(name, [f"{name} 1", f"{name} 2"])
+        for _ in range(60):
+            chat.send_message(1 if name == "short" else 2, f"{name} 1", f"@{name} 2")
+    many = [{"position": number} for number in range(63, 50_063)]
+    with stores.database.write() as tx:
+        tx.run_many(
+            "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
+            " VALUES (2, :position, 'message', 'long 1', '2999-01-01T00:00:00.000000Z', '{}')",
+            many,
+        )
+        tx.run("UPDATE room SET event_count = 50062 WHERE id = 2")
+        tx.run(
+            "INSERT INTO notification (persona, event_id, notification_type, created_at)"
+            " SELECT 'long 2', id, 'mention', timestamp FROM event WHERE room_id = 2 AND position > 62"
+        )
+        tx.run("UPDATE mailbox SET total = total + 50000, unread = unread + 50000 WHERE persona = 'long 2'")
+
+    def timed(work: Callable[[], object]) -> float:
+        started = time.perf_counter()
+        work()
+        return time.perf_counter() - started
+
+    for work in (
+        lambda room, _: chat.feed(room, limit=20),
+        lambda room, _: chat.feed(room, since=70, limit=20),
+        lambda room, _: chat.feed(room, since="2026-01-01", limit=20),
+        lambda _, name: chat.notifications(f"{name} 2", limit=20),
+        lambda _, name: chat.notifications(f"{name} 2", unread_only=False, limit=20, since=0),
+        lambda room, name: chat.send_message(room, f"{name} 1", f"@{name} 2"),
+    ):
+        small = min(timed(lambda: work(1, "short")) for _ in range(15))  # noqa: B023
+        large = min(timed(lambda: work(2, "long")) for _ in range(15))  # noqa: B023
+        assert large < 4 * small + 0.002
+    assert chat.feed(2, limit=1).total == 50_062 + 15
+    stores.close()
+
+
+# Notifications
+
+
+@served
+async def test_notifications_come_newest_first_or_after_a_cursor(desk: Desk) -> None:
+    """Unread ones unless all are asked for, which then say when they were read; totals fit."""
+    room = await desk.room()
+    for number in range(6):
+        await desk.say(room, f"@bob {number}")
+    page = await desk.do("get_notifications", persona="bob", limit=2, offset=1)
+    assert [note["event_data"]["message"] for note in page["items"]] == ["@bob 4", "@bob 3"]
+    assert (page["total"], page["cursor"]) == (6, page["items"][0]["id"])
+    third = page["items"][1]["id"]
+    read = await desk.do("mark_read", notification_id=third)
+    assert read["notification_id"] == third
+    again = await desk.do("mark_read", notification_id=third)
+    assert again == read
+    unread = await desk.do("get_notifications", persona="bob")
+    assert unread["total"] == len(unread["items"]) == 5
+    assert all("read_at" not in note for note in unread["items"])
+    everything = await desk.do("get_notifications", persona="bob", unread_only=False)
+    assert everything["total"] == len(everything["items"]) == 6
+    assert [note.get("read_at") for note in everything["items"] if "read_at" in note] == [read["read_at"]]
+    newer = await desk.do("get_notifications", persona="bob", since=third - 1, limit=1)
+    assert [note["event_data"]["message"] for note in newer["items"]] == ["@bob 4"]
+    assert (newer["total"], newer["cursor"]) == (2, third + 1)
+    both = await desk.do("get_notifications", persona="bob", since=third - 1, unread_only=False)
+    assert ([note["id"] for note in both["items"]], both["total"]) == ([third, third + 1, third + 2], 3)
+    done = await desk.do("get_notifications", persona="bob", since=both["cursor"])
+    assert (done["items"], done["total"], done["cursor"]) == ([], 0, both["cursor"])
+    assert (await desk.do("get_notifications", persona="nobody")) == {
+        "items": [],
+        "total": 0,
+        "limit": 50,
+        "offset": 0,
+        "cursor": 0,
+    }
+
+
+# Many at once
+
+
+def test_parallel_messages_get_positions_without_gaps(settings: Settings) -> None:
+    """Sixteen writers in two rooms: each one's messages stay in its order, and every count is right."""
+
+    async def script(desk: Desk) -> None:
+        members = [f"agent{number}" for number in range(16)]
+        rooms = [await desk.room("a", members), await desk.room("b", members)]
+
+        async def write(number: int) -> None:
+            for turn in range(8):
+                await desk.say(rooms[turn % 2], f"{turn} @agent{(number + 1) % 16}", persona=f"agent{number}")
+
+        async with anyio.create_task_group() as group:
+            for number in range(16):
+                group.start_soon(write, number)
+        for room in rooms:
+            events = await desk.events(room, limit=1000)
+            assert [event["id"] for event in events] == sorted(event["id"] for event in events)
+            for number in range(16):
+                own = [event for event in events[16:] if event["persona"] == f"agent{number}"]
+                turns = [int(event["data"]["message"].split()[0]) for event in own]
+                assert turns == list(range(room - 1, 8, 2))
+
+    with_client(settings, lambda client: script(Desk(client)))
+    for room in (1, 2):
+        by_id = rows(settings, f"SELECT position FROM event WHERE room_id = {room} ORDER BY id")
+        assert by_id == [(position,) for position in range(1, 16 + 64 + 1)]
+    assert rows(settings, "SELECT event_count FROM room") == [(80,), (80,)]
+    counted = "SELECT persona, count(*), count(*) FROM notification GROUP BY persona ORDER BY persona"
+    assert rows(settings, "SELECT persona, total, unread FROM mailbox ORDER BY persona") == rows(
+        settings, counted
+    )
+    assert rows(settings, "SELECT sum(total) FROM mailbox") == [(128,)]
+
+
+@served
+async def test_a_poller_sees_every_event_once(desk: Desk) -> None:
+    """While eight others write, in small pages, by following the cursor."""
+    room, side = await desk.room(), await desk.room("side")
+    sent: list[int] = []
+    seen: list[int] = []
+    start = (await desk.do("get_feed", room_id=room))["cursor"]
+
+    async def write(number: int) -> None:
+        for turn in range(6):
+            sent.append(await desk.say(room, f"{number} {turn}"))
+            await desk.say(side, "noise")
+
+    async def poll() -> None:
+        cursor = start
+        while len(seen) < 48:
+            page = await desk.do("get_feed", room_id=room, since=cursor, limit=3)
+            seen.extend(event["id"] for event in page["items"])
+            cursor = page["cursor"]
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(poll)
+            for number in range(8):
+                group.start_soon(write, number)
+    assert seen == sorted(sent)
+
+
+@served
+async def test_equal_reactions_at_once_are_one(desk: Desk) -> None:
+    """Eight equal calls answer with one event."""
+    room = await desk.room()
+    answers: list[int] = []
+
+    async def react() -> None:
+        answers.append((await desk.do("react", event_id=1, persona="bob", emoji="👍"))["event_id"])
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(react)
+    assert len(answers) == 8
+    assert set(answers) == {4}
+    assert (await desk.do("get_feed", room_id=room))["total"] == 4
+
+
+# The tools themselves
+
+
+def test_the_tools_cost_little_to_list(settings: Settings) -> None:
+    """All ten together stay under 1,000 tokens."""
+
+    async def script(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    names = [spec.name for spec in TOOLS]
+    tools = [tool for tool in with_client(settings, script) if tool["name"] in names]
+    assert [tool["name"] for tool in tools] == names
+    assert len(names) == 10
+    text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+    assert estimator("o200k_base").count(text) < 1000
+
+
+def test_structured_answers_follow_their_schema(settings: Settings) -> None:
+    """With the setting, each tool's answer is also sent in the listed form."""
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("create_room", {"name": "den", "members": TEAM}),
+        ("send_message", {"room_id": 1, "persona": "alice", "message": "@bob"}),
+        ("react", {"event_id": 4, "persona": "bob", "emoji": "👍"}),
+        ("create_todo", {"room_id": 1, "persona": "alice", "description": "x", "assigned_to": "bob"}),
+        ("update_todo", {"event_id": 6, "persona": "bob", "status": "done"}),
+        ("get_feed", {"room_id": 1}),
+        ("list_rooms", {}),
+        ("get_notifications", {"persona": "bob"}),
+        ("mark_read", {"notification_id": 1}),
+    ]
+
+    async def script(client: Client[Any]) -> None:
+        await client.list_tools()
+        for tool, arguments in requests:
+            # The client itself checks structured content against the listed schema.
+            result = await client.call_tool(f"chat_{tool}", arguments, raise_on_error=False)
+            body = envelope(result)
+            assert body["success"], body
+            assert result.structured_content == body
+
+    with_client(settings, script, structured=True)

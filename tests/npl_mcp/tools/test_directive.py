@@ -1,0 +1,520 @@
+"""Directive: templates in bundles, files below ``directive/``, and a new folder of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from mcp import MCPError
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
+from npl_mcp.tools.aliases import ALIASES
+from tests.conftest import Call, calls, envelope, with_client
+
+PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"
+FILES = {
+    "directive/reference/agent_context.md": "CTX",
+    "directive/reference/agent_operating_procedure.md": PROCEDURE,
+    "directive/reference/templates/impact_template.md": "IMP",
+    "directive/reference/templates/spec_template.md": "SPEC",
+    "directive/reference/templates/tdr_template.md": "TDR",
+}
+KINDS = {"spec": "SPEC", "impact": "IMP", "tdr": "TDR"}
+TITLES = {
+    "directive_files_list": "List Directive Files",
+    "directive_file_get": "Read Directive File",
+    "directive_spec_template": "Spec Template Bundle",
+    "directive_impact_template": "Impact Template Bundle",
+    "directive_tdr_template": "TDR Template Bundle",
+}
+# Names of the tools at the time of their contract, later, and as methods of a server of their own.
+NAMES = """
+directive_files_list      directive/files.list      directive/files.list       directive.files.list
+directive_file_get        directive/file.get        directive/files.get        directive.file.get
+directive_spec_template   directive/spec.template   directive/templates.spec   spec.template
+directive_impact_template directive/impact.template directive/templates.impact impact.template
+directive_tdr_template    directive/tdr.template    directive/templates.tdr    tdr.template
+"""
+ROWS = [line.split() for line in NAMES.strip().splitlines()]
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode())
+
+
+@pytest.fixture
+def work(settings: Settings) -> Path:
+    """A project with a ``directive/`` folder, and a folder beside it that nobody may see."""
+    write(settings.cwd, {**FILES, "directive-private/secret.txt": "LEAK"})
+    return settings.cwd
+
+
+def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    return {tool["name"]: tool for tool in with_client(settings, ask, **changes)}
+
+
+def failing(settings: Settings, request: Any) -> MCPError:
+    """Make a request that the protocol answers with an error."""
+
+    async def ask(client: Client[Any]) -> MCPError:
+        with pytest.raises(MCPError) as caught:
+            await request(client)
+        return caught.value
+
+    error: MCPError = with_client(settings, ask)
+    return error
+
+
+def test_the_five_tools_are_listed_with_title_description_and_schema(settings: Settings) -> None:
+    """Each only reads; four take nothing, one needs a path; nothing else is accepted."""
+    tools = {name: tool for name, tool in listed(settings).items() if name.startswith("directive_")}
+    assert {name: tool["title"] for name, tool in tools.items()} == TITLES
+    for name, tool in tools.items():
+        takes = {"path": {"type": "string"}} if name == "directive_file_get" else {}
+        assert tool["description"].endswith(".")
+        assert tool["annotations"] == {"readOnlyHint": True}
+        assert tool["inputSchema"]["properties"] == takes
+        assert tool["inputSchema"].get("required", []) == list(takes)
+        assert tool["inputSchema"]["additionalProperties"] is False
+
+
+def test_the_list_of_the_five_is_cheap(settings: Settings) -> None:
+    """Under 300 tokens, as compact JSON, by either names."""
+    for exact in (False, True):
+        tools = [tool for tool in listed(settings, exact_names=exact).values() if "irective" in tool["name"]]
+        assert len(tools) == 5
+        text = json.dumps({"tools": tools}, separators=(",", ":"))
+        assert estimator("o200k_base").count(text) * 1.04 < 300
+
+
+def test_all_files_are_listed(call: Call, work: Path) -> None:
+    """Sorted, each path beginning with the folder's name."""
+    assert call("directive_files_list") == {"success": True, "data": {"files": sorted(FILES)}}
+
+
+def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:
+    """A link inside is; a linked folder is not walked, so that none is walked for ever."""
+    folder = work / "directive"
+    write(folder, {".git/config": "x", "specs/20260101-a/picture.bin": "\0"})
+    (folder / "outside.txt").symlink_to(work / "directive-private" / "secret.txt")
+    (folder / "dangling.md").symlink_to(folder / "nowhere.md")
+    (folder / "context.md").symlink_to("reference/agent_context.md")
+    (folder / "again").symlink_to(folder)
+    expected = {*FILES, "directive/specs/20260101-a/picture.bin", "directive/context.md"}
+    assert call("directive_files_list")["data"]["files"] == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "directive/reference/agent_context.md",
+        "reference/agent_context.md",
+        "/reference/agent_context.md",
+        "/directive/reference/agent_context.md",
+        "reference/templates/../agent_context.md",
+        "./reference//agent_context.md",
+    ],
+)
+def test_a_file_is_read(call: Call, work: Path, path: str) -> None:
+    """The folder's name before the path may be left out; the path comes back as it was given."""
+    assert call("directive_file_get", path=path)["data"] == {"path": path, "content": "CTX"}
+
+
+def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
+    """Line endings, a byte order mark, blank lines and a missing last line ending."""
+    text = "\ufeff# A\r\n\r\nb\rc\n\n\n堆  \t"
+    write(work, {"directive/specs/x.md": text})
+    assert call("directive_file_get", path="specs/x.md")["data"]["content"] == text
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../directive-private/secret.txt", "PERMISSION_DENIED"),
+        ("directive/../directive-private/secret.txt", "PERMISSION_DENIED"),
+        ("/../directive-private/secret.txt", "PERMISSION_DENIED"),
+        ("reference/../../directive-private/secret.txt", "PERMISSION_DENIED"),
+        ("..", "PERMISSION_DENIED"),
+        ("link.txt", "PERMISSION_DENIED"),
+        ("linked/secret.txt", "PERMISSION_DENIED"),
+        ("/etc/passwd", "NOT_FOUND"),
+        ("{private}/secret.txt", "NOT_FOUND"),
+        ("..\\directive-private\\secret.txt", "NOT_FOUND"),
+        ("reference", "NOT_FOUND"),
+        ("directive", "NOT_FOUND"),
+        ("directive/", "NOT_FOUND"),
+        ("dangling", "NOT_FOUND"),
+        ("reference/agent_context.md/x", "NOT_FOUND"),
+        ("latin.md", "FILE_SYSTEM_ERROR"),
+        ("pipe", "FILE_SYSTEM_ERROR"),
+        ("", "INVALID_PARAMETER"),
+        ("a\0b", "INVALID_PARAMETER"),
+    ],
+)
+def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> None:
+    """No path and no link leads out of the folder; the message holds nothing but the path given."""
+    folder, private = work / "directive", work / "directive-private"
+    (folder / "link.txt").symlink_to(private / "secret.txt")
+    (folder / "linked").symlink_to(private)
+    (folder / "dangling").symlink_to(folder / "nowhere")
+    (folder / "latin.md").write_bytes(b"caf\xe9")
+    os.mkfifo(folder / "pipe")
+    given = path.format(private=private)
+    answer = call("directive_file_get", path=given)
+    assert answer["error_code"] == code
+    assert "LEAK" not in answer["error"]
+    assert str(work) not in answer["error"].replace(given, "")
+
+
+def test_a_missing_file_is_named_with_its_neighbours(call: Call, work: Path) -> None:
+    """The message clients know, and what else there is."""
+    assert call("directive_file_get", path="nope.md")["error"].startswith(
+        "File not found under directive/: nope.md"
+    )
+    error = call("directive_file_get", path="reference/agent_contxt.md")["error"]
+    assert "near: directive/reference/agent_context.md" in error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bundle(call: Call, work: Path, kind: str) -> None:
+    """Primer, procedure, context, template and the list of the three, their texts as they are."""
+    paths = [
+        "directive/reference/agent_operating_procedure.md",
+        "directive/reference/agent_context.md",
+        f"directive/reference/templates/{kind}_template.md",
+    ]
+    assert call(f"directive_{kind}_template")["data"] == {
+        "primer": "Do not write code before approval.",
+        "agentOperatingProcedure": {"path": paths[0], "content": PROCEDURE},
+        "agentContext": {"path": paths[1], "content": "CTX"},
+        "template": {"path": paths[2], "content": KINDS[kind]},
+        "resources": [{"path": path} for path in paths],
+    }
+
+
+@pytest.mark.parametrize(
+    ("procedure", "primer"),
+    [
+        ("# A\n\n- **Do not start coding** yet.\n", "- Do not start coding yet."),
+        ("a\n  Do not write code, B.  \nDo not start coding, C.\n", "Do not write code, B."),
+        ("Code as you like.\n", FALLBACK_PRIMER),
+        ("", FALLBACK_PRIMER),
+    ],
+)
+def test_the_primer(call: Call, work: Path, procedure: str, primer: str) -> None:
+    """The first line that says when code may be written, or else a sentence that says it."""
+    write(work, {"directive/reference/agent_operating_procedure.md": procedure})
+    assert call("directive_spec_template")["data"]["primer"] == primer
+
+
+def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -> None:
+    """With the path that is missing, and what adds it."""
+    (work / "directive/reference/templates/spec_template.md").unlink()
+    write(work, {"directive/reference/templates/mine.md": "M"})
+    answer = call("directive_spec_template")
+    assert answer["error_code"] == "NOT_FOUND"
+    assert answer["error"].startswith("Missing directive/reference/templates/spec_template.md")
+    assert "npl-mcp directive init" in answer["error"]
+    assert answer["error"].endswith("there are: impact_template.md, mine.md, tdr_template.md")
+
+
+def test_a_missing_part_is_named(call: Call, work: Path) -> None:
+    """A bundle is whole or there is none."""
+    (work / "directive/reference/agent_context.md").unlink()
+    answer = call("directive_spec_template")
+    assert answer["error_code"] == "NOT_FOUND"
+    assert answer["error"].startswith("Missing directive/reference/agent_context.md")
+
+
+@pytest.mark.parametrize("tool", TITLES)
+def test_without_the_folder_each_tool_says_how_to_make_it(call: Call, tool: str) -> None:
+    """The message clients know, with the command of this program."""
+    answer = call(tool, **({"path": "a.md"} if tool == "directive_file_get" else {}))
+    assert answer["error_code"] == "NOT_FOUND"
+    assert answer["error"].startswith("directive/ directory not found")
+    assert "npl-mcp directive init" in answer["error"]
+
+
+def test_the_first_root_with_the_folder_is_taken(settings: Settings, docs: Path, call: Call) -> None:
+    """Roots that were given come before the working directory."""
+    write(settings.cwd, FILES)
+    write(docs, {"directive/mine.md": "M"})
+    assert call("directive_files_list")["data"]["files"] == ["directive/mine.md"]
+
+
+def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, tmp_path: Path) -> None:
+    """A link to a folder below a root is followed, one to another place is not."""
+    write(tmp_path / "elsewhere", FILES)
+    (settings.cwd / "directive").symlink_to(tmp_path / "elsewhere" / "directive")
+    answer = call("directive_files_list")
+    assert answer["error_code"] == "PERMISSION_DENIED"
+    assert str(tmp_path) not in answer["error"]
+    inside = replace(settings, roots=(tmp_path / "elsewhere",))
+    assert calls(inside, [("directive_files_list", {})])[0]["data"]["files"] == sorted(FILES)
+
+
+def test_the_older_layout_is_read(call: Call, settings: Settings) -> None:
+    """Templates and procedure directly in the folder."""
+    write(settings.cwd, {path.replace("reference/", ""): text for path, text in FILES.items()})
+    data = call("directive_tdr_template")["data"]
+    assert data["template"] == {"path": "directive/templates/tdr_template.md", "content": "TDR"}
+    assert data["agentContext"]["path"] == "directive/agent_context.md"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_every_former_name_gives_the_same_answer(settings: Settings, work: Path, row: list[str]) -> None:
+    """Those of the contract, those after it, and the methods of a server of its own."""
+    arguments = {"path": "reference/agent_context.md"} if row[0] == "directive_file_get" else {}
+    answers = calls(settings, [(name, arguments) for name in row])
+    assert answers[0]["success"]
+    assert answers == [answers[0]] * len(answers)
+
+
+def test_exact_names_are_those_of_the_contract(settings: Settings) -> None:
+    """Listed in place of the new names, each once, with the same schemas and titles."""
+    new, old = listed(settings), listed(settings, exact_names=True)
+    names = [row[1] for row in ROWS]
+    assert [name for name in old if "irective" in name] == names
+    for row in ROWS:
+        assert old[row[1]] == {**new[row[0]], "name": row[1]}
+        assert {ALIASES[name].new for name in row[1:]} == {row[0]}
+
+
+@pytest.mark.parametrize(("exact", "name"), [(False, "directive_file_get"), (True, "directive/file.get")])
+def test_a_mistyped_former_name_leads_to_a_listed_one(settings: Settings, exact: bool, name: str) -> None:
+    """What is proposed is what the client can see."""
+    error = calls(replace(settings, exact_names=exact), [("directive/files.gett", {})])[0]["error"]
+    assert error == f"there is no tool 'directive/files.gett'; near: {error.partition('near: ')[2]}"
+    assert name in error
+    assert "files.get," not in error
+
+
+def test_the_tools_change_nothing(settings: Settings, work: Path) -> None:
+    """All of them twice, by each name, with good and bad arguments: every byte stays."""
+
+    def state() -> str:
+        seen = hashlib.sha256()
+        for path in sorted(work.rglob("*")):
+            status = path.lstat()
+            seen.update(f"{path}{status.st_mtime_ns}{status.st_size}{status.st_mode}".encode())
+            seen.update(path.read_bytes() if path.is_file() else b"")
+        return seen.hexdigest()
+
+    before = state()
+    requests = [(name, {}) for row in ROWS for name in row]
+    requests += [("directive_file_get", {"path": path}) for path in (*FILES, "nope.md", "../x")]
+    calls(settings, requests * 2)
+    assert state() == before
+
+
+def test_what_changes_is_seen_at_once(settings: Settings, work: Path) -> None:
+    """Nothing is kept between two calls of one server."""
+
+    async def ask(client: Client[Any]) -> list[str]:
+        seen = []
+        for text in ("one", "two"):
+            write(work, {"directive/reference/templates/spec_template.md": text})
+            answer = envelope(await client.call_tool("directive_spec_template", {}))
+            seen.append(answer["data"]["template"]["content"])
+        return seen
+
+    assert with_client(settings, ask) == ["one", "two"]
+
+
+def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
+    """All three bundles and all files, with the three papers' headings and the rule in the primer."""
+    scaffold(settings.cwd)
+    assert call("directive_files_list")["data"]["files"] == sorted(FILES)
+    for kind, headings in {
+        "spec": "Problem, Goal, Success criteria, User story, Flow and states, UX links, Requirements, "
+        "Acceptance criteria, Non-goals",
+        "impact": "Modules touched, Contracts, Risks, Observability",
+        "tdr": "Summary, Decision drivers and non-goals, Current state, Proposed design, Alternatives "
+        "considered, Data model and contract changes, Security, privacy, compliance, Observability and "
+        "operations, Rollout and migration, Test strategy, Risks and open questions, Milestones",
+    }.items():
+        data = call(f"directive_{kind}_template")["data"]
+        assert data["primer"].startswith("Do not write code before the TDR is approved.")
+        found = re.findall(r"^## (?:\d+\. )?(.*)$", data["template"]["content"], re.MULTILINE)
+        assert ", ".join(found) == headings
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    """What is there stays, a link and the older layout too; what is missing is added."""
+    (tmp_path / "elsewhere.md").write_text("elsewhere")
+    write(
+        tmp_path, {"directive/reference/agent_context.md": "MINE", "directive/templates/tdr_template.md": "T"}
+    )
+    (tmp_path / "directive/reference/templates").mkdir()
+    (tmp_path / "directive/reference/templates/spec_template.md").symlink_to(tmp_path / "nowhere.md")
+    done = scaffold(tmp_path)
+    assert done.kept == (
+        "directive/reference/agent_context.md",
+        "directive/reference/templates/spec_template.md",
+        "directive/templates/tdr_template.md",
+    )
+    assert done.made == (
+        "directive/reference/agent_operating_procedure.md",
+        "directive/reference/templates/impact_template.md",
+    )
+    assert (tmp_path / "directive/reference/agent_context.md").read_text() == "MINE"
+    assert not (tmp_path / "nowhere.md").exists()
+    assert not (tmp_path / "directive/reference/templates/tdr_template.md").exists()
+    for path in done.made:
+        assert (tmp_path / path).read_bytes() == (SCAFFOLD.parent / path).read_bytes()
+
+
+def test_the_command(settings: Settings) -> None:
+    """It says what it wrote and what was there, and refuses what is no folder."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "npl_mcp", "directive", "init", *arguments]
+        env = {**os.environ, "HOME": str(settings.home)}
+        return subprocess.run(command, cwd=settings.cwd, env=env, capture_output=True, text=True, timeout=60)
+
+    first, second, third = run(), run("."), run("nowhere")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.splitlines() == [
+        *(f"written: {path}" for path in sorted(FILES)),
+        "5 files written, 0 were there",
+    ]
+    assert second.stdout.endswith("0 files written, 5 were there\n")
+    assert third.returncode == 2
+    assert third.stderr == "npl-mcp: 'nowhere' is not a folder; give the project's folder\n"
+
+
+def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
+    """A file where the folder should be is left alone."""
+    (tmp_path / "directive").write_text("mine")
+    with pytest.raises(Exception, match=r"'directive/reference/agent_context.md' cannot be written"):
+        scaffold(tmp_path)
+    assert (tmp_path / "directive").read_text() == "mine"
+
+
+def test_only_what_is_there_is_offered(settings: Settings, work: Path) -> None:
+    """Without a template its resource and its prompt are not listed, without the folder none is."""
+
+    async def ask(client: Client[Any]) -> tuple[list[str], list[str]]:
+        resources, prompts = await client.list_resources(), await client.list_prompts()
+        return [one.name for one in resources], [one.name for one in prompts]
+
+    (work / "directive" / "reference" / "templates" / "impact_template.md").unlink()
+    resources, prompts = with_client(settings, ask)
+    assert resources == ["spec_template", "tdr_template", "agent_operating_procedure", "agent_context"]
+    assert prompts == ["directive_spec", "directive_tdr"]
+    shutil.rmtree(work / "directive")
+    assert with_client(settings, ask) == ([], [])
+
+
+def test_templates_and_files_are_resources(settings: Settings, work: Path) -> None:
+    """Five that are always meant, and any file by its path, as Markdown."""
+
+    async def ask(client: Client[Any]) -> tuple[Any, ...]:
+        resources = await client.list_resources()
+        texts = {}
+        for uri in [resource.uri for resource in resources] + ["directive://reference/agent_context.md"]:
+            (content,) = await client.read_resource(str(uri))
+            texts[str(uri)] = (content.text, content.mime_type)
+        templates = await client.list_resource_templates()
+        return [resource.name for resource in resources], texts, [one.uri_template for one in templates]
+
+    names, texts, templates = with_client(settings, ask)
+    kind = "text/markdown"
+    assert texts == {
+        "directive://spec_template": ("SPEC", kind),
+        "directive://impact_template": ("IMP", kind),
+        "directive://tdr_template": ("TDR", kind),
+        "directive://agent_operating_procedure": (PROCEDURE, kind),
+        "directive://agent_context": ("CTX", kind),
+        "directive://reference/agent_context.md": ("CTX", kind),
+    }
+    assert names == [uri.partition("://")[2] for uri in list(texts)[:5]]
+    assert templates == ["directive://{path*}"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("directive://nope.md", "File not found under directive/: nope.md"),
+        ("directive://../directive-private/secret.txt", "Resource not found"),
+        ("directive://reference/..%2f..%2fdirective-private/secret.txt", "Resource not found"),
+        ("directive://linked/secret.txt", "lies outside directive/"),
+        ("directive://tdr_template", "Missing directive/reference/templates/tdr_template.md"),
+    ],
+)
+def test_a_resource_that_cannot_be_read(settings: Settings, work: Path, uri: str, text: str) -> None:
+    """The protocol's code for what the caller got wrong, and the message of the tool."""
+    (work / "directive/linked").symlink_to(work / "directive-private")
+    (work / "directive/reference/templates/tdr_template.md").unlink()
+    error = failing(settings, lambda client: client.read_resource(uri))
+    assert error.error.code == -32602
+    assert text in error.error.message
+    assert "LEAK" not in error.error.message
+
+
+def test_a_resource_that_is_no_text(settings: Settings, work: Path) -> None:
+    """The caller is not to blame, which the code says."""
+    (work / "directive/latin.md").write_bytes(b"caf\xe9")
+    error = failing(settings, lambda client: client.read_resource("directive://latin.md"))
+    assert (error.error.code, error.error.message) == (-32603, "'latin.md' is not UTF-8 text")
+
+
+def test_templates_are_prompts(settings: Settings, work: Path) -> None:
+    """Each asks for its paper of a feature and brings all three files."""
+
+    async def ask(client: Client[Any]) -> dict[str, Any]:
+        prompts = {prompt.name: prompt.arguments for prompt in await client.list_prompts()}
+        assert [[(one.name, one.required) for one in arguments] for arguments in prompts.values()] == [
+            [("feature", False)]
+        ] * 3
+        texts = {name: await client.get_prompt(name, {"feature": "dark mode"}) for name in prompts}
+        texts["plain"] = await client.get_prompt("directive_tdr")
+        return {name: result.messages[0].content.text for name, result in texts.items()}
+
+    texts = with_client(settings, ask)
+    assert list(texts) == ["directive_spec", "directive_impact", "directive_tdr", "plain"]
+    for kind, content in KINDS.items():
+        text = texts[f"directive_{kind}"]
+        assert "of dark mode: " in text
+        assert "Do not write code before approval." in text
+        assert [part in text for part in (PROCEDURE.strip(), "CTX", content)] == [True] * 3
+        assert f"----- directive/reference/templates/{kind}_template.md -----" in text
+    assert "of the feature: " in texts["plain"]
+
+
+def test_a_prompt_without_the_folder(settings: Settings) -> None:
+    """It says how to make it."""
+    error = failing(settings, lambda client: client.get_prompt("directive_spec"))
+    assert error.error.code == -32602
+    assert "npl-mcp directive init" in error.error.message
+
+
+def test_a_folder_with_too_many_files(settings: Settings, work: Path) -> None:
+    """The list is refused with its limit; a missing file is still said to be missing, a present one read."""
+    told = replace(settings, limits=replace(settings.limits, max_files=4))
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("directive_files_list", {}),
+        ("directive_file_get", {"path": "nope.md"}),
+        ("directive_tdr_template", {}),
+    ]
+    whole, missing, bundle = calls(told, requests)
+    assert (whole["error_code"], "more than 4 files" in whole["error"]) == ("OPERATION_FAILED", True)
+    assert (missing["error_code"], bundle["success"]) == ("NOT_FOUND", True)

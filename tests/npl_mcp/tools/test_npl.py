@@ -1,0 +1,353 @@
+"""What the npl tools promise, seen by an MCP client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index.markdown.sections import parse_sections
+from npl_mcp.config.settings import Settings
+from tests.conftest import GUIDE, Call, calls, envelope, with_client
+
+
+def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for node in tree for one in (node, *nodes(node["children"]))]
+
+
+def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
+    """Each node has the fields of both views, and its positions are those of the file."""
+    data = call("npl_section_index", file="guide.md")["data"]
+    found = nodes(data["sections"])
+    assert [(node["name"], node["level"]) for node in found] == [
+        ("Garden Guide", 1),
+        ("Watering", 2),
+        ("Drip lines", 3),
+        ("Pruning", 2),
+        ("See Also", 3),
+        ("Compost", 2),
+        ("See Also", 3),
+        ("堆肥と水やり", 2),
+    ]
+    assert data["total_sections"] == data["filtered_sections"] == 8
+    lines = GUIDE.encode().split(b"\n")
+    for node in found:
+        assert node["heading"] == node["name"]
+        assert lines[node["start_line"] - 1] == b"#" * node["level"] + b" " + node["name"].encode()
+        text = GUIDE.encode()[node["start_byte"] : node["end_byte"]]
+        assert text.startswith(lines[node["start_line"] - 1])
+        assert text.count(b"\n") == node["end_line"] - node["start_line"]
+
+
+def test_the_index_tells_whole_and_own_content_apart(call: Call) -> None:
+    """A parent shows what its subsections hold, and under ``own`` what it holds itself."""
+    watering = call("npl_section_index", file="guide.md")["data"]["sections"][0]["children"][0]
+    assert (watering["has_examples"], watering["has_code"]) == (True, True)
+    assert (watering["own"]["has_examples"], watering["own"]["has_code"]) == (False, False)
+    assert watering["own"]["word_count"] == 12
+    assert watering["word_count"] > 12
+    assert "own" not in watering["children"][0]
+
+
+def test_a_filter_keeps_matches_and_the_way_to_them(call: Call) -> None:
+    """Sections that do not match stay only as ancestors, and say so."""
+    data = call("npl_section_index", file="guide.md", filter={"has_examples": True, "heading_level": 3})[
+        "data"
+    ]
+    assert data["filtered_sections"] == 1
+    assert data["total_sections"] == 8
+    found = nodes(data["sections"])
+    assert [(node["name"], node.get("matches", True)) for node in found] == [
+        ("Garden Guide", False),
+        ("Watering", False),
+        ("Drip lines", True),
+    ]
+
+
+def test_a_folder_lists_its_documents(call: Call) -> None:
+    """A set shows its files; going deeper is a matter of asking."""
+    data = call("npl_section_index", file="plants")["data"]
+    assert [(node["name"], node["level"], node["more"]) for node in data["sections"]] == [
+        ("plants/beans.md", 0, 2),
+        ("plants/roses.md", 0, 2),
+    ]
+    deep = call("npl_section_index", file="plants", depth=9)["data"]
+    assert [node["name"] for node in nodes(deep["sections"])][1:3] == ["Beans", "Sowing"]
+
+
+def test_without_arguments_the_core_reference_is_shown(call: Call) -> None:
+    """The default document is the NPL reference that comes with the package."""
+    data = call("npl_section_index")["data"]
+    assert data["file"] == "npl.md"
+    assert data["sections"][0]["level"] == 1
+
+
+def test_items_are_documents_of_every_kind(call: Call) -> None:
+    """resource_type and item reach what files and paths reach."""
+    for kind, item in [
+        ("component", "syntax.placeholder"),
+        ("agent", "code-reviewer"),
+        ("prompt", "npl-conventions"),
+    ]:
+        data = call("npl_section_index", resource_type=kind, item=item)["data"]
+        assert data["item"] == item
+        assert data["path"].endswith(item.replace(".", "/") + ".md")
+        assert data["total_sections"] > 3
+
+
+def test_a_versioned_prompt_says_its_version(call: Call, docs: Path) -> None:
+    """The header's version comes with the index, as written, and selectors can ask for it."""
+    header = "npl-instructions:\n  name: house-rules\n  version: 1.10\n---\n\n"
+    (docs / "rules.md").write_text(f"{header}# House Rules\n\n## Tone\n\nBe brief.\n", encoding="utf-8")
+    data = call("npl_section_index", file="rules.md")["data"]
+    assert data["version"] == "1.10"
+    assert data["total_tokens"] > 0
+    newer = call("npl_load_tailored", selectors=["house-rules[version>=1.9] > ## Tone"], file="rules.md")[
+        "data"
+    ]
+    assert newer["content"] == "## Tone\n\nBe brief.\n"
+    older = call("npl_load_tailored", selectors=["[version<1.9]"], file="rules.md")
+    assert older["error_code"] == "NOT_FOUND"
+
+
+def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None:
+    """The right section comes back alone, cited by line, with what was understood."""
+    data = call("npl_load_tailored", context="when should fruit trees be pruned?", file="guide.md")["data"]
+    best = data["sections"][0]
+    assert best["title"] == "Pruning"
+    assert 0.1 <= best["relevance_score"] <= 1
+    assert data["content"].startswith("## Pruning\n\nPrune fruit trees")
+    lines = GUIDE.split("\n")
+    assert lines[best["start_line"] - 1] == "## Pruning"
+    assert lines[best["end_line"] - 1] == "### See Also"
+    assert "fruit" in data["keywords_extracted"]
+    assert data["truncated"] is False
+    assert data["request_more"] == []
+    assert "Watering" not in data["content"]
+
+
+def test_a_cjk_context_finds_cjk_sections(call: Call) -> None:
+    """Text without blanks between words is searched as well."""
+    data = call("npl_load_tailored", context="水やりの時間", file="guide.md")["data"]
+    assert data["sections"][0]["title"] == "堆肥と水やり"
+
+
+def test_selectors_are_always_included_and_come_first(call: Call) -> None:
+    """An explicit selector needs no score and hands over its subsections."""
+    data = call(
+        "npl_load_tailored",
+        context="compost from green and brown material",
+        selectors=["guide > ## Watering"],
+        file="guide.md",
+    )["data"]
+    assert data["sections"][0]["selector"] == "guide > ## Watering"
+    assert data["sections"][0]["relevance_score"] == 1
+    assert data["content"].index("### Drip lines") < data["content"].index("## Compost")
+
+
+def test_sections_is_another_name_for_selectors_and_takes_ranges(call: Call) -> None:
+    """The older parameter works, ranges included."""
+    data = call("npl_load_tailored", sections=["## Watering...## Pruning"], file="guide.md")["data"]
+    assert [part for part in data["content"].split("\n") if part.startswith("#")] == [
+        "## Watering",
+        "### Drip lines",
+        "## Pruning",
+        "### See Also",
+    ]
+
+
+def test_depth_limits_what_comes_with_a_selected_section(call: Call) -> None:
+    """depth=0 hands over a section's own text only, under a selector that says so."""
+    data = call("npl_load_tailored", selectors=["## Watering"], depth=0, file="guide.md")["data"]
+    assert "Drip" not in data["content"]
+    (row,) = data["sections"]
+    again = call("npl_load_tailored", selectors=[row["selector"]], file="guide.md")["data"]
+    assert again["content"] == data["content"]
+
+
+def test_a_small_budget_is_kept_and_the_rest_is_named(call: Call) -> None:
+    """What does not fit is offered by selectors that work as they are."""
+    request = {"selectors": ["## Watering", "## Pruning", "## Compost"], "file": "guide.md"}
+    data = call("npl_load_tailored", token_budget=60, **request)["data"]
+    assert data["total_tokens"] <= 60
+    assert data["truncated"] is True
+    more = call("npl_load_tailored", selectors=data["request_more"], file="guide.md")["data"]
+    everything = call("npl_load_tailored", **request)["data"]["content"]
+    handed = data["content"] + "\n" + more["content"]
+    assert sorted(filter(None, handed.split("\n"))) == sorted(filter(None, everything.split("\n")))
+
+
+def test_a_budget_of_zero_gives_nothing_and_names_everything(call: Call) -> None:
+    """Zero is a budget like any other."""
+    data = call("npl_load_tailored", context="pruning", token_budget=0, file="guide.md")["data"]
+    assert data["content"] == ""
+    assert data["total_tokens"] == 0
+    assert data["truncated"] is True
+    assert data["request_more"]
+
+
+def test_a_section_larger_than_the_budget_is_cut_between_blocks(call: Call, docs: Path) -> None:
+    """Its beginning comes now, and paging through request_more gives all of it."""
+    paragraphs = [f"Paragraph {n} says something about tulips and bulbs." for n in range(40)]
+    (docs / "long.md").write_text("# Tulips\n\n" + "\n\n".join(paragraphs) + "\n", encoding="utf-8")
+    selectors, seen = ["long"], ""
+    for _ in range(20):
+        data = call("npl_load_tailored", selectors=selectors, token_budget=100, file="long.md")["data"]
+        assert data["total_tokens"] <= 100
+        seen += data["content"] + "\n"
+        if not data["truncated"]:
+            break
+        assert data["sections"][0]["cut"] is True
+        selectors = data["request_more"]
+    assert [line for line in seen.split("\n") if line] == ["# Tulips", *paragraphs]
+
+
+def test_a_folder_is_ranked_as_one(call: Call) -> None:
+    """The best section of any file comes first, and selectors name the file."""
+    data = call("npl_load_tailored", context="pruning roses above a bud", file="plants")["data"]
+    best = data["sections"][0]
+    assert best["file"] == "plants/roses.md"
+    assert best["title"] == "Pruning"
+    assert data["content"].startswith("<!-- plants/roses.md -->\n\n")
+    again = call("npl_load_tailored", selectors=[best["selector"]], file="plants")["data"]
+    assert [row["selector"] for row in again["sections"]] == [best["selector"]]
+
+
+def test_a_glob_names_a_set(call: Call) -> None:
+    """Patterns work as folders do."""
+    data = call("npl_load_tailored", context="sow beans", file="**/b*.md")["data"]
+    assert [row["file"] for row in data["sections"]] == ["plants/beans.md"]
+
+
+def test_a_selector_can_name_the_document_itself(call: Call) -> None:
+    """Without a file the document is the one the selector begins with."""
+    data = call("npl_load_tailored", selectors=["npl-conventions > ## Fences"])["data"]
+    assert data["file"].endswith("npl-conventions.md")
+    assert data["sections"][0]["title"] == "Fences"
+    for name in ("syntax.placeholder", '"npl/syntax/placeholder.md"', "syntax/placeholder"):
+        item = call("npl_load_tailored", selectors=[f"{name} > ## Writing a placeholder"])["data"]
+        assert item["sections"][0]["title"] == "Writing a placeholder"
+
+
+def test_suggestions_are_new_few_and_explained(settings: Settings) -> None:
+    """At most five, none of them handed over, and earlier calls are remembered."""
+    together = {"selectors": ["## Pruning", "## Compost"], "file": "guide.md"}
+    alone = {"selectors": ["## Pruning"], "file": "guide.md"}
+    *_, last = calls(settings, [("npl_load_tailored", together), ("npl_load_tailored", alone)])
+    suggestions = last["data"]["suggestions"]
+    assert 1 <= len(suggestions) <= 5
+    assert {
+        "selector": "guide > ## Compost",
+        "reason": 'loaded together with "Pruning" in an earlier call',
+    } in suggestions
+    assert not any("Pruning" in suggestion["selector"] for suggestion in suggestions)
+
+
+def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
+    """The ranking is complete, ordered, and its parts lie between 0 and 1."""
+    data = call(
+        "npl_load_tailored", context="prune trees", topics=["pruning"], file="guide.md", explain=True
+    )["data"]
+    ranking = data["ranking"]
+    assert len(ranking) >= len(data["sections"])
+    assert [hit["score"] for hit in ranking] == sorted((hit["score"] for hit in ranking), reverse=True)
+    assert ranking[0]["title"] == "Pruning"
+    assert ranking[0]["topic"] == 1
+    for hit in ranking:
+        assert all(0 <= hit[part] <= 1 for part in ("score", "name", "content", "topic"))
+    without = call("npl_load_tailored", context="prune trees", file="guide.md")["data"]
+    assert "ranking" not in without
+
+
+def test_an_edit_is_seen_by_the_next_call(settings: Settings, docs: Path) -> None:
+    """Even one that keeps the size and sets the time stamp back."""
+    path = docs / "guide.md"
+    old = path.stat().st_mtime_ns - 3_600_000_000_000
+    os.utime(path, ns=(old, old))
+
+    async def edit(client: Client[Any]) -> list[str]:
+        request = {"context": "apple", "file": "guide.md"}
+        contents = []
+        for month in ("February", "November", "December"):
+            path.write_text(GUIDE.replace("February", month), encoding="utf-8")
+            os.utime(path, ns=(old, old))
+            answer = envelope(await client.call_tool("npl_load_tailored", request))
+            contents.append(answer["data"]["content"])
+        return contents
+
+    for month, content in zip(("February", "November", "December"), with_client(settings, edit), strict=True):
+        assert month in content
+
+
+def test_components_come_whole_with_their_origin(call: Call) -> None:
+    """Text, flags and where every item came from."""
+    data = call("npl_load_components", items="fences.example,syntax", skip="syn*")["data"]
+    assert data["loaded_items"] == ["fences.example"]
+    assert data["content"].startswith("# fences.example:\n# ")
+    assert data["flags"] == data["flags_updated"] == {"npl.def.loaded": "fences.example"}
+    assert data["skipped"] == ["syntax"]
+    (item,) = data["items"]
+    assert item["root"] == "bundled"
+    assert item["path"].endswith("fences/example.md")
+    assert len(item["digest"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("tool", "items", "flag"),
+    [
+        ("npl_load_components", "fences.*", "npl.def.loaded"),
+        ("npl_load_meta", "*", "npl.meta.loaded"),
+        ("npl_load_style", "*", "npl.style.loaded"),
+    ],
+)
+def test_patterns_load_sorted_and_repeatably(call: Call, tool: str, items: str, flag: str) -> None:
+    """The same pattern gives the same items in the same order."""
+    first, second = call(tool, items=items)["data"], call(tool, items=items)["data"]
+    assert first == second
+    assert len(first["loaded_items"]) > 1
+    assert first["loaded_items"] == sorted(first["loaded_items"])
+    assert first["flags"][flag] == ",".join(first["loaded_items"])
+
+
+def test_a_missing_item_is_named_beside_those_found(call: Call) -> None:
+    """One name that leads nowhere does not hide the others, nor is it hidden."""
+    data = call("npl_load_components", items="syntax,sintax")["data"]
+    assert data["loaded_items"] == ["syntax"]
+    assert data["missing"] == [{"name": "sintax", "near": ["syntax"]}]
+
+
+def test_an_agent_comes_with_what_it_relies_on(call: Call) -> None:
+    """with_definition appends the NPL the agent needs, each part once."""
+    alone = call("npl_load_agent", agent_name="code-reviewer")["data"]
+    whole = call("npl_load_agent", agent_name="code-reviewer", with_definition=True)["data"]
+    assert whole["content"].startswith(alone["content"])
+    assert "# NPL Definition for code-reviewer" in whole["content"]
+    assert len(set(whole["loaded_items"])) == len(whole["loaded_items"]) > 5
+
+
+def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
+    """Search places are asked in order; the answer says which one had the item."""
+    own = settings.cwd / ".npl" / "npl"
+    own.mkdir(parents=True)
+    (own / "syntax.md").write_text("# Our Syntax\n", encoding="utf-8")
+    data = calls(settings, [("npl_load_components", {"items": "syntax"})])[0]["data"]
+    assert data["content"] == "# syntax:\n# Our Syntax\n\n"
+    assert data["items"][0]["root"] == "project"
+
+
+def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Path) -> None:
+    """What the index prints can be pasted into the next call."""
+    tree = parse_sections((docs / "guide.md").read_bytes(), "guide")
+    found = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
+    for node in found:
+        data = call("npl_load_tailored", selectors=[node["selector"]], file="guide.md")["data"]
+        (row,) = data["sections"]
+        assert (row["selector"], row["start_line"], row["end_line"]) == (
+            node["selector"],
+            node["start_line"],
+            node["end_line"],
+        )
+    assert len(found) == len(tree.sections) - 1

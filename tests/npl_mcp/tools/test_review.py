@@ -1,0 +1,278 @@
+"""Reviews through the tools: comments, completion, annotated copies of texts and pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+from PIL import Image
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import Call, calls, envelope, with_client
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def picture(kind: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (200, 150), (136, 170, 204)).save(out, kind)
+    return out.getvalue()
+
+
+def stored(call: Call, content: bytes = b"one\ntwo\nthree\n", filename: str = "text.md") -> dict[str, int]:
+    """Store an artifact and begin a review of it by bob."""
+    made = call(
+        "artifact_create",
+        name=filename,
+        artifact_type="document",
+        file_content_base64=encoded(content),
+        filename=filename,
+    )["data"]
+    ids = {"artifact_id": made["artifact_id"], "revision_id": made["revision_id"]}
+    review = call("review_create", **ids, reviewer_persona="bob")["data"]
+    return {**ids, "review_id": review["review_id"]}
+
+
+def on(ids: dict[str, int]) -> dict[str, int]:
+    return {"artifact_id": ids["artifact_id"], "revision_id": ids["revision_id"]}
+
+
+def comment(ids: dict[str, int], location: str = "line:1", **more: Any) -> dict[str, Any]:
+    given = {"review_id": ids["review_id"], "location": location, "comment": "c", "persona": "bob"}
+    return {**given, **more}
+
+
+def test_a_review_says_what_it_is_about(call: Call) -> None:
+    """The fields are those clients know, revision number and row id side by side."""
+    ids = stored(call)
+    made = call("review_create", **on(ids), reviewer_persona="amy")["data"]
+    assert made == {
+        "review_id": 2,
+        **on(ids),
+        "revision_num": 0,
+        "reviewer_persona": "amy",
+        "status": "in_progress",
+    }
+
+
+def test_comments_come_back_in_the_order_they_were_made(call: Call) -> None:
+    """By number, also within one instant."""
+    ids = stored(call)
+    texts = [f"comment {number}" for number in range(12)]
+    for text in texts:
+        call("review_add_comment", **comment(ids, comment=text))
+    call("review_add_annotation", review_id=ids["review_id"], x=3, y=4, comment="spot", persona="guest")
+    data = call("review_get", review_id=ids["review_id"])["data"]
+    assert [one["comment"] for one in data["comments"]] == [*texts, "spot"]
+    assert data["comments"][-1]["location"] == "@x:3,y:4"
+    assert (data["artifact_name"], data["artifact_type"], data["revision_num"]) == ("text.md", "document", 0)
+
+
+PLACES = {
+    "garbage": "INVALID_PARAMETER",
+    "line:0": "INVALID_PARAMETER",
+    "line:4": "INVALID_PARAMETER",
+    "line:2-9": "INVALID_PARAMETER",
+    "line:3-2": "INVALID_PARAMETER",
+    "": "MISSING_REQUIRED",
+    "line:3": None,
+    "line:1-3": None,
+    "@x:5,y:5": None,
+}
+
+
+@pytest.mark.parametrize("location", PLACES)
+def test_a_place_must_be_in_the_text(call: Call, location: str) -> None:
+    """A text of three lines has no fourth; what is refused leaves nothing behind."""
+    ids = stored(call)
+    answer = call("review_add_comment", **comment(ids, location))
+    assert answer.get("error_code") == PLACES[location]
+    kept = call("review_get", review_id=ids["review_id"])["data"]["comments"]
+    assert len(kept) == (PLACES[location] is None)
+
+
+@pytest.mark.parametrize(("x", "y"), [(-1, 0), (0, -5), (200, 0), (0, 150), (2**60, 0)])
+def test_a_spot_must_be_in_the_picture(call: Call, x: int, y: int) -> None:
+    """The error says how large the picture is, or how a spot is written."""
+    ids = stored(call, picture(), "shot.png")
+    spot = {"review_id": ids["review_id"], "x": x, "y": y, "comment": "c", "persona": "bob"}
+    assert call("review_add_annotation", **spot)["error_code"] == "INVALID_PARAMETER"
+    assert call("review_add_annotation", **{**spot, "x": 199, "y": 149})["success"]
+    assert call("review_add_comment", **comment(ids, "line:1"))["error_code"] == "INVALID_PARAMETER"
+
+
+def test_a_completed_review_stays_as_it_is(call: Call) -> None:
+    """No comment is added, and a second completion loses nothing."""
+    ids = stored(call)
+    review = ids["review_id"]
+    call("review_add_comment", **comment(ids))
+    first = call("review_complete", review_id=review, overall_comment="Good.")["data"]
+    assert first == {"review_id": review, "status": "completed", "overall_comment": "Good."}
+    before = call("review_get", review_id=review)["data"]
+    assert call("review_add_comment", **comment(ids))["error_code"] == "OPERATION_FAILED"
+    late = {"review_id": review, "x": 1, "y": 1, "comment": "c", "persona": "bob"}
+    assert call("review_add_annotation", **late)["error_code"] == "OPERATION_FAILED"
+    assert call("review_complete", review_id=review)["data"] == first
+    assert call("review_complete", review_id=review, overall_comment="Good.")["data"] == first
+    other = call("review_complete", review_id=review, overall_comment="Bad.")
+    assert other["error_code"] == "OPERATION_FAILED"
+    assert call("review_get", review_id=review)["data"] == before
+
+
+WRONG = {
+    "no such artifact": ("review_create", {"artifact_id": 99}, "ARTIFACT_NOT_FOUND"),
+    "a number for a row id": ("review_create", {"revision_id": 0}, "INVALID_PARAMETER"),
+    "no such revision": ("review_create", {"revision_id": 99}, "NOT_FOUND"),
+    "no reviewer": ("review_create", {"reviewer_persona": " "}, "MISSING_REQUIRED"),
+    "no such review": ("review_get", {"review_id": 99}, "REVIEW_NOT_FOUND"),
+    "completing none": ("review_complete", {"review_id": 99}, "REVIEW_NOT_FOUND"),
+    "commenting on none": ("review_add_comment", {"review_id": 99}, "REVIEW_NOT_FOUND"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_not_there_is_named(call: Call, case: str) -> None:
+    """Each has its own code, and the message says what there is."""
+    ids = stored(call)
+    tool, changed, code = WRONG[case]
+    right: dict[str, dict[str, Any]] = {
+        "review_create": {**on(ids), "reviewer_persona": "amy"},
+        "review_get": {},
+        "review_complete": {},
+        "review_add_comment": comment(ids),
+    }
+    answer = call(tool, **{**right[tool], **changed})
+    assert answer["error_code"] == code
+    if code in ("NOT_FOUND", "REVIEW_NOT_FOUND"):
+        assert "1 (" in answer["error"]
+
+
+def test_a_revision_of_another_artifact_is_refused(call: Call) -> None:
+    """People confuse row ids; the message lists the artifact's own."""
+    first, second = stored(call), stored(call, b"x\n", "other.md")
+    mixed = {"artifact_id": first["artifact_id"], "revision_id": second["revision_id"]}
+    answer = call("review_create", **mixed, reviewer_persona="amy")
+    assert answer["error_code"] == "NOT_FOUND"
+    assert f"{first['revision_id']} (revision 0)" in answer["error"]
+    assert call("review_generate_annotated", **mixed)["error_code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_an_annotated_text_keeps_its_line_ends(call: Call, end: str) -> None:
+    """Outside the markers every character is as it was, and what is added ends its lines likewise."""
+    text = end.join(["# T", "", "one", "two", ""])
+    ids = stored(call, text.encode())
+    call("review_add_comment", **comment(ids, "line:3-4", comment="both"))
+    data = call("review_generate_annotated", **on(ids))["data"]
+    assert data["annotated_content"] == end.join(
+        [
+            *["# T", "", "one", "two[^bob-1]", "", "", "---", "", "# Review Comments", ""],
+            *["[^bob-1]: @bob: lines 3-4: both", ""],
+        ]
+    )
+
+
+def test_all_reviews_of_the_revision_are_in_the_copy_and_no_other(call: Call) -> None:
+    """Counts, reviewers and files cover every review of this revision."""
+    ids = stored(call)
+    call("review_add_comment", **comment(ids, "line:2", comment="b2"))
+    call("review_complete", review_id=ids["review_id"], overall_comment="All in all fine.")
+    amy = call("review_create", **on(ids), reviewer_persona="amy")["data"]["review_id"]
+    call("review_add_comment", **comment(ids, "line:2", review_id=amy, persona="amy", comment="a2"))
+    call("review_add_comment", **comment(ids, "line:1", review_id=amy, persona="zed", comment="guest"))
+    newer = call(
+        "artifact_add_revision",
+        artifact_id=ids["artifact_id"],
+        file_content_base64=encoded(b"new\n"),
+        filename="text.md",
+    )["data"]
+    data = call("review_generate_annotated", **on(ids))["data"]
+    assert data["annotated_content"].splitlines()[:2] == ["one[^zed-1]", "two[^bob-2][^amy-3]"]
+    assert (data["total_comments"], data["reviewers"]) == (3, ["bob", "amy"])
+    assert data["reviewer_files"]["bob"].endswith("All in all fine.\n")
+    assert "[^amy-3]: line:2: a2" in data["reviewer_files"]["amy"]
+    other = call(
+        "review_generate_annotated", artifact_id=ids["artifact_id"], revision_id=newer["revision_id"]
+    )["data"]
+    assert (other["annotated_content"], other["total_comments"]) == ("new\n", 0)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_an_annotated_picture_is_sent_and_stored_once(settings: Settings, call: Call, kind: str) -> None:
+    """The answer has the picture; the artifact has it as a revision; a second call adds none."""
+    name = f"shot.{kind.lower()}"
+    ids = stored(call, picture(kind), name)
+    spot = {"review_id": ids["review_id"], "x": 50, "y": 60, "comment": "too dark", "persona": "bob"}
+    call("review_add_annotation", **spot)
+
+    async def ask(client: Client[Any]) -> list[Any]:
+        return [await client.call_tool("review_generate_annotated", on(ids)) for _ in range(2)]
+
+    first, second = with_client(settings, ask)
+    data = envelope(first)["data"]
+    sent = base64.b64decode(first.content[1].data)
+    assert first.content[1].mime_type == f"image/{kind.lower()}"
+    assert "annotated_content" not in data
+    assert data["image"] == {"media_type": f"image/{kind.lower()}", "bytes": len(sent)}
+    assert Path(data["file_path"]).read_bytes() == sent
+    assert Path(data["file_path"]).name == f"revision-1-shot-annotated.{kind.lower()}"
+    assert json.loads(second.content[0].text)["data"]["annotated_revision_num"] == 1
+    history = call("artifact_history", artifact_id=ids["artifact_id"])["data"]
+    assert history["total"] == 2
+    assert history["items"][0]["created_by"] == "npl"
+    assert history["items"][0]["purpose"] == "Annotated copy of revision 0"
+    assert history["items"][0]["notes"] == "1. bob: too dark"
+    assert "[^bob-1]: @x:50,y:60: too dark" in data["reviewer_files"]["bob"]
+    call("review_add_annotation", **{**spot, "x": 10})
+    assert call("review_generate_annotated", **on(ids))["data"]["annotated_revision_num"] == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "filename"),
+    [(b"GIF89a\x00\x01", "a.gif"), (b"\x00\x01\x02", "a.bin"), ("é".encode("latin-1"), "a.txt")],
+)
+def test_other_files_cannot_be_annotated(call: Call, content: bytes, filename: str) -> None:
+    """The error names what can be."""
+    ids = stored(call, content, filename)
+    answer = call("review_generate_annotated", **on(ids))
+    assert answer["error_code"] == "OPERATION_FAILED"
+    assert "PNG and JPEG" in answer["error"]
+    assert call("artifact_history", artifact_id=ids["artifact_id"])["data"]["total"] == 1
+
+
+def test_markup_in_comments_is_data(call: Call) -> None:
+    """It comes back as it was written."""
+    ids = stored(call)
+    hostile = "<script>alert('x')</script> [^bob-1]: ]( ``` \"'; DROP TABLE review;--"
+    call("review_add_comment", **comment(ids, comment=hostile))
+    data = call("review_get", review_id=ids["review_id"])["data"]
+    assert data["comments"][0]["comment"] == hostile
+    assert (
+        f"[^bob-1]: @bob: {hostile}"
+        in call("review_generate_annotated", **on(ids))["data"]["annotated_content"]
+    )
+
+
+def test_many_comments_at_once_are_all_kept(settings: Settings, call: Call) -> None:
+    """Each caller's comment is there once."""
+    ids = stored(call)
+    requests = [("review_add_comment", comment(ids, comment=f"comment {number}")) for number in range(20)]
+
+    async def ask(client: Client[Any]) -> None:
+        async with anyio.create_task_group() as group:
+            for tool, arguments in requests:
+                group.start_soon(client.call_tool, tool, arguments)
+
+    with_client(settings, ask)
+    kept = calls(settings, [("review_get", {"review_id": ids["review_id"]})])[0]["data"]["comments"]
+    assert sorted(one["comment"] for one in kept) == sorted(
+        str(arguments["comment"]) for _, arguments in requests
+    )

@@ -1,0 +1,190 @@
+"""What the session tools promise, seen by an MCP client."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import calls, envelope, with_client
+
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+def test_a_session_gets_a_short_id_of_its_own(settings: Settings) -> None:
+    """Eight small letters and digits, active, dated, and no address without a web face."""
+    data = calls(settings, [("session_create", {"title": "Parser review"})])[0]["data"]
+    assert re.fullmatch("[a-z0-9]{8}", data["session_id"])
+    assert STAMP.fullmatch(data["created_at"])
+    assert data == {
+        "session_id": data["session_id"],
+        "title": "Parser review",
+        "created_at": data["created_at"],
+        "status": "active",
+    }
+
+
+def test_answers_link_to_the_web_face_where_there_is_one(settings: Settings) -> None:
+    """The address is the setting's, then /session/ and the id."""
+    told = replace(settings, web_url="http://127.0.0.1:8765")
+    answers = calls(
+        told,
+        [
+            ("session_create", {"session_id": "s1"}),
+            ("session_get", {"session_id": "s1"}),
+            ("session_update", {"session_id": "s1", "title": "T"}),
+            ("session_list", {}),
+        ],
+    )
+    created, got, updated, listed = (answer["data"] for answer in answers)
+    assert created["web_url"] == got["web_url"] == updated["web_url"] == "http://127.0.0.1:8765/session/s1"
+    assert listed["items"][0]["web_url"] == created["web_url"]
+
+
+def test_a_taken_id_is_refused_and_nothing_changes(settings: Settings) -> None:
+    """The predecessor answered with another id, as if it had succeeded."""
+    first, second, got, listed = calls(
+        settings,
+        [
+            ("session_create", {"session_id": "alpha", "title": "One"}),
+            ("session_create", {"session_id": "alpha", "title": "Two"}),
+            ("session_get", {"session_id": "alpha"}),
+            ("session_list", {}),
+        ],
+    )
+    assert first["success"]
+    assert second["error_code"] == "ALREADY_EXISTS"
+    assert got["data"]["session"]["title"] == "One"
+    assert listed["data"]["total"] == 1
+
+
+@pytest.mark.parametrize("wanted", ["-a", ".a", "a b", "a/b", "a\nb", "é", "x" * 65, "../x", ""])
+def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
+    """Letters, digits and a few signs; what is refused leaves nothing behind."""
+    refused, listed = calls(settings, [("session_create", {"session_id": wanted}), ("session_list", {})])
+    assert refused["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")
+    assert "session_id" in refused["error"]
+    assert listed["data"]["total"] == 0
+
+
+def test_a_session_shows_its_rooms_and_artifacts(settings: Settings) -> None:
+    """Newest first, with the counts of each, and linked ones only."""
+    content = {"artifact_type": "document", "file_content_base64": "eA==", "filename": "x.md"}
+    answers = calls(
+        settings,
+        [
+            ("session_create", {"session_id": "s1", "title": "T"}),
+            ("artifact_create", {"name": "one", "session_id": "s1", **content}),
+            ("artifact_create", {"name": "alone", **content}),
+            ("artifact_create", {"name": "two", "session_id": "s1", **content}),
+            ("artifact_add_revision", {"artifact_id": 1, "file_content_base64": "eQ==", "filename": "y.md"}),
+            ("chat_create_room", {"name": "talk", "members": ["amy", "bob"], "session_id": "s1"}),
+            ("session_get", {"session_id": "s1"}),
+        ],
+    )
+    assert all(answer["success"] for answer in answers)
+    data = answers[-1]["data"]
+    session = data["session"]
+    assert (session["id"], session["title"], session["status"]) == ("s1", "T", "active")
+    assert (session["room_count"], session["artifact_count"]) == (1, 2)
+    assert session["updated_at"] > session["created_at"]
+    (room,) = data["chat_rooms"]
+    assert (room["name"], room["session_id"], room["member_count"]) == ("talk", "s1", 2)
+    shown = [
+        (one["id"], one["name"], one["current_revision"], one["revision_count"]) for one in data["artifacts"]
+    ]
+    assert shown == [(3, "two", 0, 1), (1, "one", 1, 2)]
+    assert data["artifacts"][1]["current_revision_id"] == answers[4]["data"]["revision_id"]
+
+
+def test_lists_are_pages_newest_first(settings: Settings) -> None:
+    """Sessions made at once keep one order, and pages together are the whole."""
+
+    async def work(client: Client[Any]) -> list[dict[str, Any]]:
+        async def make(number: int) -> None:
+            envelope(await client.call_tool("session_create", {"session_id": f"s{number}"}))
+
+        async with anyio.create_task_group() as group:
+            for number in range(25):
+                group.start_soon(make, number)
+        pages: list[dict[str, Any]] = []
+        for arguments in ({}, {"limit": 25}, {"limit": 10, "offset": 10}, {"limit": 5, "offset": 24}):
+            pages.append(envelope(await client.call_tool("session_list", arguments))["data"])
+        return pages
+
+    default, whole, middle, last = with_client(settings, work)
+    order = [item["id"] for item in whole["items"]]
+    assert sorted(order) == sorted(f"s{number}" for number in range(25))
+    assert [item["created_at"] for item in whole["items"]] == sorted(
+        (item["created_at"] for item in whole["items"]), reverse=True
+    )
+    assert (default["total"], default["limit"], default["offset"]) == (25, 20, 0)
+    assert [item["id"] for item in default["items"]] == order[:20]
+    assert [item["id"] for item in middle["items"]] == order[10:20]
+    assert [item["id"] for item in last["items"]] == order[24:]
+
+
+def test_a_status_moves_a_session_from_one_list_to_another(settings: Settings) -> None:
+    """Totals by status follow, and a repeated update counts nothing twice."""
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("session_create", {"session_id": f"s{number}"}) for number in range(3)
+    ]
+    requests += [("session_update", {"session_id": "s1", "status": "completed"})] * 2
+    requests += [("session_update", {"session_id": "s2", "status": "archived"})]
+    requests += [("session_update", {"session_id": "s2", "status": "active"})]
+    requests += [("session_list", {"status": status}) for status in ("active", "completed", "archived")]
+    requests += [("session_list", {})]
+    *_, active, completed, archived, every = (answer["data"] for answer in calls(settings, requests))
+    assert [item["id"] for item in active["items"]] == ["s2", "s0"]
+    assert [item["id"] for item in completed["items"]] == ["s1"]
+    assert [page["total"] for page in (active, completed, archived, every)] == [2, 1, 0, 3]
+    assert archived["items"] == []
+
+
+def test_an_update_changes_what_is_given_and_the_time(settings: Settings) -> None:
+    """The rest stays."""
+    created, titled, done = calls(
+        settings,
+        [
+            ("session_create", {"session_id": "s1", "title": "Old"}),
+            ("session_update", {"session_id": "s1", "title": "New"}),
+            ("session_update", {"session_id": "s1", "status": "completed"}),
+        ],
+    )
+    assert (titled["data"]["title"], titled["data"]["status"]) == ("New", "active")
+    assert (done["data"]["title"], done["data"]["status"]) == ("New", "completed")
+    assert done["data"]["created_at"] == created["data"]["created_at"]
+    assert created["data"]["created_at"] < titled["data"]["updated_at"] < done["data"]["updated_at"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code", "said"),
+    [
+        ("session_get", {"session_id": "s11"}, "SESSION_NOT_FOUND", "near: s1"),
+        ("session_update", {"session_id": "s11", "title": "x"}, "SESSION_NOT_FOUND", "near: s1"),
+        ("session_update", {"session_id": "s1"}, "MISSING_REQUIRED", "title or status"),
+        ("session_update", {"session_id": "s1", "status": "done"}, "INVALID_PARAMETER", "completed"),
+        ("session_update", {"session_id": "s1", "title": " "}, "MISSING_REQUIRED", "title"),
+        ("session_list", {"status": "activ"}, "INVALID_PARAMETER", "'active'"),
+        ("session_list", {"limit": 0}, "INVALID_PARAMETER", "limit"),
+        ("session_list", {"offset": -1}, "INVALID_PARAMETER", "offset"),
+        ("session_create", {"title": "a\nb"}, "INVALID_PARAMETER", "title"),
+        ("session_create", {"title": "x" * 201}, "INVALID_PARAMETER", "title"),
+        ("session_get", {}, "MISSING_REQUIRED", "session_id"),
+    ],
+)
+def test_errors_say_what_to_write(
+    settings: Settings, tool: str, arguments: dict[str, Any], code: str, said: str
+) -> None:
+    """Each has its code, and changes nothing."""
+    made = ("session_create", {"session_id": "s1", "title": "T"})
+    get = ("session_get", {"session_id": "s1"})
+    _, before, answer, after = calls(settings, [made, get, (tool, arguments), get])
+    assert answer["error_code"] == code
+    assert said in answer["error"]
+    assert before == after

@@ -1,0 +1,300 @@
+"""What the worklog tools promise, seen by an MCP client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools import worklog
+from tests.conftest import calls, envelope, with_client
+
+LIST_BUDGET = 520
+"""Tokens the five tools may cost every agent that connects."""
+
+LOG = ("worklog_log", {"agent_id": "a-1", "action": "found", "summary": "text"})
+INIT = ("worklog_init", {"session_id": "s1"})
+
+
+def data(settings: Settings, *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    answers = calls(settings, list(requests))
+    assert all(answer["success"] for answer in answers), answers
+    return [answer["data"] for answer in answers]
+
+
+def test_the_tools_cost_few_tokens(settings: Settings) -> None:
+    """All five together stay within their budget."""
+
+    async def ask(client: Client[Any]) -> list[Any]:
+        names = {spec.name for spec in worklog.TOOLS}
+        tools = await client.list_tools()
+        return [
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for tool in tools
+            if tool.name in names
+        ]
+
+    listed = with_client(settings, ask)
+    assert len(listed) == 5
+    text = json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
+    assert estimator("o200k_base").count(text) <= LIST_BUDGET
+
+
+# Four entries by a-1, a-1, b-1, a-1, the last logged after the first two reads; what the predecessor's
+# command line printed for the same steps.
+READS: list[tuple[dict[str, Any], list[int], int]] = [
+    ({}, [1, 2, 3], 3),
+    ({}, [], 3),
+    ({"log": True}, [4], 4),
+    ({"agent_id": "other", "peek": True}, [1, 2, 3, 4], 0),
+    ({"agent_id": "other"}, [1, 2, 3, 4], 4),
+    ({"since": 2}, [3, 4], 4),
+    ({"since": 0}, [1, 2, 3, 4], 4),
+    ({}, [], 4),
+    ({"since": 0, "peek": True}, [1, 2, 3, 4], 4),
+    ({"since": 4}, [], 4),
+    ({"since": 99}, [], 4),
+    ({"agent_id": "late", "since": 99}, [], 0),
+    ({"agent_id": "late", "since": 3}, [4], 4),
+    ({"agent_id": "late"}, [], 4),
+    ({"since": 1, "limit": 2}, [2, 3], 3),
+    ({}, [4], 4),
+]
+
+
+def test_reading_follows_the_cursor(settings: Settings) -> None:
+    """Each agent gets what it has not seen; since and peek mean what they meant to the predecessor."""
+
+    async def ask(client: Client[Any]) -> list[tuple[list[int], int]]:
+        await client.call_tool(*INIT)
+        for _ in range(3):
+            await client.call_tool(*LOG)
+        seen = []
+        for step, _, _ in READS:
+            arguments = {"agent_id": "r", **step}
+            if arguments.pop("log", False):
+                await client.call_tool(*LOG)
+            answer = envelope(await client.call_tool("worklog_read", arguments))["data"]
+            seen.append(([entry["seq"] for entry in answer["entries"]], answer["cursor"]))
+        return seen
+
+    assert with_client(settings, ask) == [(seqs, cursor) for _, seqs, cursor in READS]
+
+
+def test_an_entry_comes_back_as_it_was_logged(settings: Settings) -> None:
+    """All fields, empty tags and text beyond ASCII included; what was not given is left out."""
+    given = {
+        "agent_id": "scout-1",
+        "action": "found",
+        "summary": "zwei\nZeilen „ü“ 🙂",
+        "data": {"k": [1, 2.5, None, "é"], "z": {"a": False}},
+        "tags": ["x", "y", "", "y"],
+        "refs": {"files": ["a.py:3"]},
+        "agent_type": "scout",
+    }
+    _, first, _, read = data(settings, INIT, ("worklog_log", given), LOG, ("worklog_read", {"agent_id": "r"}))
+    assert read["entries"][0] == {**given, "seq": 1, "ts": first["ts"]}
+    assert first == {"session_id": "s1", "seq": 1, "ts": first["ts"]}
+    assert {*read["entries"][1]} == {"seq", "ts", "agent_id", "agent_type", "action", "summary"}
+    assert read["entries"][1]["agent_type"] == "unknown"
+    assert read["remaining"] == 0
+
+
+@pytest.mark.parametrize("value", [0, False, "", "null", [], {}, 1.5, [None]])
+def test_data_may_be_any_json(settings: Settings, value: object) -> None:
+    """Values that count as false are kept too."""
+    name, arguments = LOG
+    *_, read = data(settings, (name, {**arguments, "data": value}), ("worklog_read", {"agent_id": "r"}))
+    assert read["entries"][0]["data"] == value
+    assert type(read["entries"][0]["data"]) is type(value)
+
+
+def test_status_has_what_the_predecessor_showed(settings: Settings) -> None:
+    """Its fields with its values, and whether the session is the current one."""
+    init = ("worklog_init", {"session_id": "s1", "task": "t"})
+    other = ("worklog_log", {"agent_id": "b-1", "action": "done", "summary": "x"})
+    made, _, _, last, _, status = data(
+        settings, init, other, LOG, LOG, ("worklog_read", {"agent_id": "reader"}), ("worklog_status", {})
+    )
+    assert status == {
+        "session_id": "s1",
+        "status": "active",
+        "created": made["created"],
+        "task": "t",
+        "entry_count": 3,
+        "agents": ["a-1", "b-1"],
+        "last_entry": last["ts"],
+        "current": True,
+    }
+
+
+def test_a_session_that_is_there_is_resumed(settings: Settings) -> None:
+    """Nothing of it changes but that it is the current one again; entries of each stay apart."""
+    first, second, resumed, logged = data(
+        settings,
+        ("worklog_init", {"session_id": "s1", "task": "one"}),
+        ("worklog_init", {"session_id": "s2"}),
+        ("worklog_init", {"session_id": "s1", "task": "another"}),
+        LOG,
+    )
+    assert (first["new"], second["new"], resumed["new"]) == (True, True, False)
+    assert resumed["task"] == "one"
+    assert logged["session_id"] == "s1"
+
+
+def test_without_a_session_todays_is_made(settings: Settings) -> None:
+    """The first entry makes a session named by its date, and later ones go there too."""
+    first, second, status = data(settings, LOG, LOG, ("worklog_status", {}))
+    assert first["session_id"] == status["session_id"] == first["ts"][:10] == second["session_id"]
+    assert (first["seq"], second["seq"], status["current"]) == (1, 2, True)
+
+
+def test_closing_is_for_good(settings: Settings) -> None:
+    """A closed session refuses entries however it is named, can be read, and closing again is harmless."""
+    name, arguments = LOG
+    requests = [
+        INIT,
+        LOG,
+        ("worklog_close", {}),
+        ("worklog_close", {"session_id": "s1"}),
+        (name, {**arguments, "session_id": "s1"}),
+        INIT,
+        ("worklog_read", {"agent_id": "r", "session_id": "s1"}),
+        ("worklog_close", {}),
+        ("worklog_status", {}),
+        ("worklog_read", {"agent_id": "r"}),
+    ]
+    answers = calls(settings, requests)
+    closed, again = answers[2]["data"], answers[3]["data"]
+    assert closed == again
+    assert (closed["status"], closed["entry_count"]) == ("closed", 1)
+    assert [answer.get("error_code") for answer in answers[4:]] == [
+        "OPERATION_FAILED",
+        "OPERATION_FAILED",
+        None,
+        "NOT_FOUND",
+        "NOT_FOUND",
+        "NOT_FOUND",
+    ]
+    assert answers[4]["error"].startswith("Session s1 is closed")
+    assert answers[7]["error"].startswith("No active session")
+    assert len(answers[6]["data"]["entries"]) == 1
+
+
+def test_entries_never_go_into_a_session_closed_today(settings: Settings) -> None:
+    """After today's session was closed an entry without a session is refused, not hidden there."""
+    answers = calls(settings, [LOG, ("worklog_close", {}), LOG, ("worklog_init", {})])
+    assert [answer.get("error_code") for answer in answers[2:]] == ["OPERATION_FAILED"] * 2
+    assert "worklog_init" in answers[2]["error"]
+    (read,) = data(settings, ("worklog_status", {"session_id": answers[0]["data"]["session_id"]}))
+    assert read["entry_count"] == 1
+
+
+def test_an_id_can_be_archived_twice(settings: Settings) -> None:
+    """Each archived session keeps its entries under a name of its own."""
+    *_, first, _, _, second = data(
+        settings,
+        INIT,
+        LOG,
+        ("worklog_close", {"archive": True}),
+        INIT,
+        LOG,
+        ("worklog_close", {"archive": True}),
+    )
+    assert (first["archived_as"], second["archived_as"]) == ("s1", "s1-2")
+    for name in ("s1", "archive/s1", "s1-2", "archive/s1-2"):
+        (read,) = data(settings, ("worklog_read", {"agent_id": name, "session_id": name}))
+        assert (read["session_id"], len(read["entries"])) == ("s1", 1)
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("worklog_init", {"session_id": "../../x"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "archive"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "Archive"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "archive/s1"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": ".hidden"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "a\\b"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "dot."}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "a\x00b"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "a\nb"}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": ""}, "MISSING_REQUIRED"),
+    ("worklog_init", {"session_id": "x" * 129}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "x" * 10_000_000}, "INVALID_PARAMETER"),
+    ("worklog_init", {"session_id": "S1"}, "ALREADY_EXISTS"),
+    ("worklog_init", {"session_id": "new", "task": "\x00"}, "INVALID_PARAMETER"),
+    ("worklog_log", {"agent_id": ""}, "MISSING_REQUIRED"),
+    ("worklog_log", {"agent_id": "a\x00"}, "INVALID_PARAMETER"),
+    ("worklog_log", {"agent_id": "x" * 10_000_000}, "INVALID_PARAMETER"),
+    ("worklog_log", {"action": "two\nlines"}, "INVALID_PARAMETER"),
+    ("worklog_log", {"action": "x" * 201}, "INVALID_PARAMETER"),
+    ("worklog_log", {"agent_type": " "}, "MISSING_REQUIRED"),
+    ("worklog_log", {"summary": " \n"}, "MISSING_REQUIRED"),
+    ("worklog_log", {"summary": "x" * 65_537}, "INVALID_PARAMETER"),
+    ("worklog_log", {"data": "x" * 300_000}, "INVALID_PARAMETER"),
+    ("worklog_log", {"data": {"a": "\x00"}}, "INVALID_PARAMETER"),
+    ("worklog_log", {"tags": ["x"] * 65}, "INVALID_PARAMETER"),
+    ("worklog_log", {"tags": ["x" * 201]}, "INVALID_PARAMETER"),
+    ("worklog_log", {"tags": "x"}, "INVALID_PARAMETER"),
+    ("worklog_log", {"refs": ["x"]}, "INVALID_PARAMETER"),
+    ("worklog_log", {"session_id": "s2"}, "NOT_FOUND"),
+    ("worklog_log", {"session_id": "../../x"}, "NOT_FOUND"),
+    ("worklog_log", {"session_id": "\x00"}, "INVALID_PARAMETER"),
+    ("worklog_read", {"agent_id": "r", "since": -1}, "INVALID_PARAMETER"),
+    ("worklog_read", {"agent_id": "r", "since": 10**300}, "INVALID_PARAMETER"),
+    ("worklog_read", {"agent_id": "r", "limit": 0}, "INVALID_PARAMETER"),
+    ("worklog_read", {"agent_id": "r", "session_id": "archive/s1"}, "NOT_FOUND"),
+    ("worklog_status", {"session_id": "x" * 10_000_000}, "INVALID_PARAMETER"),
+    ("worklog_close", {"session_id": "nobody"}, "NOT_FOUND"),
+]
+
+
+def test_bad_arguments_change_nothing(settings: Settings) -> None:
+    """Each gets its code, and afterwards there is still one session with one entry and nothing else."""
+    nested: Any = "x"
+    for _ in range(40):
+        nested = [nested]
+    bad = [*BAD, ("worklog_log", {"data": nested}, "INVALID_PARAMETER")]
+    requests = [
+        (tool, {**LOG[1], **arguments} if tool == "worklog_log" else arguments) for tool, arguments, _ in bad
+    ]
+    _, _, *answers, status = calls(settings, [INIT, LOG, *requests, ("worklog_status", {})])
+    for (tool, arguments, code), answer in zip(bad, answers, strict=True):
+        assert answer.get("error_code") == code, (tool, str(arguments)[:80], answer)
+        assert len(answer["error"]) < 1000
+    assert (status["data"]["session_id"], status["data"]["entry_count"]) == ("s1", 1)
+    folders = [path.name for path in (settings.cwd / ".npl" / "sessions").iterdir()]
+    assert sorted(folders) == [".lock", "s1"]
+
+
+def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
+    """The message has the words the predecessor used, and the id that was probably meant."""
+    init = ("worklog_init", {"session_id": "retry-audit"})
+    answer = calls(settings, [init, ("worklog_status", {"session_id": "retry-adit"})])[1]
+    assert answer["error"] == "Session not found: retry-adit; near: retry-audit"
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(settings: Settings) -> None:
+    """The call succeeds and says so; nothing is lost."""
+    (settings.cwd / ".npl").write_text("in the way", encoding="utf-8")
+    made, logged, read = data(settings, INIT, LOG, ("worklog_read", {"agent_id": "r"}))
+    assert (made["exported"], logged["exported"], logged["seq"]) == (False, False, 1)
+    assert len(read["entries"]) == 1
+    (settings.cwd / ".npl").unlink()
+    (later,) = data(settings, LOG)
+    assert "exported" not in later
+    log = settings.cwd / ".npl" / "sessions" / "s1" / "worklog.jsonl"
+    assert [json.loads(line)["seq"] for line in log.read_text().splitlines()] == [1, 2]
+
+
+def test_reading_makes_no_folder(settings: Settings) -> None:
+    """Only a session that is made or logged to gets one."""
+    answers = calls(
+        settings, [("worklog_read", {"agent_id": "r"}), ("worklog_status", {}), ("worklog_close", {})]
+    )
+    assert {answer["error_code"] for answer in answers} == {"NOT_FOUND"}
+    assert list(Path(settings.cwd).iterdir()) == []
