@@ -112,13 +112,13 @@ class Line:
 
 
 def processor_ms(pid: int) -> float:
-    """Give the processor time a process has taken."""
+    """Return the processor time a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return 1000 * (int(fields[11]) + int(fields[12])) / TICK
 
 
 def memory_mib(pid: int) -> float:
-    """Give the memory a process has."""
+    """Return the memory a process has."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 2**20
 
 

@@ -18,7 +18,7 @@ from npl_mcp.tools.npl import npl_load_tailored
 
 
 def resident() -> int:
-    """Give the bytes of memory the process holds now (Linux)."""
+    """Return the bytes of memory the process holds now (Linux)."""
     with Path("/proc/self/statm").open(encoding="ascii") as statm:
         return int(statm.read().split()[1]) * 4096
 

@@ -69,7 +69,7 @@ def stock(*disabled: str) -> MarkdownIt:
 
 
 def parsers(documents: list[str]) -> dict[str, Callable[[], object]]:
-    """Give the ways to parse all documents."""
+    """Return the ways to parse all documents."""
     full, blocks = stock(), stock("inline", "text_join")
     data = [text.encode() for text in documents]
     return {

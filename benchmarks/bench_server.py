@@ -50,7 +50,7 @@ async def over_stdio(root: Path, rounds: int) -> None:
 
 
 async def throughput(client: Client[Any], calls: int, flight: int) -> float:
-    """Give calls per second with so many under way at once."""
+    """Return calls per second with so many under way at once."""
     numbers = iter(range(calls))
 
     async def worker() -> None:
@@ -63,7 +63,7 @@ async def throughput(client: Client[Any], calls: int, flight: int) -> float:
 
 
 def request(number: int) -> dict[str, Any]:
-    """Give the arguments of a call."""
+    """Return the arguments of a call."""
     return {"context": CONTEXTS[number % len(CONTEXTS)], "file": "long.md", "token_budget": BUDGET}
 
 

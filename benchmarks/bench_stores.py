@@ -104,7 +104,7 @@ def fill(app: App, rows: int) -> None:
 
 
 def writes(app: App, tag: str) -> dict[str, Call]:
-    """Give the writing calls, each with the number of the call."""
+    """Return the writing calls, each with the number of the call."""
     return {
         "artifact_create": lambda number: tool(
             app,
@@ -124,7 +124,7 @@ def writes(app: App, tag: str) -> dict[str, Call]:
 
 
 def lists(app: App) -> dict[str, Call]:
-    """Give the listing calls."""
+    """Return the listing calls."""
     return {
         "artifact_list": lambda _: tool(app, "artifact_list", limit=PAGE),
         "artifact_history": lambda _: tool(app, "artifact_history", artifact_id=1, limit=PAGE),
@@ -150,7 +150,7 @@ def timed(call: Call, count: int, callers: int = 1) -> list[float]:
 
 
 def bare(path: Path) -> tuple[Call, Call]:
-    """Give one write and one read by prepared statements, on a connection set up as ours are."""
+    """Return one write and one read by prepared statements, on a connection set up as ours are."""
     connection = sqlite.driver().connect(str(path), isolation_level=None)
     for pragma in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")

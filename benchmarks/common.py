@@ -22,7 +22,7 @@ CONTEXTS = (
 
 
 def corpus_texts() -> list[str]:
-    """Give the bundled files' texts, in the order of their paths."""
+    """Return the bundled files' texts, in the order of their paths."""
     return [path.read_text(encoding="utf-8") for path in sorted(corpus_folder().rglob("*.md"))]
 
 
@@ -51,12 +51,12 @@ def write_folder(folder: Path, files: int) -> None:
 
 
 def settings(root: Path, **changes: object) -> Settings:
-    """Give settings that serve one folder."""
+    """Return settings that serve one folder."""
     return Settings(cwd=root, home=root, system=root / "none", roots=(root,), warm_up=False, **changes)  # type: ignore[arg-type]
 
 
 def median_ms(work: Callable[[int], object], rounds: int) -> float:
-    """Give the median wall time of a call, in milliseconds; the call gets its number."""
+    """Return the median wall time of a call, in milliseconds; the call gets its number."""
     times = []
     for number in range(rounds):
         start = time.perf_counter()
@@ -66,5 +66,5 @@ def median_ms(work: Callable[[int], object], rounds: int) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value below which a share of the values lies."""
+    """Return the value below which a share of the values lies."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]

@@ -99,7 +99,7 @@ class Trainer:
         return seen
 
     def _cut(self, piece: str) -> list[str]:
-        """Give those of a piece's tokens that are whole characters."""
+        """Return those of a piece's tokens that are whole characters."""
         if piece not in self._parts:
             numbers = self.encoding.encode_ordinary(piece)
             decoded = [self.encoding.decode_single_token_bytes(n).decode("utf-8", "replace") for n in numbers]
@@ -125,12 +125,12 @@ class Trainer:
 
 
 def code_points(start: int, stop: int = CODE_POINTS) -> list[int]:
-    """Give the code points in a range that are not surrogates."""
+    """Return the code points in a range that are not surrogates."""
     return [c for c in range(start, stop) if not 0xD800 <= c < 0xE000]
 
 
 def encoding(vocabulary: str, folder: Path) -> Any:
-    """Give tiktoken's encoding from its cache file in a folder."""
+    """Return tiktoken's encoding from its cache file in a folder."""
     counter = tokens.load_vocabulary(vocabulary, [folder])
     assert isinstance(counter, tokens.ExactCounter), f"{folder} has no {vocabulary}"
     return counter.encoding

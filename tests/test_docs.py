@@ -69,7 +69,7 @@ def flags(text: str) -> set[str]:
 
 
 def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
-    """Give the flags that a command's help shows."""
+    """Return the flags that a command's help shows."""
     assert main([*words, "--help"]) == 0
     return flags(capsys.readouterr().out)
 

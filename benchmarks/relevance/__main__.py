@@ -180,7 +180,7 @@ class Tally:
                 yield scope.number(hit)
 
     def row(self) -> dict[str, float]:
-        """Give the means."""
+        """Return the means."""
         sums = {name: value for name, value in vars(self).items() if name != "questions"}
         return {
             "questions": self.questions,

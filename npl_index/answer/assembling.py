@@ -70,22 +70,22 @@ class Desk:
     unreadable: tuple[str, ...] = ()
 
     def tree(self, document: int) -> SectionTree:
-        """Give a document's sections."""
+        """Return a document's sections."""
         return self.collection.documents[document].tree
 
     def path(self, document: int) -> str:
-        """Give a document's path below its root."""
+        """Return a document's path below its root."""
         return self.collection.documents[document].document.path
 
     def names(self, document: int) -> tuple[str, ...]:
-        """Give the names by which selectors know a document beside its own: path, ends of it, items."""
+        """Return the names by which selectors know a document beside its own: path, ends of it, items."""
         path = PurePosixPath(self.path(document))
         parts = path.with_suffix("").parts
         ends = [parts[start:] for start in range(len(parts))]
         return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
 
     def text(self, place: Place) -> str:
-        """Give a section's own text."""
+        """Return a section's own text."""
         tree = self.tree(place[0])
         return handed_text(tree, tree.sections[place[1]].own)
 
@@ -112,11 +112,11 @@ class Desk:
         return Part(document, index, lines, followed, last, cost, chosen)
 
     def mark(self, document: int) -> str:
-        """Give the line that tells a reader which file follows."""
+        """Return the line that tells a reader which file follows."""
         return f"<!-- {self.path(document)} -->\n"
 
     def entry_cost(self, document: int) -> int:
-        """Give the tokens of :meth:`mark`, where it is sent."""
+        """Return the tokens of :meth:`mark`, where it is sent."""
         return self.counter.bound(self.mark(document) + "\n") if self.several else 0
 
     def cut(self, part: Part, room: int) -> tuple[Part, Part] | None:
@@ -240,7 +240,7 @@ def _selector(desk: Desk, group: Sequence[Part]) -> str:
 
 
 def request_more(desk: Desk, packed: Fit) -> tuple[str, ...]:
-    """Give selectors of what did not fit, most important first: what was chosen, and the best of the hits."""
+    """Return selectors of what did not fit, most important first: what was chosen, and the best of the hits."""
     groups = list(_grouped(desk, [part for part in packed.dropped if part.chosen]))[:MAX_CHOSEN_NAMED]
     hits = [(part,) for part in packed.dropped if not part.chosen][:MAX_HITS_NAMED]
     return tuple(_selector(desk, group) for group in (*groups, *hits))

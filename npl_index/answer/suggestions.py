@@ -49,7 +49,7 @@ class Companions:
                     del counter[counter.most_common()[-1][0]]
 
     def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
-        """Give sections of the collection that were asked for with this one, most often first."""
+        """Return sections of the collection that were asked for with this one, most often first."""
         with self._lock:
             found = self._counts.get(_key(collection, place), Counter()).most_common()
         for (path, section, selector), count in found:

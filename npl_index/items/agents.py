@@ -32,13 +32,13 @@ def field_condition(text: str) -> tuple[str, str]:
 
 
 def has_field(fields: Mapping[str, object], condition: tuple[str, str]) -> bool:
-    """Say whether a field of the front matter has a value; case does not matter."""
+    """Return whether a field of the front matter has a value; case does not matter."""
     name, value = condition
     return name in fields and str(fields[name]).lower() == value.lower()
 
 
 def in_category(fields: Mapping[str, object], category: str) -> bool:
-    """Say whether the front matter lists a category, or holds it where ``categories`` is one text."""
+    """Return whether the front matter lists a category, or holds it where ``categories`` is one text."""
     categories = fields.get("categories", ())
     if isinstance(categories, str):
         return category.lower() in categories.lower()

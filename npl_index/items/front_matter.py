@@ -29,7 +29,7 @@ _VERSION = re.compile(r"^[ \t]+version:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULT
 
 
 def front_matter(text: str) -> dict[str, object]:
-    """Give the fields of a text's front matter, all scalars as text.
+    """Return the fields of a text's front matter, all scalars as text.
 
     :returns: fields by name; empty if there is none, or it is no mapping, too long, too deep or uses
         anchors or aliases (with which a few bytes can stand for gigabytes).
@@ -48,7 +48,7 @@ def front_matter(text: str) -> dict[str, object]:
 
 
 def version_of(text: str) -> str | None:
-    """Give the version in a text's ``npl-instructions`` header, else in its front matter."""
+    """Return the version in a text's ``npl-instructions`` header, else in its front matter."""
     block = _FRONT_MATTER.match(text[: MAX_FRONT_MATTER + 8])
     header = _HEADER.match(text, block.end() if block is not None else 0)
     if header is not None:

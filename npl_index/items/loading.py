@@ -273,7 +273,7 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
 
 
 def list_agents(library: Library) -> tuple[AgentInfo, ...]:
-    """Give all agents by name; of equal names the first place wins.
+    """Return all agents by name; of equal names the first place wins.
 
     :raises DocumentTooLargeError: there are more agents than the limits allow.
     """
@@ -291,7 +291,7 @@ def _agent(library: Library, name: str, found: Found) -> AgentInfo:
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
-    """Give the header that tells an agent what has been loaded, ``""`` if nothing was.
+    """Return the header that tells an agent what has been loaded, ``""`` if nothing was.
 
     :param flags: comma-joined names by flag name, of one or more loads.
     """
@@ -315,7 +315,7 @@ def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def declared_components(text: str) -> tuple[str, ...]:
-    """Give the components a text says it loads, in order; not stand-ins such as ``...`` or ``{name}``."""
+    """Return the components a text says it loads, in order; not stand-ins such as ``...`` or ``{name}``."""
     lists = (match[2].split(",") for match in _DECLARATION.finditer(text))
     names = dict.fromkeys(name.strip() for names in lists for name in names)
     usable = (name for name in names if _DECLARABLE.fullmatch(name) and ".." not in name)

@@ -99,14 +99,14 @@ def _usage(text: str, category: str, name: str, expression: str, most: int) -> U
 
 
 def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Give the matches that have their end."""
+    """Return the matches that have their end."""
     for match in pattern.finditer(text):
         if _END not in pattern.groupindex or match[_END]:
             yield match
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Give what stands between the marks of a match, or all of it where nothing does."""
+    """Return what stands between the marks of a match, or all of it where nothing does."""
     end = match.re.groupindex.get(_END)
     parts = [part for number, part in enumerate(match.groups(), 1) if number != end]
     return " | ".join(part or "" for part in parts) if parts else match[0]

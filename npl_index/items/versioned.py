@@ -110,7 +110,7 @@ class Renewed:
 
 
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
-    """Give the versioned sections of a text by name; of equal names the last one.
+    """Return the versioned sections of a text by name; of equal names the last one.
 
     :param text: with line feeds as line ends.
     """
@@ -127,7 +127,7 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
 
 
 def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
-    """Give the offset of every header, and of every separator with ``None``."""
+    """Return the offset of every header, and of every separator with ``None``."""
     fence, at, after_separator = "", 0, False
     for line in text.splitlines(keepends=True):
         header = _HEADER.match(text, at) if line.startswith("npl-instructions:") else None
@@ -149,7 +149,7 @@ def _header_follows(text: str, at: int) -> bool:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Give the fence that is open after a line, ``""`` for none."""
+    """Return the fence that is open after a line, ``""`` for none."""
     found = _FENCE.match(line)
     if found is None:
         return fence
@@ -222,7 +222,7 @@ def append(text: str, prompts: Sequence[str]) -> str:
 
 
 def without_separators(text: str) -> str:
-    """Give a text without blank lines and a separator at its beginning and its end."""
+    """Return a text without blank lines and a separator at its beginning and its end."""
     text = text.strip()
     if text.startswith(SEPARATOR):
         text = text[len(SEPARATOR) :].lstrip("\n")

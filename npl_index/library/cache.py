@@ -31,7 +31,7 @@ class IndexCache(Protocol[V]):
     """Keeps one value per path, valid for one content of the file."""
 
     def get(self, document: Document) -> V | None:
-        """Give the value made from exactly this content, or ``None``."""
+        """Return the value made from exactly this content, or ``None``."""
         ...
 
     def put(self, document: Document, value: V) -> None:
@@ -74,7 +74,7 @@ class MemoryIndexCache(Generic[V]):
         return int(self._entries.currsize)
 
     def peek(self, fingerprint: Fingerprint) -> V | None:
-        """Give the value if the fingerprint alone proves that the file is unchanged."""
+        """Return the value if the fingerprint alone proves that the file is unchanged."""
         with self._lock:
             entry = self._entries.get(fingerprint.path)
         if entry is None or not entry.settled or entry.fingerprint != fingerprint:
@@ -82,7 +82,7 @@ class MemoryIndexCache(Generic[V]):
         return entry.value
 
     def get(self, document: Document) -> V | None:
-        """Give the value made from exactly this content, or ``None``."""
+        """Return the value made from exactly this content, or ``None``."""
         with self._lock:
             entry = self._entries.get(document.fingerprint.path)
         if entry is None or entry.digest != document.digest:
@@ -157,14 +157,14 @@ class BuildingCache(Generic[V]):
         self._failures: LRUCache[Fingerprint, tuple[str, DocumentError]] = LRUCache(_FAILURES_KEPT)
 
     def peek(self, fingerprint: Fingerprint) -> V | None:
-        """Give the value if it is at hand and certainly current; never blocks, never reads the file."""
+        """Return the value if it is at hand and certainly current; never blocks, never reads the file."""
         value = self.memory.peek(fingerprint)
         if value is not None:
             self.statistics.hits += 1
         return value
 
     def get(self, fingerprint: Fingerprint, read: Callable[[], Document]) -> V:
-        """Give the value for the file as it is now.
+        """Return the value for the file as it is now.
 
         :param fingerprint: the file's state as just seen.
         :param read: reads the file; called at most once.

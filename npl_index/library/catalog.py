@@ -68,7 +68,7 @@ class Kind:
     folders: tuple[str, ...] = ()
 
     def readings(self, text: str) -> Iterator[str]:
-        """Give the item names a text may mean: itself, and as a path in one of the layouts of NPL.
+        """Return the item names a text may mean: itself, and as a path in one of the layouts of NPL.
 
         ``core/prompts/sqlite-guide.md`` is the prompt ``sqlite-guide``, wherever prompts lie.
         """
@@ -85,7 +85,7 @@ class Catalog:
     kinds: tuple[Kind, ...]
 
     def kind(self, name: str) -> Kind:
-        """Give the kind with this name or short name.
+        """Return the kind with this name or short name.
 
         :raises InvalidRequestError: there is none; the hint lists all.
         """
@@ -103,7 +103,7 @@ class Catalog:
         return next(kind for kind in self.kinds if kind.only is not None)
 
     def roots(self) -> Iterator[Root]:
-        """Give the root of every place, in order, repeated where places share one."""
+        """Return the root of every place, in order, repeated where places share one."""
         for kind in self.kinds:
             for place in (*kind.places, *kind.patches):
                 yield place.root
@@ -262,7 +262,7 @@ def _below(place: Place, folder: str) -> Place:
 
 
 def item_paths(item: str, suffix: str) -> tuple[str, ...]:
-    """Give the paths an item name may mean, most likely first.
+    """Return the paths an item name may mean, most likely first.
 
     A dot is a slash, or belongs to a name of its own: ``m1.persona`` is ``m1/persona.md`` or
     ``m1.persona.md``.

@@ -137,7 +137,7 @@ class Library:
         return tuple(found[name] for name in sorted(found))
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Say whether a reference names a folder or a pattern, however many files that is.
+        """Return whether a reference names a folder or a pattern, however many files that is.
 
         :raises OutsideRootError: it lies outside every root.
         """
@@ -165,7 +165,7 @@ class Library:
         raise problems[0] if problems else self._no_file(text)
 
     def _existing(self, spellings: Sequence[str], text: str) -> list[str]:
-        """Give the real paths that a path, spelled in different ways, may mean: those that exist.
+        """Return the real paths that a path, spelled in different ways, may mean: those that exist.
 
         :raises OutsideRootError: one of them lies under no root.
         """
@@ -176,7 +176,7 @@ class Library:
         return [path for path in meant if path is not None and self.roots.is_there(path, text)]
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
-        """Give a path as it is and, unless it has a suffix or is a root, with ``.md``."""
+        """Return a path as it is and, unless it has a suffix or is a root, with ``.md``."""
         if clean.lower().endswith(MARKDOWN_SUFFIXES):
             return (clean,)
         if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
@@ -184,7 +184,7 @@ class Library:
         return (clean, f"{clean}.md")
 
     def _at(self, path: str, text: str) -> tuple[Found, ...]:
-        """Give the file at a real path, or the files of a folder.
+        """Return the file at a real path, or the files of a folder.
 
         :raises DocumentNotFoundError: a folder without Markdown.
         :raises UnreadableDocumentError: not a regular Markdown file.
@@ -197,7 +197,7 @@ class Library:
         return found
 
     def _find_matches(self, clean: str, text: str) -> tuple[Found, ...]:
-        """Give the files that match a pattern, all of them below the first root that has any."""
+        """Return the files that match a pattern, all of them below the first root that has any."""
         segments = clean.split(os.sep)
         first = next(at for at, segment in enumerate(segments) if has_magic(segment))
         pattern = PathPattern.compile(segments[first:], parameter="file")
@@ -209,7 +209,7 @@ class Library:
         return ()
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> tuple[Found, ...]:
-        """Give the files below a real folder, each once, in order of their paths."""
+        """Return the files below a real folder, each once, in order of their paths."""
         files: dict[tuple[str, str], Found] = {}
         for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES):
             files[found.root.path, found.path] = found
@@ -218,7 +218,7 @@ class Library:
         return tuple(files[key] for key in sorted(files))
 
     def _find_named(self, clean: str) -> tuple[Found, ...]:
-        """Give the item of this name of the first kind that has it."""
+        """Return the item of this name of the first kind that has it."""
         if os.path.isabs(clean):
             return ()
         name = clean.replace(os.sep, "/")
@@ -279,14 +279,14 @@ class Library:
         }
 
     def item_names(self, kind: Kind) -> tuple[str, ...]:
-        """Give the names of all items of a kind, sorted.
+        """Return the names of all items of a kind, sorted.
 
         :raises DocumentTooLargeError: there are more items than the limits allow.
         """
         return tuple(sorted(self._items(kind)))
 
     def _items(self, kind: Kind) -> dict[str, tuple[str, Found]]:
-        """Give path below its place, without suffix, and file of every item, by name."""
+        """Return path below its place, without suffix, and file of every item, by name."""
         if kind.only is not None:
             single = self.find_item(kind, kind.only)
             return {} if single is None else {kind.only: (kind.only, single)}
@@ -320,7 +320,7 @@ class Library:
         return DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Give the present state of a file, without opening it.
+        """Return the present state of a file, without opening it.
 
         :raises DocumentNotFoundError: it is gone.
         :raises UnreadableDocumentError: it is no regular file any more.
@@ -360,7 +360,7 @@ class Library:
         )
 
     def _read_once(self, found: Found) -> tuple[bytes, Fingerprint] | None:
-        """Give a file's bytes and the state they belong to, ``None`` if it changed meanwhile."""
+        """Return a file's bytes and the state they belong to, ``None`` if it changed meanwhile."""
         limit = self.limits.max_bytes
         try:
             with _opened(found.root.path, found.path) as file:

@@ -20,7 +20,7 @@ _MAX_WILDCARDS = 64
 
 
 def has_magic(text: str) -> bool:
-    """Say whether a text holds a wildcard: ``*``, ``?`` or ``[``."""
+    """Return whether a text holds a wildcard: ``*``, ``?`` or ``[``."""
     return _MAGIC.search(text) is not None
 
 
@@ -58,7 +58,7 @@ class PathPattern:
         return cls(compiled[: stars[0]], compiled[stars[0] + 1 :] or compiled[stars[0] :], True)
 
     def matches(self, segments: Sequence[str]) -> bool:
-        """Say whether a file's segments match from first to last."""
+        """Return whether a file's segments match from first to last."""
         head, tail = self.head, self.tail
         if len(segments) < len(head) + len(tail) or (not self.deep and len(segments) > len(head)):
             return False
@@ -66,7 +66,7 @@ class PathPattern:
         return _all_match(head, segments) and _all_match(tail, last)
 
     def may_hold(self, segments: Sequence[str]) -> bool:
-        """Say whether a folder with these segments can hold a match at any depth."""
+        """Return whether a folder with these segments can hold a match at any depth."""
         return (self.deep or len(segments) < len(self.head)) and _all_match(self.head, segments)
 
 

@@ -69,7 +69,7 @@ def check_name(value: str, parameter: str) -> None:
 
 
 def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
-    """Give the known names that look like a wanted one, best first (Indel similarity of 60 % or more)."""
+    """Return the known names that look like a wanted one, best first (Indel similarity of 60 % or more)."""
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     matches = process.extract(

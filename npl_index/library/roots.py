@@ -98,7 +98,7 @@ class Roots:
         return (root for _, root in self._prefixes)
 
     def locate(self, path: str) -> tuple[Root, str] | None:
-        """Give the root a real path lies under, and the path below it with ``/`` between segments."""
+        """Return the root a real path lies under, and the path below it with ``/`` between segments."""
         for prefix, root in self._prefixes:
             if path.startswith(prefix):
                 return root, path[len(prefix) :].replace(os.sep, "/")
@@ -107,11 +107,11 @@ class Roots:
         return None
 
     def is_npl(self, path: str) -> bool:
-        """Say whether a real path lies under a root that is declared as NPL."""
+        """Return whether a real path lies under a root that is declared as NPL."""
         return any(root.npl and path.startswith(prefix) for prefix, root in self._prefixes)
 
     def is_there(self, path: str, text: str) -> bool:
-        """Say whether a real path exists.
+        """Return whether a real path exists.
 
         :param text: the path as the caller gave it.
         :raises OutsideRootError: it lies under no root; whether it exists is not told.
@@ -121,11 +121,11 @@ class Roots:
         return os.path.lexists(path)
 
     def below(self, place: Place, path: str) -> str | None:
-        """Give the real path of a path below a place, which may lie anywhere, if it exists."""
+        """Return the real path of a path below a place, which may lie anywhere, if it exists."""
         return resolve(self._real[place.root.path], os.path.join(place.folder, path))
 
     def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> Found:
-        """Give the regular file at a real path.
+        """Return the regular file at a real path.
 
         :param text: the path as the caller gave it.
         :param suffixes: one of these ends its name.
@@ -147,7 +147,7 @@ class Roots:
         return Found(*located, located[0].label)
 
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
-        """Give the paths of some files below each root and of their folders, those a short walk meets."""
+        """Return the paths of some files below each root and of their folders, those a short walk meets."""
         for root in self:
             try:
                 for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
@@ -163,7 +163,7 @@ class Roots:
         suffixes: tuple[str, ...],
         max_entries: int | None = None,
     ) -> Iterator[tuple[str, Found]]:
-        """Give each file below a real folder with its path below it, in no order.
+        """Return each file below a real folder with its path below it, in no order.
 
         Linked folders are entered once, and only under a root; hidden folders but ``.npl`` and
         ``.claude`` are not, nor are those of installed packages.
@@ -199,7 +199,7 @@ class Roots:
                     waiting.append((entry.path, f"{path}/"))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
-        """Give the file or the real folder a link leads to, ``None`` if there is none to be had."""
+        """Return the file or the real folder a link leads to, ``None`` if there is none to be had."""
         real = real_path(entry.path)
         if real is None or os.path.isdir(real):
             return real
@@ -209,7 +209,7 @@ class Roots:
             return None
 
     def _may_enter(self, pattern: PathPattern | None, path: str) -> bool:
-        """Say whether a walk goes into a folder.
+        """Return whether a walk goes into a folder.
 
         :raises DocumentTooLargeError: it lies deeper than the limit.
         """
@@ -219,7 +219,7 @@ class Roots:
 
 
 def resolve(root: str, path: str) -> str | None:
-    """Give the real path of a path below a real root, or ``None`` where it does not exist.
+    """Return the real path of a path below a real root, or ``None`` where it does not exist.
 
     Only the segments below the root are looked at, several times cheaper than resolving the whole
     path. At the first link the whole path is resolved; then it may lead anywhere and need not exist.
@@ -247,7 +247,7 @@ def real_path(path: str) -> str | None:
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Give the entries of a folder that a walk looks at; none if it may not be read or is gone."""
+    """Return the entries of a folder that a walk looks at; none if it may not be read or is gone."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -260,7 +260,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _fits(pattern: PathPattern | None, path: str) -> bool:
-    """Say whether a file's path matches, with its suffix or without."""
+    """Return whether a file's path matches, with its suffix or without."""
     if pattern is None:
         return True
     segments = path.split("/")

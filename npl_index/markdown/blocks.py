@@ -109,7 +109,7 @@ def _list(state: BlockState, start: int, end: int, silent: bool) -> bool:
 
 
 def _plugin_rule() -> _Rule:
-    """Give the rule the plugin adds; it has no name of its own to import."""
+    """Return the rule the plugin adds; it has no name of its own to import."""
     return MarkdownIt("zero").use(deflist_plugin).block.ruler.getRules("")[0]
 
 

@@ -51,7 +51,7 @@ class _Body:
 
     @property
     def blank(self) -> bool:
-        """Say whether there is no text."""
+        """Return whether there is no text."""
         return self.first == self.last
 
 
@@ -222,7 +222,7 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
 
 
 def _ends_in_fence(tree: SectionTree) -> bool:
-    """Say whether a code fence is open at the end; it would have begun in the last section's own text."""
+    """Return whether a code fence is open at the end; it would have begun in the last section's own text."""
     own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
     if "```" not in own and "~~~" not in own:
         return False
@@ -231,7 +231,7 @@ def _ends_in_fence(tree: SectionTree) -> bool:
 
 
 def _encode(text: str, data: bytes) -> bytes:
-    """Give the text's bytes with the line ends that prevail in the file."""
+    """Return the text's bytes with the line ends that prevail in the file."""
     try:
         encoded = text.encode()
     except UnicodeEncodeError as error:
@@ -242,7 +242,7 @@ def _encode(text: str, data: bytes) -> bytes:
 
 
 def _line_end(data: bytes) -> bytes:
-    """Give the line end that prevails."""
+    """Return the line end that prevails."""
     pairs = data.count(b"\r\n")
     counts = {b"\n": data.count(b"\n") - pairs, b"\r\n": pairs, b"\r": data.count(b"\r") - pairs}
     return max(counts, key=counts.__getitem__)
@@ -276,7 +276,7 @@ def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
 
 
 def _closing(data: bytes, body: _Body) -> bytes:
-    """Give the line ends that a text at the body's end lacks: its own, and a blank line before a heading."""
+    """Return the line ends that a text at the body's end lacks: its own, and a blank line before a heading."""
     line_end = _line_end(data)
     closing = line_end if body.blank and _ends_line(data, body.first) else b""
     if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
@@ -285,12 +285,12 @@ def _closing(data: bytes, body: _Body) -> bytes:
 
 
 def _begin(data: bytes) -> int:
-    """Give the offset of the first character."""
+    """Return the offset of the first character."""
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
 def _ends_line(data: bytes, stop: int) -> bool:
-    """Say whether a line ends before a byte, or the file begins there."""
+    """Return whether a line ends before a byte, or the file begins there."""
     return stop <= _begin(data) or data[stop - 1 : stop] in (b"\n", b"\r")
 
 
@@ -304,7 +304,7 @@ def _checked(
     removed: int,
     parse: Parse | None,
 ) -> bytes:
-    """Give the result if its tree is the old one but for what was edited.
+    """Return the result if its tree is the old one but for what was edited.
 
     :param place: index that the first new subsection gets.
     :param removed: number of subsections there that are gone.

@@ -19,12 +19,12 @@ _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def one_line(source: str) -> str:
-    """Give a heading's inline source on one line: only setext headings may have more."""
+    """Return a heading's inline source on one line: only setext headings may have more."""
     return source if "\n" not in source else " ".join(line.strip() for line in source.split("\n"))
 
 
 def visible_text(source: str, references: Mapping[str, Any]) -> str:
-    """Give a heading's text without its markup, white space folded.
+    """Return a heading's text without its markup, white space folded.
 
     Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. A
     heading of more than 4,096 characters stays as it is written.

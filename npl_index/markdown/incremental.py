@@ -69,7 +69,7 @@ class PieceReader:
     def _pieces(
         self, data: bytes, name: str, cuts: Sequence[int]
     ) -> Iterator[tuple[int, tuple[Section, ...]]]:
-        """Give where each piece begins, and its sections with positions in it."""
+        """Return where each piece begins, and its sections with positions in it."""
         at, last = 0, len(cuts) - 1
         while at < last:
             for end in (*range(at + 1, min(at + _MOST_JOINED, last)), last):
@@ -80,7 +80,7 @@ class PieceReader:
                     break
 
     def _piece(self, piece: bytes, name: str, is_last: bool) -> tuple[Section, ...] | None:
-        """Give the sections of a piece; ``None`` if it does not end before the next."""
+        """Return the sections of a piece; ``None`` if it does not end before the next."""
         key = (piece, is_last)
         with self._lock:
             kept = self._kept.get(key)
@@ -117,7 +117,7 @@ def _joined(text: str, name: str, pieces: Sequence[tuple[int, tuple[Section, ...
 def _placed(
     found: Sequence[tuple[Section, int, int]], index: int, last: int, parent: int | None, children: list[int]
 ) -> Section:
-    """Give a section at its place in the document.
+    """Return a section at its place in the document.
 
     :param found: all sections with positions in their pieces, and lines and bytes before these.
     :param last: index of its last descendant, or its own.
@@ -145,7 +145,7 @@ def _placed(
 
 
 def _nested(levels: Sequence[int]) -> tuple[list[int | None], list[list[int]], list[int]]:
-    """Give each section's parent, children, and last descendant or itself."""
+    """Return each section's parent, children, and last descendant or itself."""
     parents: list[int | None] = [None] * len(levels)
     children: list[list[int]] = [[] for _ in levels]
     lasts = list(range(len(levels)))

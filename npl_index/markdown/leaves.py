@@ -39,7 +39,7 @@ NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n
 
 
 def first_character(state: BlockState, line: int) -> str:
-    r"""Give the first character of a line that is not white space; ``"\n"`` or ``""`` if there is none."""
+    r"""Return the first character of a line that is not white space; ``"\n"`` or ``""`` if there is none."""
     pos = state.bMarks[line] + state.tShift[line]
     return state.src[pos : pos + 1]
 
@@ -223,7 +223,7 @@ def table(state: BlockState, start: int, end: int, silent: bool) -> bool:
 
 
 def _row(state: BlockState, line: int) -> str:
-    """Give a line without the white space at its ends."""
+    """Return a line without the white space at its ends."""
     return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].strip(TRIM)
 
 

@@ -135,6 +135,6 @@ def _name_and_version(fields: str) -> tuple[str | None, str | None]:
 
 
 def _scalar(value: str) -> str | None:
-    """Give a value without quotes or comment, ``None`` if nothing is left."""
+    """Return a value without quotes or comment, ``None`` if nothing is left."""
     quoted = _QUOTED.match(value)
     return (quoted[2] if quoted else _COMMENT.split(value, maxsplit=1)[0].rstrip()) or None

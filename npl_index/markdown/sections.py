@@ -112,18 +112,18 @@ class SectionTree:
         return len(self.line_starts) - 1
 
     def line(self, number: int) -> str:
-        """Give a line, zero-based, without its line end."""
+        """Return a line, zero-based, without its line end."""
         return self.source[self.line_starts[number] : self.line_starts[number + 1]].removesuffix("\n")
 
     def text(self, span: Span) -> str:
-        r"""Give the lines of a span, each ended by ``\n``, blank lines at the end removed."""
+        r"""Return the lines of a span, each ended by ``\n``, blank lines at the end removed."""
         text = self.source[self.line_starts[span.start] : self.line_starts[span.stop]]
         last = len(text.rstrip())
         stop = text.find("\n", last)
         return text[: stop + 1] if stop >= 0 and last else text[:last] and text + "\n"
 
     def ancestors(self, index: int) -> tuple[int, ...]:
-        """Give the indices from node 0 down to the parent of ``index``."""
+        """Return the indices from node 0 down to the parent of ``index``."""
         path: list[int] = []
         parent = self.sections[index].parent
         while parent is not None:
@@ -132,7 +132,7 @@ class SectionTree:
         return tuple(reversed(path))
 
     def subtree(self, index: int) -> range:
-        """Give the indices of a section and all its descendants (they are contiguous)."""
+        """Return the indices of a section and all its descendants (they are contiguous)."""
         last = index
         while self.sections[last].children:
             last = self.sections[last].children[-1]
@@ -167,7 +167,7 @@ def parse_sections(
 
 
 def _decode(data: bytes, name: str) -> str:
-    r"""Give the text with ``\n`` line ends and without a byte order mark."""
+    r"""Return the text with ``\n`` line ends and without a byte order mark."""
     nul = data.find(0)
     if nul >= 0:
         raise UnreadableDocumentError(f"{name} is binary, not Markdown: it holds NUL at byte {nul}")
@@ -183,7 +183,7 @@ def _decode(data: bytes, name: str) -> str:
 
 
 def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
-    """Give the byte at which each line begins in the file, and the file's length."""
+    """Return the byte at which each line begins in the file, and the file's length."""
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     if not mark and len(data) == len(source):
         return starts
@@ -207,7 +207,7 @@ def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadlin
 
 
 def _shows_npl(tokens: Sequence[Token], source: str, starts: array[int]) -> bool:
-    """Say whether there is an ``npl-instructions`` header, or a mark like ``⌜name⌝`` outside code."""
+    """Return whether there is an ``npl-instructions`` header, or a mark like ``⌜name⌝`` outside code."""
     if any(token.type == "npl_header" for token in tokens):
         return True
     code = [token.map for token in tokens if token.type in ("fence", "code_block") and token.map]
@@ -322,7 +322,7 @@ def _count_words(source: str, start: int, stop: int) -> int:
 
 
 def _nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
-    """Give each section's parent, children, and last descendant or itself."""
+    """Return each section's parent, children, and last descendant or itself."""
     parents = [0] * len(levels)
     children: list[list[int]] = [[] for _ in levels]
     lasts = list(range(len(levels)))

@@ -52,7 +52,7 @@ NO_DEADLINE = Deadline("", None)
 
 
 def find_lines(source: str) -> array[int]:
-    r"""Give the offset of each line's first character, and ``len(source)`` at the end.
+    r"""Return the offset of each line's first character, and ``len(source)`` at the end.
 
     :param source: text with ``\n`` line ends; behind the last of them there is no line.
     """
@@ -156,7 +156,7 @@ class BlockState(StateBlock):
         self._deadline.check()
 
     def is_code_block(self, line: int) -> bool:
-        """Say whether a line is indented as code."""
+        """Return whether a line is indented as code."""
         return self.sCount[line] - self.blkIndent >= 4
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:

@@ -27,7 +27,7 @@ _SHOWN = 40
 
 
 def is_example(info: str) -> bool:
-    """Say whether a fence's info string labels it as an example.
+    """Return whether a fence's info string labels it as an example.
 
     The first word decides: one of its parts between hyphens or underscores is ``example`` or
     ``examples`` (``example``, ``input-example``, ``example-2|wide``), case ignored.
@@ -101,7 +101,7 @@ class TraitFilter:
         return cls(**values)
 
     def matches(self, traits: Traits, level: int) -> bool:
-        """Say whether all given conditions hold.
+        """Return whether all given conditions hold.
 
         :param level: heading level, 0 for a document.
         """
@@ -117,7 +117,7 @@ class TraitFilter:
 
 
 def _condition_name(key: object) -> str:
-    """Give the field a key stands for."""
+    """Return the field a key stands for."""
     folded = key.strip().lower().replace("-", "_") if isinstance(key, str) else ""
     name = _ALIASES.get(folded, folded)
     if name in _CONDITIONS:

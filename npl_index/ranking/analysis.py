@@ -67,7 +67,7 @@ def _data_lines(name: str) -> tuple[str, ...]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Give the English words that carry no subject."""
+    """Return the English words that carry no subject."""
     return frozenset(word for line in _data_lines("stop_words.txt") for word in line.split())
 
 
@@ -81,7 +81,7 @@ def _commonness() -> dict[str, float]:
 
 
 def commonness(term: str) -> float:
-    """Give the share of sections of ordinary technical prose that hold a term, 0 to 1."""
+    """Return the share of sections of ordinary technical prose that hold a term, 0 to 1."""
     return _commonness().get(term, RARE)
 
 

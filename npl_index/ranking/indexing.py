@@ -177,7 +177,7 @@ class Collection:
         )
 
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
-        """Give the documents and the sections in them that have these numbers."""
+        """Return the documents and the sections in them that have these numbers."""
         listed: list[int] = numbers.tolist()
         documents = [bisect_right(self.offsets, number) - 1 for number in listed]
         return documents, [

@@ -63,7 +63,7 @@ _SURROGATE_COUNT = 0x800
 
 
 def symbol(row: int) -> str:
-    """Give the character that stands for a document's term in its texts.
+    """Return the character that stands for a document's term in its texts.
 
     Characters that JSON would escape and UTF-8 would refuse are left out.
     """
@@ -114,7 +114,7 @@ class Counts:
     """Number type of each array when it is stored."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays by name, as they are stored."""
+        """Return the arrays by name, as they are stored."""
         return {name: getattr(self, name).astype(kind) for name, kind in self.ARRAYS.items()}
 
     @classmethod
@@ -137,7 +137,7 @@ class Counts:
         return cls(tuple(map(sys.intern, terms)), headings, bodies, **arrays)
 
     def is_sound(self) -> bool:
-        """Say whether all numbers fit together, as they do unless they come from a damaged file."""
+        """Return whether all numbers fit together, as they do unless they come from a damaged file."""
         starts, postings = self.starts, len(self.sections)
         if len(starts) != len(self.terms) + 1 or starts[0] != 0 or starts[-1] != postings:
             return False
@@ -156,7 +156,7 @@ class Counts:
         return texts + _TERM_BYTES * len(self.terms) + _POSTING_BYTES * len(self.sections)
 
     def spelt_headings(self) -> Iterator[str]:
-        """Give the terms of each section's heading, compounds left out, joined by blanks."""
+        """Return the terms of each section's heading, compounds left out, joined by blanks."""
         for text in self.headings:
             yield " ".join(without_compounds(self.terms[_row(char)] for char in text))
 
@@ -258,7 +258,7 @@ class Postings:
     )
 
     def variants(self, term: str) -> tuple[tuple[int, float], ...]:
-        """Give the rows that stand for a query's term, with their share of its weight.
+        """Return the rows that stand for a query's term, with their share of its weight.
 
         The term itself has 1. Words that begin with it, and those it begins or ends with, have up to
         ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``,

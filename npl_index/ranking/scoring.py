@@ -130,7 +130,7 @@ def rank(
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
 ) -> list[Hit]:
-    """Give the sections that match, best first; of equal ones that which comes first.
+    """Return the sections that match, best first; of equal ones that which comes first.
 
     :param score_cutoff: sections with a lower total are left out.
     :param limit: at most so many.
@@ -177,7 +177,7 @@ def _shares(weights: Weights, *, with_topics: bool) -> Weights:
 
 
 def _best(values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Give the numbers of the highest values above 0, highest first, of equal ones the first."""
+    """Return the numbers of the highest values above 0, highest first, of equal ones the first."""
     import numpy as np
 
     found = (values > 0).nonzero()[0]

@@ -314,7 +314,7 @@ class _Reader:
         return 2 if self.text.startswith(("->", "=>", ">="), i) else 1
 
     def stops(self, i: int) -> bool:
-        """Say whether an operator or a predicate ends a name without quotes here."""
+        """Return whether an operator or a predicate ends a name without quotes here."""
         character = self.text[i]
         if character == ">":
             return not self.text.startswith(">=", i)
@@ -327,18 +327,18 @@ class _Reader:
         return self.text.startswith("//", i)
 
     def is_predicate(self, i: int) -> bool:
-        """Say whether a known predicate stands where a name may, too."""
+        """Return whether a known predicate stands where a name may, too."""
         return _LIKELY_PREDICATE.match(self.text, i) is not None
 
     def is_mark(self, i: int) -> bool:
-        """Say whether ``#`` with a blank before it is a heading's mark: two, or a blank behind it."""
+        """Return whether ``#`` with a blank before it is a heading's mark: two, or a blank behind it."""
         behind = i + self.run("#", i)
         return (
             behind > i + 1 or behind == len(self.text) or self.text[behind].isspace() or self.operator(behind)
         )
 
     def is_range(self, i: int) -> bool:
-        """Say whether ``...`` inside a name without quotes separates the ends of a range."""
+        """Return whether ``...`` inside a name without quotes separates the ends of a range."""
         if not self.ellipsis(i):
             return False
         behind = self.blanks(i + self.ellipsis(i))
@@ -356,20 +356,20 @@ class _Reader:
             self.at = behind
 
     def operator(self, i: int) -> bool:
-        """Say whether what stands here, outside of a name, can follow a name."""
+        """Return whether what stands here, outside of a name, can follow a name."""
         return self.text[i] in ">#[" or self.text.startswith("//", i) or self.ellipsis(i) > 0
 
     def follows(self, i: int) -> bool:
-        """Say whether, behind blanks, the selector ends or goes on with what can follow a name."""
+        """Return whether, behind blanks, the selector ends or goes on with what can follow a name."""
         i = self.blanks(i)
         return self.ended(i) or self.operator(i)
 
     def ended(self, i: int) -> bool:
-        """Say whether this side of the selector ends here."""
+        """Return whether this side of the selector ends here."""
         return i == len(self.text) or self.ellipsis(i) > 0
 
     def ellipsis(self, i: int) -> int:
-        """Give the length of the range operator here, else 0; of more dots the last three count."""
+        """Return the length of the range operator here, else 0; of more dots the last three count."""
         if self.text.startswith("...", i) and not self.text.startswith("....", i):
             return 3
         return 1 if self.text.startswith("…", i) else 0
@@ -382,7 +382,7 @@ class _Reader:
         return end - i
 
     def blanks(self, i: int) -> int:
-        """Give the offset of the next character that is no blank."""
+        """Return the offset of the next character that is no blank."""
         while i < len(self.text) and self.text[i].isspace():
             i += 1
         return i

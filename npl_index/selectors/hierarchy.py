@@ -31,18 +31,18 @@ class Hierarchy:
         self._numbers: dict[int, dict[int, tuple[int, int]]] = {}
 
     def children(self, index: int) -> tuple[int, ...]:
-        """Give the direct children, in document order."""
+        """Return the direct children, in document order."""
         own = self.tree.sections[index].children
         title = self._titles.get(index)
         return own if title is None else tuple(sorted(own + self.tree.sections[title].children))
 
     def parent(self, index: int) -> int | None:
-        """Give the parent: the document rather than its title."""
+        """Return the parent: the document rather than its title."""
         parent = self.tree.sections[index].parent
         return parent if parent is None else self._tops.get(parent, parent)
 
     def reach(self, head: int, depth: int | None) -> Iterable[int]:
-        """Give a section and its descendants down to some depth below it; ``None`` for all."""
+        """Return a section and its descendants down to some depth below it; ``None`` for all."""
         if depth is None:
             return self.tree.subtree(head)
         reached, newest = {head}, {head}
@@ -53,7 +53,7 @@ class Hierarchy:
         return sorted(reached)
 
     def number(self, index: int) -> tuple[int, int]:
-        """Give a section's number among its equals, from 1, and how many they are."""
+        """Return a section's number among its equals, from 1, and how many they are."""
         parent = self.parent(index)
         if parent is None:
             return 1, 1
@@ -62,11 +62,11 @@ class Hierarchy:
         return self._numbers[parent][index]
 
     def is_found_by_name(self, index: int) -> bool:
-        """Say whether a section is a versioned one whose name alone leads to it."""
+        """Return whether a section is a versioned one whose name alone leads to it."""
         return index in self._unique_parts
 
     def version(self, index: int) -> str | None:
-        """Give the version that applies to a section, as written.
+        """Return the version that applies to a section, as written.
 
         It is 0.0.0 where none is given, but for a file of versioned sections: what stands outside of
         them has no version.

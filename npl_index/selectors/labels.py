@@ -13,12 +13,12 @@ _WORD = re.compile(r"[^\s+#]+[+#]*")
 
 
 def label(text: str) -> str:
-    """Give a name as selectors write it: one line, single blanks, no control characters."""
+    """Return a name as selectors write it: one line, single blanks, no control characters."""
     return " ".join((text if text.isprintable() else without_controls(text, " ")).split())
 
 
 def heading_label(text: str) -> str:
-    """Give the part of a heading's label that counts: its first ``NAME_LENGTH`` characters."""
+    """Return the part of a heading's label that counts: its first ``NAME_LENGTH`` characters."""
     return label(text)[:NAME_LENGTH].rstrip()
 
 
@@ -28,13 +28,13 @@ def without_controls(text: str, mark: str = "\ufffd") -> str:
 
 
 def find_control(text: str) -> int | None:
-    """Give the offset of the first control character or lone surrogate."""
+    """Return the offset of the first control character or lone surrogate."""
     found = _CONTROL.search(text)
     return found and found.start()
 
 
 def fold(text: str) -> str:
-    """Give the form in which names are compared loosely.
+    """Return the form in which names are compared loosely.
 
     Case, punctuation, markup, emoji and compatibility forms do not count; ``-`` and ``_`` separate
     words as blanks do. ``+`` and ``#`` behind a word do count (C++, C#). A text that has no word is
@@ -55,10 +55,10 @@ def _fold_character(character: str) -> str:
 
 
 def _is_form(character: str) -> bool:
-    """Say whether it only chooses how others look: a variation selector, a joiner, a direction mark."""
+    """Return whether it only chooses how others look: a variation selector, a joiner, a direction mark."""
     return "\ufe00" <= character <= "\ufe0f" or unicodedata.category(character) == "Cf"
 
 
 def fold_document(name: str) -> str:
-    """Give the loose form of a document's name or path; ``.md`` at the end does not count."""
+    """Return the loose form of a document's name or path; ``.md`` at the end does not count."""
     return fold(name.removesuffix(".md"))

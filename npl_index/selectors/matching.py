@@ -33,15 +33,15 @@ class Scope:
         self._folds: dict[Node, str] = {}
 
     def section(self, node: Node) -> Section:
-        """Give the section itself."""
+        """Return the section itself."""
         return self.trees[node[0]].sections[node[1]]
 
     def everything(self, trees: Iterable[int]) -> list[Node]:
-        """Give all sections of some trees, the documents included."""
+        """Return all sections of some trees, the documents included."""
         return [(tree, index) for tree in trees for index in range(len(self.trees[tree].sections))]
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Give the sections among which a step chooses, in document order.
+        """Return the sections among which a step chooses, in document order.
 
         :param context: what the step before found, in document order.
         """
@@ -57,7 +57,7 @@ class Scope:
         return [node for node in found if step.level is None or self.section(node).level == step.level]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
-        """Give the documents of a name, else every section; for any name the documents and their parts."""
+        """Return the documents of a name, else every section; for any name the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchies[tree].parts)]
         return [(tree, 0) for tree in trees if name in self.names[tree]] or self.everything(trees)
@@ -78,7 +78,7 @@ class Scope:
                 stop = inside.stop
 
     def named(self, pool: Sequence[Node], name: str | None) -> list[Node]:
-        """Give the sections that have a name, by the strictest comparison that finds any.
+        """Return the sections that have a name, by the strictest comparison that finds any.
 
         A name that only begins others counts if it begins a single one.
         """
@@ -91,7 +91,7 @@ class Scope:
         return found if len({self.folded(node) for node in found}) == 1 else []
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Give the sections of a name: as a reader sees it, else as it is written, else compared loosely."""
+        """Return the sections of a name: as a reader sees it, else as it is written, else compared loosely."""
         for matches in self._comparisons(name):
             found = [node for node in pool if matches(node)]
             if found:
@@ -99,7 +99,7 @@ class Scope:
         return []
 
     def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Give the sections whose names begin with a name."""
+        """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
         return self._best([node for node in pool if start and self.folded(node).startswith(start)])
 
@@ -129,7 +129,7 @@ class Scope:
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
     def folded(self, node: Node) -> str:
-        """Give the loose form of a section's name."""
+        """Return the loose form of a section's name."""
         if node not in self._folds:
             name = self.section(node).name
             self._folds[node] = (
@@ -138,7 +138,7 @@ class Scope:
         return self._folds[node]
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:
-        """Say whether a section fulfils a step's predicates."""
+        """Return whether a section fulfils a step's predicates."""
         tree, index = node
         traits = self.section(node).own_traits
         if conditions.unknown or not all(getattr(traits, name) for name in conditions.traits):
@@ -149,6 +149,6 @@ class Scope:
         return all(test.holds(hierarchy.version(index)) for test in conditions.versions)
 
     def versions(self, nodes: Iterable[Node]) -> list[str]:
-        """Give the versions that apply to some sections, each once."""
+        """Return the versions that apply to some sections, each once."""
         found = (self.hierarchies[tree].version(index) for tree, index in nodes)
         return list(dict.fromkeys(filter(None, found)))

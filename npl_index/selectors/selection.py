@@ -99,7 +99,7 @@ def narrowed(selector: str, *, own: bool = False, lines: Span | None = None) -> 
 
 
 def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[Selected, ...]:
-    """Give one range per tree: from its first start up to the end of the first section that may end it."""
+    """Return one range per tree: from its first start up to the end of the first section that may end it."""
     first: dict[int, int] = {}
     for tree, index in starts:
         first.setdefault(tree, index)
@@ -146,7 +146,7 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
 
 
 def _handed_over(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Selected, ...]:
-    """Give what the matches hand over; the share of a match inside another's joins that."""
+    """Return what the matches hand over; the share of a match inside another's joins that."""
     shares: list[tuple[Node, set[int]]] = []
     owned: dict[Node, set[int]] = {}
     for node in heads:
@@ -200,7 +200,7 @@ class _Failure:
     def error(
         self, pool: Sequence[Node], named: Sequence[Node], rest: Sequence[Step]
     ) -> SectionNotFoundError:
-        """Give the error to raise.
+        """Return the error to raise.
 
         :param pool: the sections among which the step chose.
         :param named: those of them that have its name.
@@ -257,7 +257,7 @@ class _Failure:
         return f"versions found: {', '.join(map(_shortened, versions[:_MAX_NEAR]))}" if versions else None
 
     def alike(self) -> list[Node]:
-        """Give sections of the documents searched that have the name elsewhere, or a similar one."""
+        """Return sections of the documents searched that have the name elsewhere, or a similar one."""
         scope, step = self.scope, self.step
         if step.name is None:
             looser = replace(step, combinator="descendant")

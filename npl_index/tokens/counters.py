@@ -58,19 +58,19 @@ class TokenCounter(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Give the number of tokens, or the best estimate of it; special tokens count as plain text."""
+        """Return the number of tokens, or the best estimate of it; special tokens count as plain text."""
         ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Give ``count`` of each text, in order."""
+        """Return ``count`` of each text, in order."""
         ...
 
     def allow(self, count: int) -> int:
-        """Give a number to pack with for a text of this count: what the truth hardly exceeds."""
+        """Return a number to pack with for a text of this count: what the truth hardly exceeds."""
         ...
 
     def bound(self, text: str) -> int:
-        """Give a number to pack with: ``count`` where it is exact, otherwise one the truth hardly exceeds.
+        """Return a number to pack with: ``count`` where it is exact, otherwise one the truth hardly exceeds.
 
         Where counts of parts add up, the bounds of parts add up to no less than the bound of the whole.
         """
@@ -78,7 +78,7 @@ class TokenCounter(Protocol):
 
 
 def joins(left: str, right: str) -> bool:
-    """Say whether a token could begin in one text and end in the other when they are put together."""
+    """Return whether a token could begin in one text and end in the other when they are put together."""
     return not (
         left == "" or right == "" or (left[-1] == "\n" and not right[0].isspace() and right[0] != "/")
     )
@@ -120,16 +120,16 @@ class ExactCounter:
         return [self.count(text) for text in texts]
 
     def allow(self, count: int) -> int:
-        """Give the count: it is the truth."""
+        """Return the count: it is the truth."""
         return count
 
     def bound(self, text: str) -> int:
-        """Give the true count."""
+        """Return the true count."""
         return self.count(text)
 
 
 def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | None:
-    """Give an exact counter if one of the folders holds the vocabulary, else ``None``.
+    """Return an exact counter if one of the folders holds the vocabulary, else ``None``.
 
     A vocabulary file has the name it has in tiktoken's own cache (the SHA-1 of its address) and the SHA-256
     that tiktoken expects; a file with another content is passed over and left alone. Nothing is downloaded
@@ -157,7 +157,7 @@ _LOADERS = ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks")
 
 
 def _offline_constructors(folders: Sequence[Path]) -> dict[str, Any]:
-    """Give tiktoken's functions that make a vocabulary's parts, in a copy that reads local files only.
+    """Return tiktoken's functions that make a vocabulary's parts, in a copy that reads local files only.
 
     The copy is private, so whoever else uses tiktoken in this process keeps the original.
     """
@@ -236,7 +236,7 @@ _PIECES = {
 
 
 def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
-    """Give the pattern whose matches are the pieces of a text.
+    """Return the pattern whose matches are the pieces of a text.
 
     :param model: ``o200k_base`` or ``cl100k_base``.
     :param ascii_only: the texts will be ASCII.
@@ -338,16 +338,16 @@ class Estimator:
         return [self.count(text) for text in texts]
 
     def allow(self, count: int) -> int:
-        """Give the estimate and 6 per cent more, rounded up."""
+        """Return the estimate and 6 per cent more, rounded up."""
         return -(-count * 106 // 100)
 
     def bound(self, text: str) -> int:
-        """Give the estimate of a text and 6 per cent more, rounded up."""
+        """Return the estimate of a text and 6 per cent more, rounded up."""
         return self.allow(self.count(text))
 
 
 def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
-    """Give a counter that needs no vocabulary file. Takes about 15 ms and 15 MB of memory.
+    """Return a counter that needs no vocabulary file. Takes about 15 ms and 15 MB of memory.
 
     :param vocabulary: ``o200k_base``, ``o200k_harmony`` or ``cl100k_base``.
     :raises InvalidRequestError: tiktoken knows no such vocabulary, or it cannot be estimated.

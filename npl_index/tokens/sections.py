@@ -37,7 +37,7 @@ class TokenCounts:
         return 200 + sum(part.itemsize * len(part) for part in (self.followed, self.last, self.costs))
 
     def total(self, sections: Iterable[int]) -> int:
-        """Give the tokens of several sections' own texts in order, joined by blank lines."""
+        """Return the tokens of several sections' own texts in order, joined by blank lines."""
         count, final = 0, None
         for index in sections:
             count += self.followed[index]
@@ -46,7 +46,7 @@ class TokenCounts:
 
 
 def handed_text(tree: SectionTree, lines: Span) -> str:
-    """Give lines as they are handed over: no blank lines around, no indentation before a first heading.
+    """Return lines as they are handed over: no blank lines around, no indentation before a first heading.
 
     The first character of nearly every such text is therefore one that starts a token of its own.
     """
@@ -56,7 +56,7 @@ def handed_text(tree: SectionTree, lines: Span) -> str:
 
 
 def starts_token(text: str) -> bool:
-    """Say whether a text that follows a line end surely begins a new token."""
+    """Return whether a text that follows a line end surely begins a new token."""
     return not (text[:1].isspace() or text.startswith("/"))
 
 
@@ -73,7 +73,7 @@ def count_sections(tree: SectionTree, counter: TokenCounter) -> TokenCounts:
 
 
 def _tail(text: str) -> str:
-    """Give the end of a text from a place where a token surely begins; it is counted apart from the rest."""
+    """Return the end of a text from a place where a token surely begins; it is counted apart from the rest."""
     at = len(text)
     while (at := text.rfind("\n", 0, at)) > 0:
         if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):

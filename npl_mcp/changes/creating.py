@@ -80,14 +80,14 @@ class Draft:
         return f"{head({**first, **self.values})}\n{heading_of(self.title)}\n\n{body}\n"
 
     def headings(self) -> tuple[str, ...] | None:
-        """Give the headings of the template that are to be filled in; ``None`` where there is a content."""
+        """Return the headings of the template that are to be filled in; ``None`` where there is a content."""
         if self.content is not None:
             return None
         return tuple(line for line in TEMPLATES[self.kind].split("\n") if line.startswith("## "))
 
 
 def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:
-    """Give the number of a new change request: above that of all files, by name and by code."""
+    """Return the number of a new change request: above that of all files, by name and by code."""
     highest = project.start - 1
     for ticket in tickets:
         if ticket.key.startswith(f"{project.code}-"):

@@ -64,12 +64,12 @@ class CrDocuments:
         return tuple(self._found(key) for key in dict.fromkeys(ticket.key for ticket in ordered))
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Say whether a name stands for a project or all of them, however many change requests that is."""
+        """Return whether a name stands for a project or all of them, however many change requests that is."""
         name, filtered, _ = _split(ref)
         return self._is_set(name, filtered)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Give the state of a change request's file.
+        """Return the state of a change request's file.
 
         :raises ChangeNotFoundError: it is gone.
         """
@@ -111,7 +111,7 @@ class CrDocuments:
         return Found(self._root, f"{self.SCHEME}:{key}", self._root.label)
 
     def _place(self, changes: ChangeRequests, found: Found) -> tuple[Project, str]:
-        """Give the project a found change request is of, and the name of its file."""
+        """Return the project a found change request is of, and the name of its file."""
         key = Key.parse(found.path.removeprefix(f"{self.SCHEME}:"), "file")
         project = changes.projects.find(None, key)
         name = changes.last_name(project, key.of(project.code))
@@ -119,7 +119,7 @@ class CrDocuments:
 
 
 def _split(ref: DocumentRef) -> tuple[str, bool, str]:
-    """Give the name behind the scheme, whether filters follow, and these."""
+    """Return the name behind the scheme, whether filters follow, and these."""
     name, mark, query = (ref.file or "").partition(":")[2].partition("?")
     return name.strip(), bool(mark), query
 

@@ -30,7 +30,7 @@ class Outlines:
         )
 
     def kept(self, body: bytes) -> Outline | None:
-        """Give a text's outline if it is remembered."""
+        """Return a text's outline if it is remembered."""
         with self._lock:
             return self._kept.get(body)
 
@@ -48,7 +48,7 @@ class Outlines:
         return kept
 
     def tree(self, body: bytes) -> SectionTree:
-        """Give the tree of a text; see :meth:`of`."""
+        """Return the tree of a text; see :meth:`of`."""
         return self.of(body).tree
 
 
@@ -70,7 +70,7 @@ class SectionEdit:
         self._before: bytes | None = None
 
     def __call__(self, data: bytes) -> bytes:
-        """Give the file's new bytes.
+        """Return the file's new bytes.
 
         :raises InvalidRequestError: the text cannot stand there.
         :raises SectionNotFoundError: there is no such section.
@@ -108,7 +108,7 @@ class SectionEdit:
         return same[0]
 
     def _has_sections(self, place: Place) -> bool:
-        """Say whether the text brings sections of its own; without any, those below a title stay."""
+        """Return whether the text brings sections of its own; without any, those below a title stay."""
         text = parse_sections(self._text.encode(), "")
         return any(section.level > place.level for section in text.sections)
 

@@ -159,7 +159,7 @@ class OpenFolder:
                 return False  # a network file system that locks no folders
 
     def entries(self) -> dict[str, Stamp]:
-        """Give the regular Markdown files of the folder, by name; links are none.
+        """Return the regular Markdown files of the folder, by name; links are none.
 
         :raises StorageError: it cannot be listed.
         """
@@ -186,7 +186,7 @@ class OpenFolder:
             raise _cannot("listed", error) from None
 
     def stat(self, name: str) -> Stamp | None:
-        """Give a file's state; ``None`` if it is gone, or is no regular file."""
+        """Return a file's state; ``None`` if it is gone, or is no regular file."""
         try:
             status = os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
         except OSError:
@@ -279,7 +279,7 @@ class OpenFolder:
         return True
 
     def _named(self, fresh: str, name: str) -> bool:
-        """Give a new file its name, if that is free."""
+        """Return a new file its name, if that is free."""
         try:
             os.link(self._at(fresh), self._at(name), src_dir_fd=self._handle, dst_dir_fd=self._handle)
         except FileExistsError:
@@ -345,7 +345,7 @@ def locate(root: str, path: str) -> TicketFolder:
 
 @cache
 def _exchange_call() -> Callable[..., Any] | None:
-    """Give the system's call that lets two files change places, where there is one."""
+    """Return the system's call that lets two files change places, where there is one."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes  # only writing needs it

@@ -74,7 +74,7 @@ class Filters:
         return cls(tuple(wanted))
 
     def fit(self, ticket: Ticket) -> bool:
-        """Say whether a change request is wanted."""
+        """Return whether a change request is wanted."""
         if not all(_values(ticket, name) & values for name, values in self.wanted):
             return False
         if not self.since and not self.until:
@@ -84,7 +84,7 @@ class Filters:
 
 
 def _values(ticket: Ticket, name: str) -> frozenset[str]:
-    """Give a field's value as a whole, and its parts where it is a list."""
+    """Return a field's value as a whole, and its parts where it is a list."""
     text = ticket.text(name).casefold()
     return frozenset((text, *(part.strip() for part in text.split(","))))
 

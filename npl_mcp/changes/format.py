@@ -103,12 +103,12 @@ def parse_code(text: str, parameter: str = "project") -> str:
 
 
 def is_code(text: str) -> bool:
-    """Say whether a text is a project's code as files write it."""
+    """Return whether a text is a project's code as files write it."""
     return _CODE.fullmatch(text) is not None
 
 
 def number_in(key: str) -> int | None:
-    """Give the number of a key as files write it; ``None`` if it is none."""
+    """Return the number of a key as files write it; ``None`` if it is none."""
     found = _KEY.fullmatch(key)
     return int(found[2]) if found is not None and found[1] and found[1].isupper() else None
 
@@ -139,7 +139,7 @@ def check_slug(text: str) -> str:
 
 
 def now() -> str:
-    """Give the present time as front matter holds it: UTC, ISO 8601, milliseconds."""
+    """Return the present time as front matter holds it: UTC, ISO 8601, milliseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -169,7 +169,7 @@ def check_field(name: str, value: object, parameter: str) -> str:
 
 
 def _words(value: object, parameter: str) -> list[str]:
-    """Give the parts of a list, or of a text with commas."""
+    """Return the parts of a list, or of a text with commas."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
         raise InvalidRequestError(
@@ -254,7 +254,7 @@ def fields(front: bytes) -> tuple[Field, ...]:
 
 
 def as_mapping(found: Sequence[Field]) -> dict[str, object]:
-    """Give values by name; of a repeated name the last counts."""
+    """Return values by name; of a repeated name the last counts."""
     return {field.name: field.value for field in found}
 
 
@@ -323,7 +323,7 @@ def _changed(front: bytes, field: Field, value: str) -> bytes:
 
 
 def _groups(front: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Give each field's offset, first line, and the lines below that belong to it."""
+    """Return each field's offset, first line, and the lines below that belong to it."""
     at, current = 0, None
     for number, line in enumerate(front.splitlines(keepends=True)):
         begin, at = at, at + len(line)
@@ -367,7 +367,7 @@ def _read(group: tuple[int, bytes, bytes]) -> Field:
 
 
 def _scalar(raw: str) -> str:
-    """Give a value without its quotes."""
+    """Return a value without its quotes."""
     if len(raw) >= 2 and raw[0] == raw[-1] == '"':
         try:
             return str(json.loads(raw))
@@ -387,11 +387,11 @@ def heading_of(title: str) -> str:
 
 
 def title_of(heading: str) -> str:
-    """Give the title a heading's source stands for; reverses :func:`heading_of`."""
+    """Return the title a heading's source stands for; reverses :func:`heading_of`."""
     return _ESCAPED_MARKS.sub(r"\1", heading)
 
 
 def without_title(content: str) -> str:
-    """Give a text without the heading of level 1 it begins with, if it does."""
+    """Return a text without the heading of level 1 it begins with, if it does."""
     first, _, rest = content.lstrip("\n").partition("\n")
     return rest if re.match(r" {0,3}#(?:[ \t]|$)", first) else content

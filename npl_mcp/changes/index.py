@@ -39,7 +39,7 @@ class Ticket:
     fields: Mapping[str, object] = field(repr=False)
 
     def text(self, name: str) -> str:
-        """Give a field as text, the default of one that every change request has, else ``""``."""
+        """Return a field as text, the default of one that every change request has, else ``""``."""
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(map(str, value))
@@ -90,7 +90,7 @@ class TicketIndex:
         self._loaded: LRUCache[str, _Loaded] = LRUCache(_LOADED_BYTES, lambda kept: len(kept.data))
 
     def tickets(self, folder: OpenFolder) -> tuple[Ticket, ...]:
-        """Give all change requests, highest number first.
+        """Return all change requests, highest number first.
 
         Files that are none, or cannot be read, are left out.
 
@@ -110,7 +110,7 @@ class TicketIndex:
             return self._tickets
 
     def loaded(self, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        """Give a change request and its file's bytes, if they are remembered and the file is unchanged."""
+        """Return a change request and its file's bytes, if they are remembered and the file is unchanged."""
         with self._lock:
             kept = self._loaded.get(name)
         return None if kept is None or folder.stat(name) != kept.stamp else (kept.ticket, kept.data)
@@ -137,7 +137,7 @@ class TicketIndex:
         return ticket, data
 
     def named(self, key: str) -> str | None:
-        """Give the name of the file that held a change request when it was last looked at."""
+        """Return the name of the file that held a change request when it was last looked at."""
         return self._names.get(key)
 
     def _is_known(self, name: str, stamp: Stamp) -> bool:
@@ -153,7 +153,7 @@ class TicketIndices:
         self._kept: dict[str, TicketIndex] = {}
 
     def of(self, path: str) -> TicketIndex:
-        """Give the index of the folder with this real path."""
+        """Return the index of the folder with this real path."""
         with self._lock:
             index = self._kept.pop(path, None) or TicketIndex()
             while len(self._kept) >= _FOLDERS_KEPT:
@@ -183,7 +183,7 @@ def read_ticket(name: str, data: bytes) -> Ticket | None:
 
 
 def title_in(body: bytes) -> str:
-    """Give the title a text has: its first heading of level 1."""
+    """Return the title a text has: its first heading of level 1."""
     begin = body.lstrip(b" \t\r\n")
     first = begin[: begin.find(b"\n") + 1] or begin
     plain = _PLAIN_TITLE.match(begin)
@@ -206,5 +206,5 @@ def _read(folder: OpenFolder, name: str, listed: Stamp) -> _Entry:
 
 
 def _is_settled(stamp: Stamp) -> bool:
-    """Say whether a file's state would tell any later change: two within one tick of the clock look alike."""
+    """Return whether a file's state would tell any later change: two within one tick of the clock look alike."""
     return time.time_ns() - stamp.mtime_ns > COARSEST_TIMESTAMP_NS

@@ -90,7 +90,7 @@ class Projects:
         self._lock = threading.Lock()
 
     def all(self) -> tuple[Project, ...]:
-        """Give all projects, that of the working directory first; of one code only the first counts."""
+        """Return all projects, that of the working directory first; of one code only the first counts."""
         found: dict[str, Project] = {}
         for project in self._stream():
             found.setdefault(project.code, project)
@@ -129,7 +129,7 @@ class Projects:
         )
 
     def _stream(self) -> Iterator[Project]:
-        """Give the projects there are, those first that are found fastest."""
+        """Return the projects there are, those first that are found fastest."""
         here = self._above()
         if here is not None:
             yield here
@@ -150,7 +150,7 @@ class Projects:
                     yield inner
 
     def _above(self) -> Project | None:
-        """Give the project the working directory lies in."""
+        """Return the project the working directory lies in."""
         folder = os.path.realpath(self._cwd)
         stops = {
             root
@@ -165,7 +165,7 @@ class Projects:
             folder = parent
 
     def _at(self, folder: str) -> Project | None:
-        """Give the project a folder is, from memory while its configuration is unchanged."""
+        """Return the project a folder is, from memory while its configuration is unchanged."""
         path = os.path.join(folder, CONFIG)
         try:
             status = os.stat(path)  # noqa: PTH116

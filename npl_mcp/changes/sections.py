@@ -58,12 +58,12 @@ class Outline:
     title: int | None
 
     def shown(self, place: Place) -> str:
-        """Give a section's path without the title, which all have in common."""
+        """Return a section's path without the title, which all have in common."""
         inside = self.title is not None and place.index in self.tree.subtree(self.title)
         return SEPARATOR.join(place.path[1:] if inside and len(place.path) > 1 else place.path)
 
     def content(self, index: int) -> str:
-        """Give the text below a section's heading, subsections included, without blank lines around it."""
+        """Return the text below a section's heading, subsections included, without blank lines around it."""
         section = self.tree.sections[index]
         starts = self.tree.line_starts
         text = self.tree.source[starts[section.heading_lines.stop] : starts[section.whole.stop]]
@@ -100,7 +100,7 @@ class Outline:
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
     def _readings(self, wanted: str) -> Sequence[Sequence[Place]]:
-        """Give what each reading finds, lazily enough: later ones matter only where earlier find nothing."""
+        """Return what each reading finds, lazily enough: later ones matter only where earlier find nothing."""
         below = [place for place in self.places if place.index != self.title]
         titles = [place for place in self.places if place.index == self.title]
         exact = [
@@ -119,7 +119,7 @@ class Outline:
         ]
 
     def _alike(self, wanted: str) -> list[str]:
-        """Give the paths of sections with similar names, or of all where they are few."""
+        """Return the paths of sections with similar names, or of all where they are few."""
         if len(self.places) <= _MOST_LISTED:
             return [place.address for place in self.places]
         from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
@@ -157,37 +157,37 @@ def outline(tree: SectionTree) -> Outline:
 
 
 def _above(tree: SectionTree, parent: int | None) -> int | None:
-    """Give the heading a section stands below; the document and its parts are none."""
+    """Return the heading a section stands below; the document and its parts are none."""
     while parent is not None and not tree.sections[parent].level:
         parent = tree.sections[parent].parent
     return parent
 
 
 def _ends(path: Sequence[str], wanted: str) -> bool:
-    """Say whether some last headings of a path are what is wanted."""
+    """Return whether some last headings of a path are what is wanted."""
     return any(SEPARATOR.join(path[start:]) == wanted for start in range(len(path)))
 
 
 def _folded(name: str) -> str:
-    """Give a heading's text without its marks, whatever its case; of several, of each."""
+    """Return a heading's text without its marks, whatever its case; of several, of each."""
     return SEPARATOR.join(
         " ".join(_MARKS.sub("", part, count=1).split()).casefold() for part in name.split(SEPARATOR)
     )
 
 
 def _named(name: str) -> str:
-    """Give the same without numbering."""
+    """Return the same without numbering."""
     return SEPARATOR.join(_NUMBER.sub("", part, count=1) or part for part in _folded(name).split(SEPARATOR))
 
 
 def _numbers(name: str) -> list[str]:
-    """Give the numbering of each part of a name, ``""`` where there is none."""
+    """Return the numbering of each part of a name, ``""`` where there is none."""
     found = (_NUMBER.match(part) for part in _folded(name).split(SEPARATOR))
     return ["" if number is None else number[0].strip(" \t.)") for number in found]
 
 
 def _ending(places: Sequence[Place], wanted: str, form: Callable[[str], str]) -> list[Place]:
-    """Give the sections whose paths, each heading in a looser form, end as wanted; numbers do not differ."""
+    """Return the sections whose paths, each heading in a looser form, end as wanted; numbers do not differ."""
     meant, numbers = form(wanted), _numbers(wanted)
 
     def fits(path: Sequence[str]) -> bool:
@@ -204,7 +204,7 @@ def _ending(places: Sequence[Place], wanted: str, form: Callable[[str], str]) ->
 
 
 def _holding(places: Sequence[Place], wanted: str) -> list[Place]:
-    """Give the sections whose names hold what is wanted, those above them too where a path is given."""
+    """Return the sections whose names hold what is wanted, those above them too where a path is given."""
     parts = _folded(wanted).split(SEPARATOR)
     if not all(parts):
         return []

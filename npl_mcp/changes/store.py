@@ -273,7 +273,7 @@ class ChangeRequests:
         )
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
-        """Give a project's change requests, highest number first.
+        """Return a project's change requests, highest number first.
 
         :raises StorageError: its folder cannot be listed.
         """
@@ -285,7 +285,7 @@ class ChangeRequests:
         return tuple(ticket for ticket in found if ticket.key.startswith(f"{project.code}-"))
 
     def ticket(self, project: Project, key: Key) -> tuple[Ticket, bytes]:
-        """Give one change request and its file's bytes.
+        """Return one change request and its file's bytes.
 
         :raises ChangeNotFoundError: there is no such change request.
         """
@@ -294,7 +294,7 @@ class ChangeRequests:
             return found.ticket, found.data
 
     def last_name(self, project: Project, key: str) -> str | None:
-        """Give the name of the file a change request lay in when its folder was last looked at."""
+        """Return the name of the file a change request lay in when its folder was last looked at."""
         return self._indices.of(project.folder.path).named(key)
 
     def _list(self, project: str | None, key: str) -> Sections:
@@ -409,7 +409,7 @@ class ChangeRequests:
 
 
 def _same(one: str, other: str) -> bool:
-    """Say whether two keys are of one change request, whatever zeros they are written with."""
+    """Return whether two keys are of one change request, whatever zeros they are written with."""
     return one.partition("-")[0] == other.partition("-")[0] and number_in(one) == number_in(other)
 
 

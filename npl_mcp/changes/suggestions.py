@@ -11,7 +11,7 @@ _RANKS = ("High",) * 3 + ("Medium",) * 3 + ("Low",) * 2
 
 
 def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
-    """Give what to do, the most urgent first: three of high priority, three of medium, two of low at most.
+    """Return what to do, the most urgent first: three of high priority, three of medium, two of low at most.
 
     :param body: its Markdown without front matter.
     :param code: of the project.

@@ -64,7 +64,7 @@ class Reach(NamedTuple):
 
 
 def user_data(variables: Mapping[str, str]) -> str:
-    """Give the folder where this program keeps a user's data.
+    """Return the folder where this program keeps a user's data.
 
     On Linux it is what the XDG Base Directory Specification says, elsewhere what platformdirs does.
     """

@@ -213,17 +213,17 @@ _PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "T
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables of a program this one runs: those every program needs, and the added ones."""
+    """Return the variables of a program this one runs: those every program needs, and the added ones."""
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | dict(added)
 
 
 def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Give this process's variables, and the added ones."""
+    """Return this process's variables, and the added ones."""
     return dict(os.environ) | dict(added)
 
 
 def corpus_folder() -> Path:
-    """Give the folder of the prompts that come with the package.
+    """Return the folder of the prompts that come with the package.
 
     It is part of the package when installed and a folder of its own in a checkout.
     """

@@ -157,7 +157,7 @@ class App(Shelf):
         )
 
     def at(self, cwd: Path) -> App:
-        """Give a view from another working directory: other roots and another project, the same state.
+        """Return a view from another working directory: other roots and another project, the same state.
 
         :param cwd: absolute.
         """
@@ -189,7 +189,7 @@ class App(Shelf):
         return self._counting.load()
 
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
-        """Give the documents a request is about, indexed as they are on disk now.
+        """Return the documents a request is about, indexed as they are on disk now.
 
         Without a file or an item these are the documents that the selectors name, else the core reference.
 
@@ -216,7 +216,7 @@ class App(Shelf):
         return gathered
 
     def _state(self, found: Found) -> Fingerprint | None:
-        """Give a file's state; ``None`` if it was there when its folder was listed and is gone now."""
+        """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""
         try:
             return self.documents.stat(found)
         except (DocumentNotFoundError, DocumentError):
@@ -238,7 +238,7 @@ class App(Shelf):
         return Gathered(self._collection(documents), True, tuple(unreadable))
 
     def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
-        """Give the counter, and the counts it made of each document of a collection."""
+        """Return the counter, and the counts it made of each document of a collection."""
         counter = self.counter
 
         @cache
@@ -257,14 +257,14 @@ class App(Shelf):
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
-        """Give what an answer calls the documents: the one's path, or what was asked for."""
+        """Return what an answer calls the documents: the one's path, or what was asked for."""
         documents = gathered.collection.documents
         if not gathered.several:
             return documents[0].document.path
         return ref.file or ref.item or ", ".join(indexed.document.path for indexed in documents)
 
     def indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
-        """Give one document's index, from memory if the file is unchanged.
+        """Return one document's index, from memory if the file is unchanged.
 
         :param fingerprint: the file's present state.
         :raises NPLError: it is gone, or cannot be used.

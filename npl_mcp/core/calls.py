@@ -59,7 +59,7 @@ class Caller:
     folder: str | None = None
 
     def view(self, app: App) -> App:
-        """Give what the call may see: the server's documents, or those of the caller's folder.
+        """Return what the call may see: the server's documents, or those of the caller's folder.
 
         :raises FolderRefusedError: the folder is none, or not this caller's to name.
         """
@@ -198,5 +198,5 @@ def write_line(call: Call) -> None:
 
 
 def log_sinks() -> tuple[Sink, ...]:
-    """Give what writes the log of calls, if the level of the log asks for it."""
+    """Return what writes the log of calls, if the level of the log asks for it."""
     return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

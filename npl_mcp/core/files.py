@@ -60,18 +60,18 @@ class OwnItems(Library):
         return super().find_items(self._seen(kind, hidden), pattern)
 
     def item_names(self, kind: Kind) -> tuple[str, ...]:
-        """Give the names of all items of a kind that can be had, sorted."""
+        """Return the names of all items of a kind that can be had, sorted."""
         return super().item_names(self._seen(kind, self._has_own(kind)))
 
     def _seen(self, kind: Kind, hidden: bool) -> Kind:
-        """Give a kind without the bundled place if that is hidden."""
+        """Return a kind without the bundled place if that is hidden."""
         if not hidden:
             return kind
         places = tuple(place for place in kind.places if place.root.path != self._bundled)
         return replace(kind, places=places)
 
     def _has_own(self, kind: Kind) -> bool:
-        """Say whether the user has a folder for items of a kind; those of agents' clients do not count."""
+        """Return whether the user has a folder for items of a kind; those of agents' clients do not count."""
         if kind.name not in self._own:
             folders = (
                 self.roots.below(place, "")

@@ -58,7 +58,7 @@ class SqliteIndexCache:
         self._usable = True
 
     def get(self, document: Document) -> IndexedDocument | None:
-        """Give the index made from exactly this content, or ``None``."""
+        """Return the index made from exactly this content, or ``None``."""
         row = self._run(lambda connection: _select(connection, document))
         if row is None:
             return None

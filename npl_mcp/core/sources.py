@@ -26,11 +26,11 @@ class Source(Protocol):
         ...
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Say whether a reference names a set, however many documents that is."""
+        """Return whether a reference names a set, however many documents that is."""
         ...
 
     def stat(self, found: Found) -> Fingerprint:
-        """Give what tells two states of a document apart, without reading it."""
+        """Return what tells two states of a document apart, without reading it."""
         ...
 
     def read(self, found: Found) -> Document:
@@ -54,11 +54,11 @@ class Sources:
         return self._named(ref.file).find(ref)
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Say whether a reference names a set, however many documents that is."""
+        """Return whether a reference names a set, however many documents that is."""
         return self._named(ref.file).is_set(ref)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Give what tells two states of a document apart, without reading it."""
+        """Return what tells two states of a document apart, without reading it."""
         return self._named(found.root.path).stat(found)
 
     def read(self, found: Found) -> Document:
@@ -100,7 +100,7 @@ class ArtifactDocuments:
         return False
 
     def stat(self, found: Found) -> Fingerprint:
-        """Give the fingerprint of a revision: its number says all, since a revision never changes."""
+        """Return the fingerprint of a revision: its number says all, since a revision never changes."""
         return _fingerprint(found)
 
     def read(self, found: Found) -> Document:

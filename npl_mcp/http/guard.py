@@ -30,7 +30,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def names(listening: Listening, port: int | None) -> frozenset[str]:
-    """Give what a ``Host`` header may say.
+    """Return what a ``Host`` header may say.
 
     :param port: the port listened on.
     """
@@ -248,7 +248,7 @@ class Guard:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Give the body as one message, then what comes after it."""
+    """Return the body as one message, then what comes after it."""
     told = False
 
     async def replay() -> Message:

@@ -76,7 +76,7 @@ class TimedProtocol(H11Protocol):
             super().shutdown()
 
     def _is_halfway(self) -> bool:
-        """Say whether a request has begun and has not ended."""
+        """Return whether a request has begun and has not ended."""
         state = self.conn.their_state
         return state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0]))
 
@@ -103,7 +103,7 @@ class TimedProtocol(H11Protocol):
 
 
 def _is_stream(scope: Mapping[str, Any]) -> bool:
-    """Say whether an answer ends only when the client leaves: it waits for events."""
+    """Return whether an answer ends only when the client leaves: it waits for events."""
     return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
 
 

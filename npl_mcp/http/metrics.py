@@ -79,7 +79,7 @@ class Metrics:
             self._count_tokens(call, call.data)
 
     def text(self) -> bytes:
-        """Give all figures, those of calls that were just answered included."""
+        """Return all figures, those of calls that were just answered included."""
         self.reports.flush()
         return generate_latest(self._registry)
 
@@ -124,7 +124,7 @@ class _CacheFigures(Collector):
         self._app = app
 
     def collect(self) -> Iterator[Metric]:
-        """Give the hits and misses since the start."""
+        """Return the hits and misses since the start."""
         figures = self._app.indices.statistics
         family = CounterMetricFamily(
             "npl_cache", "Indices of documents by where they came from", labels=("source",)

@@ -106,7 +106,7 @@ def check(listening: Listening) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address or a name is reached from this machine alone."""
+    """Return whether an address or a name is reached from this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -121,7 +121,7 @@ def new_token() -> str:
 
 
 def process_start(pid: int) -> int | None:
-    """Give when a process started, in clock ticks since the machine did, where the system tells (proc(5))."""
+    """Return when a process started, in clock ticks since the machine did, where the system tells (proc(5))."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         # The name in parentheses may hold anything.
@@ -171,7 +171,7 @@ def _lock(file: int) -> bool:
 
 
 def is_held(folder: Path) -> bool:
-    """Say whether a server has a data folder."""
+    """Return whether a server has a data folder."""
     if sys.platform == "win32":
         return (folder / STATE).exists()
     try:
@@ -199,7 +199,7 @@ def write_state(folder: Path, state: State) -> None:
 
 
 def read_state(folder: Path) -> State | None:
-    """Give what the state file says; ``None`` if there is none, or it is no such file."""
+    """Return what the state file says; ``None`` if there is none, or it is no such file."""
     try:
         return State(**json.loads((folder / STATE).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -207,7 +207,7 @@ def read_state(folder: Path) -> State | None:
 
 
 def running(folder: Path) -> State | None:
-    """Give the server of a data folder; ``None`` if none listens."""
+    """Return the server of a data folder; ``None`` if none listens."""
     if not is_held(folder):
         return None
     state = read_state(folder)
@@ -235,7 +235,7 @@ def stop(folder: Path) -> State | None:
 
 
 def answers(state: State, seconds: float = 1.0) -> bool:
-    """Say whether a server answers."""
+    """Return whether a server answers."""
     address = urlsplit(state.url or "http://localhost")
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=seconds)
     try:

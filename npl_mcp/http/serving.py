@@ -290,7 +290,7 @@ def _config(settings: Settings, show_token: bool) -> int:
 
 
 def snippets(address: str, token: str | None) -> str:
-    """Give what clients need to connect.
+    """Return what clients need to connect.
 
     :param address: of the MCP endpoint.
     :param token: bearer token, where one is needed.

@@ -116,7 +116,7 @@ class Directive:
         raise DocumentNotFoundError(f"{NAME}/ directory not found", hint=_INIT)
 
     def files(self) -> tuple[str, ...]:
-        """Give the paths of all files, sorted, each beginning with ``directive/``.
+        """Return the paths of all files, sorted, each beginning with ``directive/``.
 
         Hidden files and folders are left out, links that leave the folder, and linked folders.
 
@@ -131,7 +131,7 @@ class Directive:
         return tuple(sorted(found))
 
     def _walk(self) -> Iterator[str]:
-        """Give the path below the folder of each file that can be read, in no order."""
+        """Return the path below the folder of each file that can be read, in no order."""
         limits, waiting, looked_at = self._library.limits, [""], 0
         while waiting:
             below = waiting.pop()
@@ -148,12 +148,12 @@ class Directive:
                     yield path
 
     def _inside(self, path: str) -> str | None:
-        """Give the real path of a path if it lies below the folder, segment by segment."""
+        """Return the real path of a path if it lies below the folder, segment by segment."""
         real = real_path(path)
         return real if real is not None and Path(real).is_relative_to(self._folder) else None
 
     def read(self, path: str) -> str:
-        """Give the text of a file.
+        """Return the text of a file.
 
         :param path: below the folder; ``directive/`` or ``/`` before it is left out.
         :raises InvalidRequestError: no file can have this name.
@@ -172,7 +172,7 @@ class Directive:
         return text
 
     def _text(self, clean: str, name: str) -> str | None:
-        """Give the text of a file, ``None`` if there is none.
+        """Return the text of a file, ``None`` if there is none.
 
         :param clean: path below the folder.
         :param name: what to call it in messages.
@@ -200,7 +200,7 @@ class Directive:
         return DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
 
     def bundle(self, kind: str) -> Bundle:
-        """Give a template with the operating procedure, the context and the primer.
+        """Return a template with the operating procedure, the context and the primer.
 
         :param kind: one of :data:`KINDS`.
         :raises DocumentNotFoundError: one of the three files is not there; names the templates that are.
@@ -209,7 +209,7 @@ class Directive:
         return Bundle(primer_of(procedure.content), procedure, context, template)
 
     def part(self, name: str) -> TextFile:
-        """Give one of the files that bundles are made of.
+        """Return one of the files that bundles are made of.
 
         :param name: path below ``reference/``.
         :raises DocumentNotFoundError: it is not there; of a template, names those that are.
@@ -226,7 +226,7 @@ class Directive:
         raise DocumentNotFoundError(problem, hint=hint)
 
     def parts(self, names: Iterable[str]) -> frozenset[str]:
-        """Give those of the files that bundles are made of which are there.
+        """Return those of the files that bundles are made of which are there.
 
         :param names: paths below ``reference/``.
         """
@@ -234,13 +234,13 @@ class Directive:
         return frozenset(name for name in names if any(f"{NAME}/{place}{name}" in there for place in _PLACES))
 
     def _templates(self) -> list[str]:
-        """Give the names of the templates there are."""
+        """Return the names of the templates there are."""
         folders = [os.path.join(self._folder, place, TEMPLATES) for place in _PLACES]
         return sorted({entry.name for folder in folders for entry in _entries(folder)})
 
 
 def template_of(kind: str) -> str:
-    """Give the path of a template below ``reference/``.
+    """Return the path of a template below ``reference/``.
 
     :param kind: one of :data:`KINDS`.
     """
@@ -248,7 +248,7 @@ def template_of(kind: str) -> str:
 
 
 def primer_of(procedure: str) -> str:
-    """Give the first line that says when code may be written, without marks of emphasis.
+    """Return the first line that says when code may be written, without marks of emphasis.
 
     :param procedure: text of the operating procedure.
     """
@@ -304,7 +304,7 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Give the entries of a folder that can be named and are not hidden; none if it may not be read."""
+    """Return the entries of a folder that can be named and are not hidden; none if it may not be read."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [one for one in entries if one.name[0] != "." and not UNSPEAKABLE.search(one.name)]
     return []

@@ -55,7 +55,7 @@ _LIST_VISIBLE = ("ls-files", "-z", "--cached", "--others", "--exclude-standard",
 
 
 def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> list[str]:
-    """Give the paths below a folder of the files git sees and that are there, in order of their segments.
+    """Return the paths below a folder of the files git sees and that are there, in order of their segments.
 
     :param folder: real path.
     :param path: what the caller wrote, for messages.
@@ -76,7 +76,7 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
 
 
 def _inside(name: str) -> bool:
-    """Say whether a path stays below its folder; git prints no other, but callers open what it prints."""
+    """Return whether a path stays below its folder; git prints no other, but callers open what it prints."""
     return {"", os.pardir}.isdisjoint(name.split("/"))
 
 

@@ -29,7 +29,7 @@ class BoundedLines(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Give the next bytes that are within the limit; 0 at the end."""
+        """Return the next bytes that are within the limit; 0 at the end."""
         while data := self._file.read(len(buffer)):
             if kept := self._cut(data):
                 buffer[: len(kept)] = kept

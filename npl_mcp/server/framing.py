@@ -48,7 +48,7 @@ class FramedInput(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Give what is left of a message, or the beginning of the next; 0 at the end."""
+        """Return what is left of a message, or the beginning of the next; 0 at the end."""
         self._rest = self._rest or self._next()
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]

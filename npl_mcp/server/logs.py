@@ -16,12 +16,12 @@ class PlainFormatter(logging.Formatter):
     """Writes each message on one line; what would control a terminal or begin another line is escaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
-        """Give the line of a record."""
+        """Return the line of a record."""
         record.message = record.message.translate(_ESCAPES)
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802
-        """Give the lines of a traceback."""
+        """Return the lines of a traceback."""
         return super().formatException(ei).translate(_ESCAPES_IN_LINES)  # type: ignore[arg-type]
 
 
@@ -29,7 +29,7 @@ class _Handing(logging.handlers.QueueHandler):
     """Hands records on as they are; nothing here crosses a process."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Give what is queued."""
+        """Return what is queued."""
         return record
 
 

@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
-    """Give the settings of the environment, changed by the options.
+    """Return the settings of the environment, changed by the options.
 
     :param given: what the options of :func:`add_options` were given as.
     :raises InvalidRequestError: a variable cannot be used, or a domain is not there.

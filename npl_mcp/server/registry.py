@@ -137,7 +137,7 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
 
 @cache
 def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    """Give what checks the arguments of a tool, and their JSON schema."""
+    """Return what checks the arguments of a tool, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values

@@ -174,7 +174,7 @@ def _prompt(order: str, feature: str, bundle: Bundle) -> str:
 
 @contextmanager
 def _told(kind: type[FastMCPError]) -> Iterator[None]:
-    """Give an expected failure to the caller in its own words, and no traceback to the log.
+    """Return an expected failure to the caller in its own words, and no traceback to the log.
 
     :param kind: what to raise where the caller's words are not to blame; the protocol has a code for each.
     """

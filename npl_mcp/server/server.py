@@ -206,7 +206,7 @@ class OldNames(Middleware):
 
 
 def _under(tool: Tool, old: str, alias: Alias) -> Tool:
-    """Give a tool as its old name is listed."""
+    """Return a tool as its old name is listed."""
     changes: dict[str, Any] = {"name": old, "description": alias.description or tool.description}
     if alias.chosen_by is not None:
         choice = {alias.chosen_by: {"type": "string", "description": ", ".join(alias.choices)}}
@@ -268,7 +268,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
 
 
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
-    """Give for every name that is accepted the name that is listed.
+    """Return for every name that is accepted the name that is listed.
 
     :param old: old names are listed.
     """

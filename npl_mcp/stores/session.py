@@ -116,7 +116,7 @@ class SessionContent:
 
 
 def require(tx: Transaction, session_id: str) -> int:
-    """Give the number of a session.
+    """Return the number of a session.
 
     :raises InvalidRequestError: no session can have such an id.
     :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
@@ -125,7 +125,7 @@ def require(tx: Transaction, session_id: str) -> int:
 
 
 def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[int, str]:
-    """Give a session, made if it is absent.
+    """Return a session, made if it is absent.
 
     :param session_id: its id; ``None`` makes a session with a new one.
     :param title: for a session that is made.
@@ -197,7 +197,7 @@ class SessionStore:
             return _session(_insert(tx, wanted, clean))
 
     def get(self, session_id: str) -> SessionContent:
-        """Give a session, its rooms and its artifacts, newest first.
+        """Return a session, its rooms and its artifacts, newest first.
 
         :raises SessionNotFoundError: there is none with that id.
         """
@@ -271,7 +271,7 @@ def add_total(tx: Transaction, name: str, more: int) -> None:
 
 
 def read_total(tx: Transaction, name: str) -> int:
-    """Give a count that :func:`add_total` keeps."""
+    """Return a count that :func:`add_total` keeps."""
     return tx.value("SELECT value FROM total WHERE name = :name", name=name) or 0
 
 

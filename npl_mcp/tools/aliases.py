@@ -116,7 +116,7 @@ ALIASES: Mapping[str, Alias] = {
 
 
 def offered(tools: Collection[str]) -> dict[str, Alias]:
-    """Give the old names that lead to tools there are.
+    """Return the old names that lead to tools there are.
 
     :param tools: names of the tools of a server.
     """

@@ -35,7 +35,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def __getattr__(name: str) -> object:
-    """Give ``DOMAINS``, the modules whose tools are listed, ``SPECS``, the declarations of these tools in the
+    """Return ``DOMAINS``, the modules whose tools are listed, ``SPECS``, the declarations of these tools in the
     order in which they are listed, which never changes, so that prompt caches hit; or ``COMMANDS``, the
     declarations of tools that only the command lines call.
     """
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> object:
 
 
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:
-    """Give the domains that words name, in the order in which their tools are listed.
+    """Return the domains that words name, in the order in which their tools are listed.
 
     :param words: names of domains and of :data:`PRESETS`; none means all domains.
     :raises InvalidRequestError: a word names nothing.
@@ -67,7 +67,7 @@ def domains_named(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def tools_of(domains: Iterable[str]) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
-    """Give the declarations of the tools of some domains: those that are listed, in order, and all others.
+    """Return the declarations of the tools of some domains: those that are listed, in order, and all others.
 
     :param domains: as :func:`domains_named` gives them.
     """

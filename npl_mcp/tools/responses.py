@@ -92,7 +92,7 @@ def as_dict(value: object) -> Any:
 
 
 def pictures(value: object) -> list[Picture]:
-    """Give the pictures that are fields of a value, in their order; none lies deeper.
+    """Return the pictures that are fields of a value, in their order; none lies deeper.
 
     :param value: what a tool returned.
     """

@@ -170,7 +170,7 @@ def survey_versions(
 
 
 def _sources(app: Shelf) -> dict[str, Source]:
-    """Give the versioned sections of all prompts by name; of equal names the first place wins."""
+    """Return the versioned sections of all prompts by name; of equal names the first place wins."""
     kind = app.library.catalog.kind("prompt")
     found = app.own.find_items(kind, "*")
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}

@@ -159,7 +159,7 @@ def git_tree_depth(app: App, path: Folder) -> DepthReply:
 
 
 def _existing(app: App, path: str) -> str:
-    """Give the real path of a path that exists under a search root, the first root that has it."""
+    """Return the real path of a path that exists under a search root, the first root that has it."""
     check_name(path, "path")
     clean = os.path.normpath(path)
     if clean.split(os.sep, 1)[0] == os.pardir:
@@ -172,7 +172,7 @@ def _existing(app: App, path: str) -> str:
 
 
 def _meant(app: App, clean: str, path: str) -> Iterator[str]:
-    """Give the real paths that exist of those a path may mean, root by root.
+    """Return the real paths that exist of those a path may mean, root by root.
 
     :param path: what the caller wrote, for messages.
     """
@@ -184,7 +184,7 @@ def _meant(app: App, clean: str, path: str) -> Iterator[str]:
 
 
 def _near(app: App, clean: str) -> tuple[str, ...]:
-    """Give names that look like the first segment that is not there, beside where it would be."""
+    """Return names that look like the first segment that is not there, beside where it would be."""
     folder, wanted = os.path.split(clean)
     parents = [real for real in _meant(app, folder or os.curdir, folder) if os.path.isdir(real)]
     if not parents and folder:
@@ -265,7 +265,7 @@ def _read(app: App, file: str, name: str, room: int) -> bytes:
 
 
 def _folders(names: Sequence[str]) -> set[tuple[str, ...]]:
-    """Give the folders that paths name, as segments; a folder brings those above it."""
+    """Return the folders that paths name, as segments; a folder brings those above it."""
     folders: set[tuple[str, ...]] = set()
     for name in names:
         folder = tuple(name.split("/"))[:-1]
@@ -290,7 +290,7 @@ def _drawn(names: Sequence[str]) -> Iterator[str]:
 
 
 def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Give the line of each child, what stands before its own children, and these; the last child first."""
+    """Return the line of each child, what stands before its own children, and these; the last child first."""
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     bend, gap = "└── ", "    "
     for name in reversed(children):

@@ -294,7 +294,7 @@ def _single(check: Callable[[Place], str], place: Place) -> list[Outcome]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Give variables under which no program finds the settings of this machine's user, or asks for updates.
+    """Return variables under which no program finds the settings of this machine's user, or asks for updates.
 
     :param folder: a home.
     """

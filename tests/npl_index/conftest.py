@@ -47,7 +47,7 @@ def desk(
 
 
 def exact_counter() -> TokenCounter:
-    """Give an exact counter without a vocabulary file: bytes, and the pairs that matter for joining."""
+    """Return an exact counter without a vocabulary file: bytes, and the pairs that matter for joining."""
     pairs = [
         b"\n\n",
         b"##",

@@ -141,7 +141,7 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
 
 
 def _read(target: Path) -> str:
-    """Give the text of a file with line feeds, ``""`` if there is none."""
+    """Return the text of a file with line feeds, ``""`` if there is none."""
     return target.read_text(encoding="utf-8") if target.exists() else ""
 
 

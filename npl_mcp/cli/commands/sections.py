@@ -102,7 +102,7 @@ def _ended(text: str) -> str:
 
 
 def _tree(item: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an index as name, version and nested headings, each with the path that names it."""
+    """Return an index as name, version and nested headings, each with the path that names it."""
     headings = [_heading(node, item) for node in data["sections"]]
     return {"section": item, "version": data.get("version") or "0.0.0", "headings": headings}
 

@@ -206,7 +206,7 @@ def _line(entry: Mapping[str, Any]) -> str:
 
 
 def _field(row: Mapping[str, Any], name: str) -> Any:
-    """Give a field as it was always printed: ``null`` where it is not set, times with ``+00:00``."""
+    """Return a field as it was always printed: ``null`` where it is not set, times with ``+00:00``."""
     value = row.get(name)
     return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
 
@@ -256,7 +256,7 @@ def _row(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(session: Mapping[str, Any]) -> str:
-    """Give the name by which ``--session`` finds it: an archived id may be used again."""
+    """Return the name by which ``--session`` finds it: an archived id may be used again."""
     archived = session.get("archived_as")
     return session["session_id"] if archived is None else f"archive/{archived}"
 

@@ -85,19 +85,19 @@ class Given:
         self.groups: list[Group] = []
 
     def has(self, name: str) -> bool:
-        """Say whether an option was given."""
+        """Return whether an option was given."""
         return name in self.options
 
     def last(self, name: str) -> str | None:
-        """Give the value an option was given last."""
+        """Return the value an option was given last."""
         return self.options[name][-1] if name in self.options else None
 
     def all(self, name: str) -> list[str]:
-        """Give all values of an option."""
+        """Return all values of an option."""
         return self.options.get(name, [])
 
     def number(self, name: str) -> int | None:
-        """Give the value of an option as a whole number.
+        """Return the value of an option as a whole number.
 
         :raises UsageError: it is none.
         """
@@ -327,7 +327,7 @@ def _read_types(words: Sequence[str], at: int, given: Given) -> None:
 
 
 def _skipped(words: Sequence[str], at: int, group: Group) -> tuple[list[str], int]:
-    """Give the words of a ``--skip`` and the place behind them; one word while nothing is named yet."""
+    """Return the words of a ``--skip`` and the place behind them; one word while nothing is named yet."""
     _, equals, value = words[at].partition("=")
     at += 1
     if equals:
@@ -347,7 +347,7 @@ def _begins_type(words: Sequence[str], at: int, group: Group) -> bool:
 
 
 def is_option(word: str) -> bool:
-    """Say whether a word is an option; ``-`` alone is none."""
+    """Return whether a word is an option; ``-`` alone is none."""
     return len(word) > 1 and word.startswith("-")
 
 
@@ -384,7 +384,7 @@ def read_option(
 
 
 def _match(written: str, known: Sequence[Option], command: str | None) -> Option:
-    """Give the option that is written in full, short, or by the beginning of its name alone."""
+    """Return the option that is written in full, short, or by the beginning of its name alone."""
     exact = [option for option in known if written in (option.name, option.short)]
     begun = [option for option in known if option.name.startswith(written)] if len(written) > 2 else []
     found = exact or begun

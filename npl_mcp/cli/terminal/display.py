@@ -88,7 +88,7 @@ class Display:
 
 
 def exit_code(reply: Mapping[str, Any]) -> int:
-    """Give the exit code of an envelope."""
+    """Return the exit code of an envelope."""
     return 0 if reply["success"] else EXIT_CODES.get(str(reply["error_code"]), USAGE)
 
 

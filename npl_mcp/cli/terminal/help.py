@@ -128,13 +128,13 @@ def _of_command(name: str) -> str:
 
 
 def written(option: Option) -> str:
-    """Give an option as it is written, with its short form and its value."""
+    """Return an option as it is written, with its short form and its value."""
     names = f"{option.name}, {option.short}" if option.short else option.name
     return f"{names} {option.value}".rstrip()
 
 
 def table(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Give the lines of a table of two columns, and an empty one."""
+    """Return the lines of a table of two columns, and an empty one."""
     return [title, *(f"  {left:<{WIDTH}} {right}" for left, right in rows), ""]
 
 

@@ -68,7 +68,7 @@ _IN_A_HEADER = re.compile(rb"[^\x00-\x20\x7f](?:[^\x00-\x1f\x7f]*[^\x00-\x20\x7f
 
 
 def _folder() -> bytes:
-    """Give the working directory as a header can hold it."""
+    """Return the working directory as a header can hold it."""
     try:
         here = os.fsencode(os.getcwd())  # noqa: PTH109 - a path object is not needed
     except OSError:
@@ -152,7 +152,7 @@ class Auto:
         return self._direct.call(tool, **arguments)
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release what was opened."""
         if self._direct is not None:
             self._direct.close()
 
@@ -184,7 +184,7 @@ def _direct() -> Any:
 
 
 def running(reach: Reach, state_file: str) -> Http | None:
-    """Give the server that the environment names, or else the one that has the data folder.
+    """Return the server that the environment names, or else the one that has the data folder.
 
     :param state_file: of the data folder.
     :raises UsageError: ``NPL_MCP_URL`` is no address.

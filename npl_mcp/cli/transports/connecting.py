@@ -33,12 +33,12 @@ class Way(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the way holds."""
+        """Release what the way holds."""
         ...
 
 
 def connect(via: str | None, note: Callable[[str], object]) -> Way:
-    """Give a way to the tools.
+    """Return a way to the tools.
 
     :param via: ``auto``, ``http``, ``stdio`` or ``direct``; by default what the environment says.
     :param note: told what the user should know and what is no answer.

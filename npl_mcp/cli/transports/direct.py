@@ -53,7 +53,7 @@ class Direct:
             self._app = None
 
     def _holder(self, tool: str) -> Shelf | App:
-        """Give the tool's first argument: for whole items the files alone, which take no time to set up."""
+        """Return the tool's first argument: for whole items the files alone, which take no time to set up."""
         if _domain(tool) in OF_FILES:
             from npl_mcp.core.files import Shelf
 
@@ -74,7 +74,7 @@ def _domain(tool: str) -> str:
 
 
 def spec_of(tool: str) -> ToolSpec:
-    """Give the declaration of a tool; its module is imported, and no other if its name says which.
+    """Return the declaration of a tool; its module is imported, and no other if its name says which.
 
     :raises KeyError: there is no such tool.
     """

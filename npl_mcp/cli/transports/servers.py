@@ -66,7 +66,7 @@ def read_state(path: str) -> State | None:
 
 
 def _is_own(found: os.stat_result) -> bool:
-    """Say whether a file is this user's and nobody else can write it."""
+    """Return whether a file is this user's and nobody else can write it."""
     if os.name == "nt":
         return True
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -170,7 +170,7 @@ class RevisionFiles:
         self.folder = folder
 
     def paths(self, owner: int, number: int, filename: str) -> tuple[Path, Path]:
-        """Give the absolute paths of a revision's file and of its description."""
+        """Return the absolute paths of a revision's file and of its description."""
         folder = self.folder.absolute() / str(owner)
         name, meta = _names(number, filename)
         return folder / name, folder / meta
@@ -229,7 +229,7 @@ class RevisionFiles:
                 notes.remove(f"{owner}-{number}")
 
     def read(self, owner: int, number: int, filename: str, size: int) -> tuple[bytes, bytes]:
-        """Give a revision's content and its description.
+        """Return a revision's content and its description.
 
         :param size: bytes of the content; of a longer file only one byte more is read.
         :raises OSError: one of the files is absent, a link, or cannot be read.

@@ -136,7 +136,7 @@ class RevisionEntry:
 
 
 def require(tx: Transaction, artifact_id: int) -> Row:
-    """Give the row of table ``artifact``.
+    """Return the row of table ``artifact``.
 
     :raises InvalidRequestError: no artifact can have such an id.
     :raises ArtifactNotFoundError: there is none with that id; names the newest.
@@ -156,7 +156,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
 
 
 def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> Row:
-    """Give the row of table ``revision``.
+    """Return the row of table ``revision``.
 
     :param revision_num: ``None``: the highest.
     :raises InvalidRequestError: one of the numbers is out of range.
@@ -266,7 +266,7 @@ class ArtifactStore:
         return self._write(work)
 
     def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
-        """Give a revision and its bytes.
+        """Return a revision and its bytes.
 
         :param revision_num: ``None``: the highest.
         :raises InvalidRequestError: one of the numbers is out of range.

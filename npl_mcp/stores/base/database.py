@@ -36,13 +36,13 @@ class Transaction:
         self._statements = statements
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
-        """Give all rows, by column name."""
+        """Return all rows, by column name."""
         result = self._execute(sql, values)
         names = tuple(result.keys())
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
-        """Give the first row, or ``None``."""
+        """Return the first row, or ``None``."""
         result = self._execute(sql, values)
         row = result.fetchone()
         found = None if row is None else dict(zip(result.keys(), row, strict=True))
@@ -50,7 +50,7 @@ class Transaction:
         return found
 
     def value(self, sql: str, /, **values: Any) -> Any:
-        """Give the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
+        """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
         return self._execute(sql, values).scalar()
 
     def run(self, sql: str, /, **values: Any) -> int:
@@ -214,7 +214,7 @@ class Database:
 
 
 def _version(connection: Connection) -> str | None:
-    """Give the newest migration a database has, ``None`` for an empty one."""
+    """Return the newest migration a database has, ``None`` for an empty one."""
     tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'")
     if not tables.scalar():
         return None

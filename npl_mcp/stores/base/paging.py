@@ -62,7 +62,7 @@ class Slice:
 
 
 def now() -> str:
-    """Give the present time as it is stored and shown everywhere: UTC, ISO 8601, microseconds, ``Z``."""
+    """Return the present time as it is stored and shown everywhere: UTC, ISO 8601, microseconds, ``Z``."""
     return stamp(datetime.now(timezone.utc))
 
 

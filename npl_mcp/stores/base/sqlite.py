@@ -28,7 +28,7 @@ CACHE_KIBIBYTES = 16 * 1024
 
 
 def driver() -> Any:
-    """Give the SQLite driver: the bundled current one where there is one, else that of Python.
+    """Return the SQLite driver: the bundled current one where there is one, else that of Python.
 
     Versions before 3.51.3 can damage a database in WAL mode when two connections write and checkpoint in
     the same instant (https://sqlite.org/wal.html#walresetbug).

@@ -85,7 +85,7 @@ def _time(written: str) -> str:
 
 
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
-    """Give events of a room in the order in which they happened.
+    """Return events of a room in the order in which they happened.
 
     Positions in a room have no gaps, so that a page is a range of them wherever it lies.
 

@@ -98,7 +98,7 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
 def read(
     tx: Transaction, persona: str, unread_only: bool, since: int | None, page: Slice
 ) -> Page[Notification]:
-    """Give notifications of a persona, the newest first.
+    """Return notifications of a persona, the newest first.
 
     :param since: give what came after this notification, the oldest first.
     :returns: its total counts all that are asked for, on this page and others.

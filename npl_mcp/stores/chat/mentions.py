@@ -17,7 +17,7 @@ _END = re.compile(r"(?!-*[\w@])")
 
 
 def mentioned(text: str, members: Sequence[str]) -> tuple[str, ...]:
-    """Give the members a text mentions, in order of first appearance, each once.
+    """Return the members a text mentions, in order of first appearance, each once.
 
     After the sign the longest name that the text goes on with counts: one in the same case, else the first
     that differs in case only.

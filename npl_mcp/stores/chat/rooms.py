@@ -155,7 +155,7 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -
 
 
 def read(tx: Transaction, persona: str | None, page: Slice) -> Page[Room]:
-    """Give rooms with their members, the newest first.
+    """Return rooms with their members, the newest first.
 
     :param persona: only rooms it is a member of.
     """
@@ -226,7 +226,7 @@ def post(
 
 
 def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
-    """Give the members of a room in the order in which they joined."""
+    """Return the members of a room in the order in which they joined."""
     rows = tx.all("SELECT persona FROM member WHERE room_id = :room ORDER BY position", room=room_id)
     return tuple(row["persona"] for row in rows)
 
@@ -266,7 +266,7 @@ def require_room(tx: Transaction, room_id: int) -> int:
 
 
 def room_of(tx: Transaction, event_id: int) -> int:
-    """Give the room of an event.
+    """Return the room of an event.
 
     :raises RecordNotFoundError: there is no such event.
     """

@@ -253,7 +253,7 @@ class ChatStore:
         limit: int | None = None,
         offset: int | None = None,
     ) -> Page[Event]:
-        """Give events of a room, the oldest first.
+        """Return events of a room, the oldest first.
 
         :param since: a cursor (an event's id) or a time: give what came after it. Without it, the latest
             events, where ``offset`` leaves out the newest.
@@ -273,7 +273,7 @@ class ChatStore:
         offset: int | None = None,
         since: int | None = None,
     ) -> Page[Notification]:
-        """Give notifications of a persona, the newest first.
+        """Return notifications of a persona, the newest first.
 
         :param since: a cursor (a notification's id): give what came after it, the oldest first.
         :raises InvalidRequestError: an argument cannot be used.

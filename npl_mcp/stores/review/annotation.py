@@ -90,7 +90,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
-    """Give every remark its label: persona and a number that no other has, in the order of the places.
+    """Return every remark its label: persona and a number that no other has, in the order of the places.
 
     :param text: labels of footnotes it already has are left out.
     :returns: label by the remark's id, in the order of the numbers.
@@ -187,6 +187,6 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _newline(text: str) -> str:
-    """Give the line end a text begins with."""
+    """Return the line end a text begins with."""
     found = re.search(r"\r\n|\r|\n", text)
     return found[0] if found else "\n"

@@ -53,7 +53,7 @@ def picture_format(content: bytes) -> str | None:
 
 
 def picture_size(content: bytes) -> tuple[int, int]:
-    """Give width and height of a picture as it is seen, in pixels; decodes nothing but its header.
+    """Return width and height of a picture as it is seen, in pixels; decodes nothing but its header.
 
     :raises StoreError: it is damaged, or has more than 50 million pixels.
     """
@@ -132,7 +132,7 @@ def _damaged(error: Exception) -> StoreError:
 
 
 def _places(marks: Sequence[Mark], size: tuple[int, int], radius: int) -> list[tuple[int, int]]:
-    """Give each mark's centre: on its spot, but inside the picture and not on another mark."""
+    """Return each mark's centre: on its spot, but inside the picture and not on another mark."""
     width, height = size
     step = 2 * radius + 2
     places: list[tuple[int, int]] = []

@@ -249,7 +249,7 @@ class ReviewStore:
         return NewComment(comment_id, review_id, str(place), clean, author)
 
     def get(self, review_id: int) -> ReviewContent:
-        """Give a review with its comments, oldest first.
+        """Return a review with its comments, oldest first.
 
         :raises ReviewNotFoundError: there is no such review.
         """

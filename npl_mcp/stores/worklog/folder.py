@@ -97,7 +97,7 @@ class ProjectFolder:
             _THREADS.release()
 
     def path_of(self, session: WorklogSession) -> Path:
-        """Give where a session's folder belongs."""
+        """Return where a session's folder belongs."""
         if session.archived_as is None:
             return self.sessions / session.session_id
         return self.sessions / ARCHIVE / session.archived_as
@@ -190,7 +190,7 @@ class ProjectFolder:
         return small_file(self._root / "current-session").decode("utf-8", "replace").strip() or None
 
     def checked(self, folder: Path) -> Path:
-        """Give a folder back if it lies in the project.
+        """Return a folder back if it lies in the project.
 
         :raises OSError: a link leads out of the project, or in circles.
         """
@@ -252,7 +252,7 @@ def _same(entry: Entry | None, line: Entry) -> bool:
 
 
 def _last_line(file: BinaryIO) -> tuple[bytes, int]:
-    """Give the last line that has an end, and where it ends; empty if it is longer than any entry."""
+    """Return the last line that has an end, and where it ends; empty if it is longer than any entry."""
     at = file.seek(0, os.SEEK_END)
     tail = b""
     while at and tail.count(b"\n") < 2 and len(tail) < LONGEST_LINE:
@@ -288,7 +288,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _kept(folder: Path, name: str) -> Path:
-    """Give a name under which a file can be kept; the last one is given again and again.
+    """Return a name under which a file can be kept; the last one is given again and again.
 
     Two databases that write one folder set each other's logs aside with every entry.
     """

@@ -153,7 +153,7 @@ def cursor_text(cursor: Cursor) -> str:
 
 
 def cursor_name(agent_id: str) -> str:
-    """Give the file name of an agent's cursor: its id where that can be one, else escaped or a digest."""
+    """Return the file name of an agent's cursor: its id where that can be one, else escaped or a digest."""
     if FILE_NAME.fullmatch(agent_id):
         return agent_id
     name = quote(agent_id, safe="").replace(".", "%2E").replace("~", "%7E")

@@ -100,7 +100,7 @@ class _Tally:
         self.first_places.setdefault(entry.seq, self.entries)
 
     def place_of(self, seq: int) -> int:
-        """Give where the highest number that is not above a cursor's stands first; 0 before all."""
+        """Return where the highest number that is not above a cursor's stands first; 0 before all."""
         seen = max((number for number in self.first_places if number <= seq), default=None)
         return 0 if seen is None else self.first_places[seen]
 
@@ -185,7 +185,7 @@ def _insert_entries(tx: Transaction, number: int, log: Path) -> _Tally:
 
 
 def row_of(number: int, seq: int, entry: Entry) -> dict[str, Any]:
-    """Give the values of :data:`INSERT_ENTRY`.
+    """Return the values of :data:`INSERT_ENTRY`.
 
     :param number: of the session's row.
     :param seq: the place the entry gets.

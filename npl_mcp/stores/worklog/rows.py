@@ -31,7 +31,7 @@ VALUES (:session_number, :seq, :ts, :agent_id, :agent_type, :action, :summary, :
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
-    """Give the session of an id that is not archived."""
+    """Return the session of an id that is not archived."""
     sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
     return tx.one(sql, project=project, id=session_id)
 
@@ -55,7 +55,7 @@ def find(tx: Transaction, project: str, session_id: str) -> Row:
 
 
 def chosen(tx: Transaction, project: str, current: int | None, session_id: str | None) -> Row:
-    """Give the session that was asked for, or else the current one.
+    """Return the session that was asked for, or else the current one.
 
     :raises RecordNotFoundError: there is none.
     """
@@ -67,14 +67,14 @@ def chosen(tx: Transaction, project: str, current: int | None, session_id: str |
 
 
 def by_number(tx: Transaction, number: int) -> Row:
-    """Give a session by its row's number."""
+    """Return a session by its row's number."""
     row = tx.one(f"{SESSION} WHERE number = :number", number=number)
     assert row is not None, "sessions are never removed"
     return row
 
 
 def current(tx: Transaction, project: str) -> str | None:
-    """Give the id of a project's current session."""
+    """Return the id of a project's current session."""
     found: str | None = tx.value(
         """
         SELECT worklog_session.id FROM worklog_project
@@ -131,7 +131,7 @@ def set_current(tx: Transaction, project: str, number: int | None) -> None:
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
-    """Give an entry the next number and write it.
+    """Return an entry the next number and write it.
 
     :param values: its other columns.
     :returns: the number.
@@ -155,7 +155,7 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
 
 
 def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], bool]) -> None:
-    """Give a closed session a name in the archive, if it has none.
+    """Return a closed session a name in the archive, if it has none.
 
     :param taken: whether a name cannot be used, whatever the database says.
     """
@@ -171,7 +171,7 @@ def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], b
 
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
-    """Give a session's entries from a number on."""
+    """Return a session's entries from a number on."""
     rows = tx.all(
         """
         SELECT seq, ts, agent_id, agent_type, action, summary, data, tags, refs FROM worklog_entry
@@ -187,7 +187,7 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
 
 
 def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
-    """Give how far an agent has read."""
+    """Return how far an agent has read."""
     row = tx.one(
         "SELECT last_seq, last_read FROM worklog_agent"
         " WHERE session_number = :number AND agent_id = :agent_id",
@@ -212,7 +212,7 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int) -> None:
 
 
 def agents(tx: Transaction, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """Give who logged in each of some sessions, by the number of their rows."""
+    """Return who logged in each of some sessions, by the number of their rows."""
     found: dict[int, list[str]] = {}
     # SQLite takes some thousands of parameters, other databases fewer.
     for at in range(0, len(numbers), 500):

@@ -145,7 +145,7 @@ class WorklogStore:
         return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported)
 
     def current(self, project: str) -> str | None:
-        """Give the id of the current session."""
+        """Return the id of the current session."""
         with self._project(project, self._database.read) as (tx, _):
             return rows.current(tx, project)
 
@@ -201,7 +201,7 @@ class WorklogStore:
         session_id: str | None = None,
         limit: int | None = None,
     ) -> ReadEntries:
-        """Give what an agent has not seen yet, and move its cursor to the last entry given.
+        """Return what an agent has not seen yet, and move its cursor to the last entry given.
 
         :param peek: leave the cursor where it is.
         :param since: give what comes after this number, whatever the cursor says.

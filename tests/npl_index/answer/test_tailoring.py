@@ -27,7 +27,7 @@ def ask(on: Desk, **arguments: object) -> Tailored:
 
 
 def others() -> list[dict[str, str]]:
-    """Give a few folders of other people's Markdown, where they are at hand beside the project."""
+    """Return a few folders of other people's Markdown, where they are at hand beside the project."""
     shared = Path(__file__).resolve().parents[4] / "shared"
     folders = [shared / "corpora/npl/npl", shared / "corpora/npl/core", shared / "eval/structure/files"]
     found = []

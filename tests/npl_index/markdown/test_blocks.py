@@ -179,7 +179,7 @@ def fast(text: str) -> list[tuple[Any, ...]]:
 
 
 def has_foreign_term(text: str) -> bool:
-    """Say whether the stock parser takes a line that begins another block as a later term of a list."""
+    """Return whether the stock parser takes a line that begins another block as a later term of a list."""
     rows = text.split("\n")
     starts = {token.map[0] for token in STOCK.parse(text) if token.type == "dl_open" and token.map}
     terms = {token.map[0] for token in STOCK.parse(text) if token.type == "dt_open" and token.map}

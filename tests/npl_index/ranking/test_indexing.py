@@ -142,7 +142,7 @@ def test_binary_files() -> None:
 
 
 def same(one: IndexedDocument, other: IndexedDocument) -> bool:
-    """Say whether two indexed documents are alike in all they know."""
+    """Return whether two indexed documents are alike in all they know."""
     mine, theirs = one.counts, other.counts
     arrays = zip(mine.arrays().values(), theirs.arrays().values(), strict=True)
     return (

@@ -70,12 +70,12 @@ def make_project(folder: Path, text: str = SECOND, end: str = "\n", code: str = 
 
 
 def inside(settings: Settings, folder: Path) -> Settings:
-    """Give settings of a server that was started in a project."""
+    """Return settings of a server that was started in a project."""
     return replace(settings, cwd=folder)
 
 
 def without_stamp(data: bytes) -> bytes:
-    """Give a file's bytes without the value of ``lastModified``."""
+    """Return a file's bytes without the value of ``lastModified``."""
     begin = data.find(b"lastModified: ")
     if begin < 0:
         return data

@@ -355,7 +355,7 @@ def test_a_call_does_not_list_all_tools(settings: Settings, hooked: bool) -> Non
 
 
 async def answered(built: Any, body: dict[str, Any]) -> bytes:
-    """Give the body of the answer to one request, without a network."""
+    """Return the body of the answer to one request, without a network."""
     sent = {
         "content-type": "application/json",
         "accept": BOTH,

@@ -23,7 +23,7 @@ def usable(arguments: Answer) -> bool:
 
 
 def lines_of(revision: Answer) -> list[str] | None:
-    """Give the lines of a revision's file; ``None`` if it is no text."""
+    """Return the lines of a revision's file; ``None`` if it is no text."""
     content = base64.b64decode(revision["file_content"])
     return None if b"\0" in content else content.decode().splitlines()
 
@@ -132,7 +132,7 @@ class Worklogs(Rooms):
         )
 
     def described(self, log: Worklog) -> Answer:
-        """Give a worklog as the status and the list show it."""
+        """Return a worklog as the status and the list show it."""
         return given(
             session_id=log.id,
             status=log.status,

@@ -29,7 +29,7 @@ def given(**fields: Any) -> Answer:
 
 
 def cut(limit: int | None, offset: int | None, default: int, most: int = 1_000) -> tuple[int, int]:
-    """Give limit and offset as they take effect."""
+    """Return limit and offset as they take effect."""
     wanted, skipped = default if limit is None else limit, offset or 0
     if wanted < 1 or not 0 <= skipped <= 10**9:
         raise Refused("INVALID_PARAMETER")
@@ -37,7 +37,7 @@ def cut(limit: int | None, offset: int | None, default: int, most: int = 1_000) 
 
 
 def paged(items: Sequence[Any], limit: int, offset: int) -> Answer:
-    """Give a page of a list that is in its order already."""
+    """Return a page of a list that is in its order already."""
     return given(items=list(items[offset : offset + limit]), total=len(items), limit=limit, offset=offset)
 
 

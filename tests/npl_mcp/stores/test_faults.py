@@ -33,7 +33,7 @@ NOBODY = 65534
 
 
 def ask(app: App, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Give the envelope of a call."""
+    """Return the envelope of a call."""
     try:
         body: dict[str, Any] = as_dict(Reply(data=TOOLS[tool](app, **arguments)))
     except NPLError as error:
@@ -86,7 +86,7 @@ def app(place: Path) -> Iterator[App]:
 
 
 def state(place: Path) -> tuple[dict[str, list[Any]], dict[str, bytes]]:
-    """Give all rows and all files of artifacts."""
+    """Return all rows and all files of artifacts."""
     database, folder = Database(place / "data" / "npl.db"), place / "data" / "artifacts"
     with database.read() as tx:
         tables = [row["name"] for row in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")]

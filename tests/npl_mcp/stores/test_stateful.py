@@ -157,7 +157,7 @@ class Everything(RuleBasedStateMachine):
             return refused
 
     def event(self, spot: int) -> int:
-        """Give the id of an event; now and then of none."""
+        """Return the id of an event; now and then of none."""
         return spot % (len(self.model.event_rooms) + 1) + 1
 
     @initialize()

@@ -43,7 +43,7 @@ Examination = dict[str, list[str]]
 
 
 def settings_in(place: Path) -> Settings:
-    """Give settings whose data folder and project lie below a folder."""
+    """Return settings whose data folder and project lie below a folder."""
     return Settings(cwd=place / "project", home=place, data_dir=place / "data", warm_up=False)
 
 

@@ -74,7 +74,7 @@ LISTS: Mapping[str, Any] = {
 
 
 def nested(depth: int, with_keys: bool) -> Any:
-    """Give JSON of so many levels."""
+    """Return JSON of so many levels."""
     value: Any = 1
     for _ in range(depth):
         value = {"a": value} if with_keys else [value]
@@ -125,7 +125,7 @@ UNSENDABLE: Mapping[str, Mapping[str, Any]] = {
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:
-    """Give the JSON types a listed parameter takes; one without a type takes any JSON."""
+    """Return the JSON types a listed parameter takes; one without a type takes any JSON."""
     parts = schema.get("anyOf", [schema])
     found: list[str] = []
     for part in parts:
@@ -135,7 +135,7 @@ def types_of(schema: Mapping[str, Any]) -> list[str]:
 
 
 def hostile(schema: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Give values for a parameter, each with a name.
+    """Return values for a parameter, each with a name.
 
     :param schema: of the parameter, as listed.
     :param values: by JSON type.
@@ -158,7 +158,7 @@ class Onlooker:
         self._connection = driver().connect(str(data / "npl.db"))
 
     def state(self) -> tuple[int, list[tuple[str, int, int]]]:
-        """Give something that differs after any commit and any change of a file."""
+        """Return something that differs after any commit and any change of a file."""
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         return version, sorted(file for folder in self._folders for file in _files(folder))
 

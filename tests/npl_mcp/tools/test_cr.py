@@ -68,7 +68,7 @@ class Desk:
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Give a digest of every file below a folder."""
+    """Return a digest of every file below a folder."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))

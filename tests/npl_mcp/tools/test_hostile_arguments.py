@@ -76,7 +76,7 @@ class Desk:
         return answer["data"]
 
     def valid(self, tool: str) -> Arguments:
-        """Give arguments that the tool takes now; those that work once are made anew after a success."""
+        """Return arguments that the tool takes now; those that work once are made anew after a success."""
         if tool not in self.ready:
             self.ready[tool] = READY.get(tool, lambda _: {})(self)
         return {**EXAMPLES[tool], **self.ready[tool]}
@@ -84,7 +84,7 @@ class Desk:
     def variants(
         self, tool: str, values: Mapping[str, Mapping[str, Any]]
     ) -> Iterator[tuple[str, str, Arguments]]:
-        """Give calls with one hostile value each, with the names of parameter and value."""
+        """Return calls with one hostile value each, with the names of parameter and value."""
         schema = self.schemas[tool]
         for parameter, kind in schema["properties"].items():
             for name, value in hostile(kind, values):

@@ -359,7 +359,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
 
 
 def has_ended(pipe: int) -> bool:
-    """Say whether nobody is left who could write into a pipe."""
+    """Return whether nobody is left who could write into a pipe."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
