@@ -47,6 +47,7 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
+from npl_index.markdown.newlines import with_line_feeds
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -457,4 +458,4 @@ def text_of(document: Document) -> str:
         text = document.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableDocumentError(f"{document.path!r} is not UTF-8 at byte {error.start:,}") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return with_line_feeds(text)

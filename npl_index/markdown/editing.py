@@ -22,6 +22,7 @@ from markdown_it.token import Token
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.headings import one_line
+from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree, parse_sections
 from npl_index.markdown.state import BlockState, find_lines
 
@@ -181,7 +182,7 @@ def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, 
 
     :param rename: for a replacement, which may be blank and begin with the section's heading.
     """
-    source = text.replace("\r\n", "\n").replace("\r", "\n")
+    source = with_line_feeds(text)
     if "\0" in source:
         raise InvalidRequestError("the text holds NUL", parameter="text")
     if not rename and not source.strip(" \t\n"):

@@ -17,6 +17,7 @@ from itertools import count
 
 from cachetools import LRUCache
 
+from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
@@ -100,7 +101,7 @@ class PieceReader:
 
 def _joined(text: str, name: str, pieces: Sequence[tuple[int, tuple[Section, ...]]]) -> SectionTree:
     """Make one tree of the sections of all pieces."""
-    source = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    source = with_line_feeds(text).removeprefix("\ufeff")
     found: list[tuple[Section, int, int]] = []
     lines = 0
     for begin, sections in pieces:

@@ -21,6 +21,7 @@ from markdown_it.token import Token
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.headings import one_line, visible_text
+from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, front_matter, segments
 from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines
 from npl_index.markdown.traits import Traits, is_example
@@ -177,9 +178,7 @@ def _decode(data: bytes, name: str) -> str:
         raise UnreadableDocumentError(
             f"{name} is not UTF-8 at byte {error.start}: {error.reason}", hint="save it as UTF-8"
         ) from error
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.removeprefix("\ufeff")
+    return with_line_feeds(text).removeprefix("\ufeff")
 
 
 def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
+from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
@@ -287,7 +288,7 @@ def _number(value: object, stop: int) -> int:
 
 
 def _restore_tree(document: Document, index: dict[str, Any]) -> SectionTree:
-    source = document.data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    source = with_line_feeds(document.data.decode("utf-8")).removeprefix("\ufeff")
     starts = find_lines(source)
     rows = [_Row(*row) for row in index["sections"]]
     _check(bool(rows) and rows[0].parent is None)

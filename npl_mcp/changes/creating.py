@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.format import (
     DEFAULTS,
@@ -64,7 +65,7 @@ class Draft:
         content = _text(data, "content")
         if content is not None and content.strip():
             checks.text(content, "data.content", LONGEST_CONTENT)
-            content = without_title(content.replace("\r\n", "\n").replace("\r", "\n")).strip("\n")
+            content = without_title(with_line_feeds(content)).strip("\n")
         values = {"priority": DEFAULTS["priority"]}
         for name in NEW:
             if data.get(name) is not None:

@@ -16,6 +16,7 @@ from datetime import date, datetime, timezone
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.items.front_matter import front_matter
+from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import front_matter as find_front_matter
 from npl_mcp.stores.base import checks
 
@@ -235,9 +236,7 @@ def divide(data: bytes) -> tuple[bytes, bytes]:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UnreadableDocumentError(f"not UTF-8 at byte {error.start}", hint="save it as UTF-8") from None
-    if "\r" in source:
-        source = source.replace("\r\n", "\n").replace("\r", "\n")
-    count, _ = find_front_matter(source.removeprefix("\ufeff"))
+    count, _ = find_front_matter(with_line_feeds(source).removeprefix("\ufeff"))
     stop = 0
     for _ in range(count):
         line_end = _LINE_END.search(data, stop)
@@ -355,7 +354,7 @@ def _read(group: tuple[int, bytes, bytes]) -> Field:
     begin = start + len(f"{name}:{rest[:lead]}".encode())
     value: object = _scalar(raw)
     if below.strip() or raw[:1] in ("[", "{"):
-        chunk = (line + below).decode().replace("\r\n", "\n").replace("\r", "\n")
+        chunk = with_line_feeds((line + below).decode())
         value = front_matter(f"---\n{chunk.rstrip()}\n---").get(_scalar(name.strip()), value)
     return Field(
         _scalar(name.strip()),

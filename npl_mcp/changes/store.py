@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
     ChangedAttributes,
     ChangedStatus,
@@ -110,7 +111,7 @@ class ChangeRequests:
         checks.choice(mode, "mode", MODES)
         with self._found(project, key) as (place, found):
             path = _path(place, found.name)
-            body = divide(found.data)[1].decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+            body = with_line_feeds(divide(found.data)[1].decode("utf-8"))
             if mode == "full":
                 return ChangeRequest.of(found.ticket, path=path, content=body.strip("\n"))
             if mode == "metadata":

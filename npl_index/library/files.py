@@ -1,0 +1,438 @@
+"""Open and replace files: the one place where the program does this by hand.
+
+* **Opening.** A path is opened one segment at a time below a folder, and no segment may be a link. Resolving
+  the path first and then opening it would lose a race against somebody who puts a link there in between.
+  Only regular files are opened, without waiting (a pipe would block), and never more than a limit is read.
+* **Replacing.** New bytes are written to a temporary file in the same folder, which then takes the place of
+  the old one in one step. Readers see the old file or the new one, never a part.
+
+Everything here raises :class:`OSError`; callers turn it into errors that speak of documents, artifacts or
+change requests. Systems without ``O_NOFOLLOW`` and ``dir_fd`` (Windows) open by path and compare the real
+path. Locks are in :mod:`npl_index.library.locks`.
+"""
+
+# A name relative to an open folder is what keeps links out, and a path object cannot carry one.
+# ruff: noqa: PTH100, PTH103, PTH112, PTH114, PTH118, PTH120, PTH208
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+from npl_index.library.locks import locked
+
+_HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+# A pipe must not block, and a terminal must not become the one that controls this process.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
+
+_READ_ATTEMPTS = 5
+_LARGEST_READ = 1 << 20
+
+# What file systems answer that cannot give a file a second name.
+_CANNOT_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+# 64 random bits make the name ours: no other program writes it, and two of our processes never share one.
+_TEMPORARY = re.compile(r"\.npl-[0-9a-f]{16}\.tmp")
+
+
+class NotRegularError(OSError):
+    """A folder, pipe, device or the like stands where a file should be."""
+
+
+class FileTooLargeError(OSError):
+    """A file has more bytes than the caller wants to read."""
+
+
+class FileChangedError(OSError):
+    """A file changed each time while it was read."""
+
+
+class Folder:
+    """An open folder. Names in it are opened relative to its descriptor and never through a link.
+
+    :param path: the folder; used for systems without ``dir_fd`` and to tell folders apart.
+    :param handle: its descriptor; ``None`` on systems without ``dir_fd``.
+    """
+
+    def __init__(self, path: str, handle: int | None) -> None:
+        self.path = path
+        self._handle = handle
+
+    @classmethod
+    @contextmanager
+    def opened(cls, root: str | os.PathLike[str], below: str = "", *, make: bool = False) -> Iterator[Folder]:
+        """Open a folder below a root.
+
+        :param root: a folder that exists; links in its own path are followed.
+        :param below: path below the root, ``/`` between segments; no segment may be a link.
+        :param make: make the folders that are missing below the root.
+        :raises OSError: a folder is absent, is a link (``ELOOP`` or ``ENOTDIR``), or cannot be used.
+        """
+        path = os.path.join(root, *below.split("/"))
+        if not _HAS_DIR_FD:
+            _open_by_path(root, path, make)
+            yield cls(path, None)
+            return
+        handle = _descend(root, below, make)
+        try:
+            yield cls(path, handle)
+        finally:
+            os.close(handle)
+
+    def open(self, name: str, flags: int = _READ, mode: int = 0o666) -> int:
+        """Return a descriptor of a regular file.
+
+        :param flags: as for :func:`os.open`.
+        :param mode: permissions of a new file, less the umask.
+        :raises NotRegularError: it is a folder, pipe or device.
+        :raises OSError: it cannot be opened, or is a link (``ELOOP``).
+        """
+        path = self._at(name)
+        if self._handle is None and os.path.islink(path):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        file = os.open(path, flags | _NO_LINK, mode, dir_fd=self._handle)
+        return _regular(file)
+
+    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+        """Return the whole content of a file and the state of the file it belongs to.
+
+        A file that changes while it is read is read again, so that the bytes are those of one state.
+
+        :param limit: most bytes the file may have.
+        :raises FileTooLargeError: it has more.
+        :raises FileChangedError: it changed each time.
+        :raises OSError: see :meth:`open`.
+        """
+        return _read_whole(lambda: self.open(name), limit)
+
+    def read_start(self, name: str, most: int) -> bytes:
+        """Return the first bytes of a file.
+
+        :param most: bytes to read.
+        :raises OSError: see :meth:`open`.
+        """
+        file = self.open(name)
+        try:
+            return _read_up_to(file, most)
+        finally:
+            os.close(file)
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return the state of what has a name, of a link itself.
+
+        :raises OSError: nothing has the name.
+        """
+        return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+
+    def names(self) -> list[str]:
+        """Return all names in the folder, in no order."""
+        return os.listdir(self.path if self._handle is None else self._handle)
+
+    @contextmanager
+    def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """Open the folder's entries; as :func:`os.scandir`."""
+        with os.scandir(self.path if self._handle is None else self._handle) as entries:
+            yield entries
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Make a file that is complete, and on the disk, as soon as it has its name.
+
+        :returns: whether the name was free; otherwise nothing was done.
+        :raises OSError: it cannot be written.
+        """
+        with self._temporary((data,), None, 0o666, durable=True) as fresh:
+            if not self._take_name(fresh, name):
+                return False
+            self.sync()
+        return True
+
+    def write_new(self, name: str, data: bytes) -> None:
+        """Make a file in a place where nobody looks before it is complete; its bytes are on the disk then.
+
+        :raises FileExistsError: the name is taken.
+        :raises OSError: it cannot be written; a part may be left.
+        """
+        with os.fdopen(self.open(name, _CREATE), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def replace(
+        self, name: str, data: bytes | Iterable[bytes], *, mode: int = 0o666, durable: bool = True
+    ) -> None:
+        """Write a file whole; it takes the place of what has the name, with its permissions and owner.
+
+        :param data: its content, or pieces of it in order.
+        :param mode: permissions where no file has the name, less the umask.
+        :param durable: it must survive a loss of power, so it is on the disk when this returns.
+        :raises OSError: it cannot be written; the old file is as it was.
+        """
+        pieces = (data,) if isinstance(data, bytes) else data
+        with self._temporary(pieces, self._old(name), mode, durable=durable) as fresh:
+            self.rename(fresh, name)
+            if durable:
+                self.sync()
+
+    def replace_if(self, name: str, old: bytes, new: bytes, limit: int) -> bytes | None:
+        """Write a file whole if it still holds what was read from it.
+
+        Programs that know nothing of our lock, editors above all, may write at any moment. So the new file
+        and the old one change places in one step, and what then has the temporary name is exactly what was
+        replaced. If that is not what we read, somebody wrote in the last instant, and the two change back.
+        Where the system has no such step, only the comparison just before remains.
+
+        :param old: what the file is believed to hold.
+        :param limit: most bytes the file may have.
+        :returns: what it holds instead if it was changed, and nothing was written then; otherwise ``None``.
+        :raises OSError: it is absent, or cannot be read or written.
+        """
+        found, status = self.read(name, limit)
+        if found != old:
+            return found
+        with self._temporary((new,), status, 0o666, durable=True) as fresh:
+            if not self._exchange(fresh, name):
+                self.rename(fresh, name)
+            elif self.read_start(fresh, len(old) + 1) != old:
+                self._exchange(fresh, name)
+                return self.read(name, limit)[0]
+            self.sync()
+        return None
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file; it replaces what has the new name."""
+        os.replace(self._at(old), self._at(new), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        os.unlink(self._at(name), dir_fd=self._handle)
+
+    def remove_temporaries(self) -> None:
+        """Remove what our processes left that were killed while they wrote a file.
+
+        Call it only while nobody else of this program can write here, i.e. under the lock that writers hold:
+        a temporary file that is being written looks the same. Files of other programs are never touched.
+        """
+        for name in self.names():
+            if _TEMPORARY.fullmatch(name):
+                with suppress(OSError):
+                    self.remove(name)
+
+    def sync(self) -> None:
+        """Make sure that the names in the folder are on the disk."""
+        if self._handle is not None:
+            os.fsync(self._handle)
+
+    @contextmanager
+    def locked(self, seconds: float) -> Iterator[bool]:
+        """Hold a lock on the folder itself, so that no lock file is left in it; see :func:`locked`."""
+        with locked(self._handle, self.path, seconds) as alone:
+            yield alone
+
+    @contextmanager
+    def _temporary(
+        self, pieces: Iterable[bytes], like: os.stat_result | None, mode: int, *, durable: bool
+    ) -> Iterator[str]:
+        """Write a temporary file and return its name; whatever has that name afterwards is removed."""
+        name = f".npl-{os.urandom(8).hex()}.tmp"
+        # Not open to others before it has the permissions of the file it replaces.
+        handle = self.open(name, _CREATE, mode if like is None else 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if like is not None:
+                    _take_permissions(handle, like)
+                file.writelines(pieces)
+                if durable:
+                    file.flush()
+                    os.fsync(handle)
+            yield name
+        finally:
+            with suppress(OSError):
+                self.remove(name)
+
+    def _take_name(self, fresh: str, name: str) -> bool:
+        try:
+            os.link(self._at(fresh), self._at(name), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _CANNOT_LINK:
+                raise
+            # No second names on this file system. An empty file takes the name first: renaming straight
+            # away would replace a file that another program makes at this moment.
+            try:
+                os.close(self.open(name, _CREATE))
+            except FileExistsError:
+                return False
+            self.rename(fresh, name)
+        return True
+
+    def _exchange(self, one: str, other: str) -> bool:
+        """Let two files change places in one step; return whether the system did that."""
+        call = _renameat2()
+        if call is None or self._handle is None:
+            return False
+        result: int = call(self._handle, os.fsencode(one), self._handle, os.fsencode(other), _EXCHANGE)
+        return result == 0
+
+    def _old(self, name: str) -> os.stat_result | None:
+        """Return the state of the regular file that is about to be replaced, ``None`` if there is none."""
+        try:
+            status = self.stat(name)
+        except FileNotFoundError:
+            return None
+        return status if stat.S_ISREG(status.st_mode) else None
+
+    def _at(self, name: str) -> str:
+        return os.path.join(self.path, name) if self._handle is None else name
+
+
+def read_below(root: str, path: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file below a root, and the state it belongs to; see :meth:`Folder.read`.
+
+    :param path: path below the root, ``/`` between segments; no segment may be a link.
+    :param limit: most bytes the file may have.
+    :raises OSError: it cannot be read.
+    """
+    below, _, name = path.rpartition("/")
+    with Folder.opened(root, below) as folder:
+        return folder.read(name, limit)
+
+
+def read_path(path: str | os.PathLike[str], limit: int) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file that the user named, and the state it belongs to; links are followed.
+
+    :param limit: most bytes the file may have.
+    :raises FileTooLargeError: it has more.
+    :raises NotRegularError: it is a folder, pipe or device.
+    :raises OSError: it cannot be read.
+    """
+    return _read_whole(lambda: _regular(os.open(path, _READ)), limit)
+
+
+def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
+    """Resolve a path below a root, which may pass through links as long as they stay below it.
+
+    :param path: below the root; need not exist.
+    :returns: the real path of the root, and the real path below it, ``/`` between segments; as
+        :meth:`Folder.opened` takes them.
+    :raises OSError: a link leads out of the root (``ELOOP``), or in circles.
+    """
+    real = os.path.realpath(root)
+    inner = os.path.realpath(os.path.join(real, path))
+    prefix = os.path.join(real, "")
+    if inner != real and not inner.startswith(prefix):
+        raise OSError(errno.ELOOP, "a link leads outside")
+    return real, inner[len(prefix) :].replace(os.sep, "/")
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder and those above it, if they are absent; the folder's name is on the disk then."""
+    if not os.path.isdir(path):
+        os.makedirs(path, exist_ok=True)
+        with Folder.opened(os.path.dirname(os.path.abspath(path))) as above:
+            above.sync()
+
+
+def _descend(root: str | os.PathLike[str], below: str, make: bool) -> int:
+    """Open a folder below a root segment by segment."""
+    handle = os.open(root, _FOLDER)
+    try:
+        for segment in filter(None, below.split("/")):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(segment, dir_fd=handle)
+                    os.fsync(handle)
+            inner = os.open(segment, _FOLDER | _NO_LINK, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _open_by_path(root: str | os.PathLike[str], path: str, make: bool) -> None:
+    """Check, where segments cannot be opened one by one, that no link lies between a root and a path."""
+    inside = os.path.relpath(path, root)
+    if os.path.realpath(path) != os.path.normpath(os.path.join(os.path.realpath(root), inside)):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if make and os.path.isdir(root):
+        os.makedirs(path, exist_ok=True)
+    if not os.path.isdir(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _regular(file: int) -> int:
+    """Return a descriptor, or close it if it is not of a regular file."""
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise NotRegularError(errno.EINVAL, "not a regular file")
+    return file
+
+
+def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_result]:
+    for _ in range(_READ_ATTEMPTS):
+        file = opening()
+        try:
+            before = os.fstat(file)
+            data = _read_up_to(file, limit + 1, before.st_size + 1) if before.st_size <= limit else None
+            after = os.fstat(file)
+        finally:
+            os.close(file)
+        if data is None or len(data) > limit:
+            raise FileTooLargeError(errno.EFBIG, f"larger than {limit:,} bytes")
+        if before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data):
+            return data, after
+    raise FileChangedError(errno.EBUSY, "changed while it was read")
+
+
+def _read_up_to(file: int, most: int, expected: int = _LARGEST_READ) -> bytes:
+    """Return the bytes up to the end of a file, or the first ones.
+
+    :param expected: bytes to ask for at a time; to be reserved, so not more than a MiB.
+    """
+    chunks = []
+    size = min(expected, _LARGEST_READ)
+    while most > 0 and (chunk := os.read(file, min(most, size))):
+        chunks.append(chunk)
+        most -= len(chunk)
+    return b"".join(chunks)
+
+
+def _take_permissions(file: int, old: os.stat_result) -> None:
+    """Let a new file have the owner and the mode of the file it replaces, as far as the system allows."""
+    if not hasattr(os, "fchown"):  # Windows
+        return
+    mode = stat.S_IMODE(old.st_mode)
+    new = os.fstat(file)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(file, old.st_uid, old.st_gid)
+        except PermissionError:
+            # Only root may change owners. Then it must not run as a user that it did not belong to.
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            with suppress(PermissionError):
+                os.fchown(file, -1, old.st_gid)
+    os.fchmod(file, mode)
+
+
+@cache
+def _renameat2() -> Callable[..., Any] | None:
+    """Return the system call that lets two files change places, where there is one; see ``renameat2(2)``."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes  # only writing needs it
+
+    call: Callable[..., Any] | None = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call
