@@ -19,8 +19,8 @@ from timing import document
 from npl_index import Companions, Desk, TailorRequest, Weights, estimator, index_document, tailor
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import dump, restore
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.storing import dump, restore
 from npl_index.tokens.sections import count_sections
 
 LONG = document(long_file(), "long.md")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.scoring import Query, cut, rank
+from npl_index.ranking.cut import cut
+from npl_index.ranking.scoring import Query, rank
 from npl_mcp.config.settings import corpus_folder
 from tests.npl_index.conftest import desk
 

@@ -10,7 +10,8 @@ from npl_index.answer.budget import Fit, fit
 from npl_index.answer.suggestions import Place, suggest
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords
-from npl_index.ranking.scoring import GENEROUS_MOST, LIMIT, Hit, Query, cut, rank
+from npl_index.ranking.cut import GENEROUS_MOST, cut
+from npl_index.ranking.scoring import LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import Selected, select
 
