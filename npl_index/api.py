@@ -73,7 +73,7 @@ def load_tailored(
 
     documents = DocumentSet(
         collection=Collection.build(indexed) if len(indexed) > 1 else indexed[0].collection,
-        several=Path(path).is_dir(),
+        several=len(indexed) > 1 or Path(path).is_dir(),
         file=os.fspath(path),
         counts=counts,
         counter=counter,
@@ -102,7 +102,7 @@ def section_index(
     """
     counter = counter or _default_counter()
     indexed, _ = _read(Path(path))
-    several = Path(path).is_dir()
+    several = len(indexed) > 1 or Path(path).is_dir()
     return tuple(
         outline(
             one.tree,
