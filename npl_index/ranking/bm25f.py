@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
@@ -185,16 +186,14 @@ def match(
     """
     import numpy as np
 
-    size = postings.size
-    totals = [np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(len(page_starts))]
     # A long query in a large collection is looked up a few terms at a time, so that the tables stay small
     # enough for the processor's cache.
-    step = max(1, _MAX_CELLS // max(1, size))
-    for begin in range(0, len(concepts), step):
-        parts = _match_few(postings, page_starts, concepts[begin : begin + step], weights)
-        for total, part in zip(totals, parts, strict=True):
-            total += part
-    scores, names, headings, pages = totals
+    step = max(1, _MAX_CELLS // max(1, postings.size))
+    parts = [
+        _match_few(postings, page_starts, concepts[begin : begin + step], weights)
+        for begin in range(0, max(1, len(concepts)), step)
+    ]
+    scores, names, headings, pages = (reduce(np.add, part) for part in zip(*parts, strict=True))
     scores *= 1 + HEADING_SHARE * np.minimum(headings, 1)
     return Matches(scores, names / (sum(concept.weight for concept in concepts) or 1.0), pages)
 

@@ -51,11 +51,11 @@ def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any])
     retrieval", SIGIR 1994).
 
     :param pages: weight of the query's terms on each page.
-    :param scores: the sections' own.
+    :param scores: the sections' own; at least one is above 0.
     """
     import numpy as np
 
-    if len(pages) == 1 or not scores.any():
+    if len(pages) == 1:
         return np.zeros(len(scores))
     share = PAGE_SHARE * scores.max() / pages.max() * pages[collection.pages]
     return np.where(scores > 0, share, 0)
@@ -81,13 +81,16 @@ def from_word_pairs(
     normalised and saturated as in BM25F, and the fewer of the sections looked at hold it, the more it says
     (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005, add ordered pairs to
     single words in the same way). Only the best sections are read, since postings have no positions.
+
+    :param values: at least one is above 0.
     """
     import numpy as np
 
     added = np.zeros(len(values))
-    if not pairs or not values.any():
+    known = collection.postings.row_of
+    wanted = {pair for pair in pairs if pair[0] in known and pair[1] in known}
+    if not wanted:
         return added
-    wanted = frozenset(pairs)
     holders: dict[tuple[str, str], list[tuple[int, float]]] = {}
     norms = collection.postings.body_norms
     depth = min(PAIR_DEPTH, PAIR_DEPTH // 4 + len(values) // PAIR_DEPTH)

@@ -155,7 +155,7 @@ def rank(
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
     own, names, pages = match(collection.postings, collection.page_starts, concepts, weights)
-    fits = topic_fit(collection, topics)
+    fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
     best = float(own.max(initial=0.0))
     values = own
     if best:
@@ -163,7 +163,8 @@ def rank(
         values = values + from_word_pairs(collection, query.keywords.pairs, values)
         values = values + from_parent(collection, values)
         values *= (weights.name + weights.content) / values.max()
-    values = values + weights.topic * fits
+    if topics:
+        values = values + weights.topic * fits
     order = highest(values, limit)
     if not len(order):
         return []
