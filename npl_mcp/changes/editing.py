@@ -80,7 +80,7 @@ class SectionEdit:
         shown = self._outlines.of(body)
         self.place = place = self._found(shown, body)
         options: dict[str, bool] = {}
-        if self._how == "replace" and place.index == shown.title and not self._has_sections(place):
+        if self._how == "replace" and place.index == shown.tree.title and not self._has_sections(place):
             options["whole"] = False
         try:
             edited = _EDITS[self._how](
@@ -96,16 +96,16 @@ class SectionEdit:
 
     def _found(self, shown: Outline, body: bytes) -> Place:
         if self._before is None:
-            place = shown.find(self._wanted, self._key)
+            place = shown.find(self._wanted, self._key, whole=self._how == "replace")
             self._before = _bytes_of(shown, place, body)
             return place
-        same = [place for place in shown.places if place.path == self.place.path]
-        if len(same) != 1 or _bytes_of(shown, same[0], body) != self._before:
+        same = shown.at(self.place.address)
+        if same is None or _bytes_of(shown, same, body) != self._before:
             raise ConflictError(
-                f"the section {self.place.path[-1]!r} of {self._key} was changed by another program just now",
+                f"the section {self.place.shown!r} of {self._key} was changed by another program just now",
                 hint="read it again, then try again",
             )
-        return same[0]
+        return same
 
     def _has_sections(self, place: Place) -> bool:
         """Return whether the text brings sections of its own; without any, those below a title stay."""
@@ -123,7 +123,7 @@ def _hint(shown: Outline, place: Place) -> str:
         (other for other in reversed(shown.places[: place.index]) if other.level < place.level), None
     )
     deeper = f"use headings of level {place.level + 1} or lower" if place.level < 6 else "use no headings"
-    return deeper if above is None else f"{deeper}, or append a new section to {shown.shown(above)!r}"
+    return deeper if above is None else f"{deeper}, or append a new section to {above.shown!r}"
 
 
 def parts(data: bytes) -> tuple[bytes, bytes]:

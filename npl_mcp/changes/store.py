@@ -301,9 +301,7 @@ class ChangeRequests:
     def _list(self, project: str | None, key: str) -> Sections:
         with self._found(project, key) as (_, found):
             shown = self._outline(found.data)
-            rows = tuple(
-                SectionRow(shown.shown(place), len(shown.content(place.index))) for place in shown.places
-            )
+            rows = tuple(SectionRow(place.shown, len(shown.content(place.index))) for place in shown.places)
             return Sections(found.ticket.key, found.ticket.title, sections=rows)
 
     def _read(self, project: str | None, key: str, wanted: str) -> Sections:

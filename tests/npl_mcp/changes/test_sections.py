@@ -98,8 +98,8 @@ def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
 
 def test_the_title_is_meant_only_where_nothing_else_is() -> None:
     """A word of it finds no section; its whole text does."""
-    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.title
-    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.title
+    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.tree.title
+    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.tree.title
     with pytest.raises(SectionNotFoundError):
         SHOWN.find("import", "X-001")
 
@@ -118,7 +118,10 @@ def test_candidates_work_as_they_are(wanted: str) -> None:
 
 headings = st.lists(
     st.tuples(
-        st.integers(1, 4), st.sampled_from(["A", "B", "1. A", "a / b", "B [1]", "C ###", "t\tu\x01v", ""])
+        st.integers(1, 4),
+        st.sampled_from(
+            ["A", "B", "1. A", "a / b", "A / ## B", "B [1]", "A [2]", '"A"', "*A*", "C ###", "t\tu\x01v", ""]
+        ),
     ),
     max_size=8,
 )
@@ -130,10 +133,32 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     """The full one and the one that lists show, however the headings are called."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
     shown = outline(parse_sections(text.encode(), "x"))
-    addresses = [place.address for place in shown.places]
     for place in shown.places:
-        if addresses.count(place.address) == 1:
-            assert shown.find(place.address, "X-001") == place
+        assert shown.find(place.address, "X-001", whole=True) == place
+        assert shown.find(place.shown, "X-001", whole=True) == place
+
+
+@pytest.mark.parametrize("wanted", ["Goals and", "caf", "Setext", "api / err", "Scope / Notes [2]"])
+def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
+    """A part of a name finds nothing then, and the answer has the paths of those that hold it."""
+    meant = SHOWN.find(wanted, "X-001")
+    with pytest.raises(SectionNotFoundError, match="added by append") as caught:
+        SHOWN.find(wanted, "X-001", whole=True)
+    assert meant.address in caught.value.near
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    """Programs write an accent with its letter or behind it."""
+    assert SHOWN.find("Cafe\u0301", "X-001", whole=True).address.endswith("## Café")
+
+
+def test_long_lists_of_candidates_end() -> None:
+    """They say how many there are."""
+    many = outline(parse_sections(b"## Notes\n\n" * 100, "x"))
+    with pytest.raises(SectionNotFoundError, match="100 sections") as caught:
+        many.find("Notes", "X-001")
+    assert len(caught.value.near) == 20
+    assert "and 80 more" in str(caught.value)
 
 
 values = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)

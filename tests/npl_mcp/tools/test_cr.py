@@ -275,6 +275,41 @@ def test_equal_headings_below_one_are_told_apart_by_number(settings: Settings, t
     assert desk.section(first) == "aaa"
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted", "heading", "contents"),
+    [
+        ("### Step\n\na\n\n### Step\n\nb\n\n### Step\n\nc\n", "Step [2]", "### Step [2]", ["a", "new", "c"]),
+        ("## A\n\n### B\n\nb\n\n## C\n\nc\n", "C", "## A / ### B", ["### B\n\nb", "b", "new"]),
+    ],
+)
+def test_every_path_leads_to_its_own_section(
+    desk: Desk, text: str, wanted: str, heading: str, contents: list[str]
+) -> None:
+    """Also when a heading is written like the path of another section."""
+    desk.file.write_text(SECOND.partition("## 1.")[0] + text, encoding="utf-8")
+    answer = desk.edit("replace", wanted, f"{heading}\n\nnew")
+    rows = desk.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    paths = [row["section"] for row in rows][1:]
+    assert [desk.section(path) for path in paths] == contents
+    assert desk.section(answer["section"]) == "new"
+    for path in paths:
+        desk.edit("append", path, "more")
+        assert desk.section(path).endswith("more")
+    assert desk.fail("manage_cr_sections", key="2", operation="get", section=heading)[0] == "NOT_FOUND"
+
+
+def test_a_part_of_a_name_is_read_but_not_replaced(desk: Desk) -> None:
+    """The answer says which sections have it in their names, and how to add one."""
+    assert desk.section("Criteria") == "- [ ] one"
+    code, error = desk.fail(
+        "manage_cr_sections", key="2", operation="update", section="Criteria", content="x"
+    )
+    assert code == "NOT_FOUND"
+    assert "# Second / ## 3. Acceptance Criteria" in error
+    assert "append" in error
+    desk.edit("append", "Criteria", "- [ ] two")
+
+
 def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(desk: Desk) -> None:
     """All of them where they are few."""
     code, error = desk.fail("manage_cr_sections", key="2", operation="get", section="Nope")
@@ -326,7 +361,7 @@ EDITS = [
         "## 2. Rationale\n\nwhy\n\n### Sub A\n\ndup\n",
         "## 2. Reasons\n\nbetter\n",
     ),
-    ("replace", "Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
+    ("replace", "Acceptance Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
     ("append", "Criteria", "- [ ] two", "- [ ] one\n", "- [ ] one\n\n- [ ] two\n"),
     ("append", "# Second", "## 4. Notes\n\nx", "- [ ] one\n", "- [ ] one\n\n## 4. Notes\n\nx\n"),
     ("append", "Rationale", r"a literal \n\n and $& stay", "dup\n", "dup\n\na literal \\n\\n and $& stay\n"),
