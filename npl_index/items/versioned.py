@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from npl_index.items.front_matter import MAX_YAML, divide, values
+from npl_index.markdown.preambles import name_and_version
 from npl_index.selectors.versions import version_key
 
 SEPARATOR = "* * *"
@@ -26,7 +28,7 @@ _BETWEEN = f"\n\n{SEPARATOR}\n\n"
 _NO_VERSION = "0.0.0"
 
 _HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
-_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
+_BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -109,6 +111,20 @@ class Renewed:
     unknown: tuple[str, ...] = ()
 
 
+def version_of(text: str) -> str | None:
+    """Return the version in a text's ``npl-instructions`` header, else in its front matter, as written.
+
+    :param text: with line feeds as line ends.
+    """
+    front, rest = divide(text[: MAX_YAML + 8])
+    before = _BEFORE_HEADER.match(rest)
+    header = _HEADER.match(text, len(front) + (before.end() if before else 0))
+    if header is not None:
+        return name_and_version(header[1])[1]
+    value = values(front).get("version")
+    return value if isinstance(value, str) and value else None
+
+
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
     """Return the versioned sections of a text by name; of equal names the last one.
 
@@ -119,10 +135,10 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
     for (start, header), (stop, _) in pairwise(marks):
         if header is not None:
             body = text[start:stop].rstrip()
-            fields = {key: value.strip("'\"") for key, value in _FIELD.findall(header[1])}
-            if fields.get("name"):
-                name, version = fields["name"], fields.get("version") or _NO_VERSION
-                sections[name] = VersionedSection(name, version, body, start, start + len(body))
+            name, version = name_and_version(header[1])
+            if name:
+                end = start + len(body)
+                sections[name] = VersionedSection(name, version or _NO_VERSION, body, start, end)
     return sections
 
 

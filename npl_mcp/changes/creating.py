@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.items.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.format import (
+    DATES,
     DEFAULTS,
     TYPES,
     check_field,
     check_slug,
-    head,
     heading_of,
     now,
     slug,
@@ -78,7 +79,9 @@ class Draft:
         """Write the file."""
         first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
         body = self.content or TEMPLATES[self.kind].rstrip("\n")
-        return f"{head({**first, **self.values})}\n{heading_of(self.title)}\n\n{body}\n"
+        return (
+            f"{new_front_matter({**first, **self.values}, bare=DATES)}\n{heading_of(self.title)}\n\n{body}\n"
+        )
 
     def headings(self) -> tuple[str, ...] | None:
         """Return the headings of the template that are to be filled in; ``None`` where there is a content."""

@@ -7,10 +7,11 @@ import threading
 from cachetools import LRUCache
 
 from npl_index.errors import InvalidRequestError
+from npl_index.items.front_matter import with_values
 from npl_index.markdown.editing import append_text, prepend_text, replace_text
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree, parse_sections
-from npl_mcp.changes.format import divide, now, with_fields
+from npl_mcp.changes.format import DATES, divide, now
 from npl_mcp.changes.sections import Outline, Place, outline
 from npl_mcp.stores.base.errors import ConflictError
 
@@ -91,8 +92,8 @@ class SectionEdit:
         after = self._outlines.of(edited).places
         self.address = next(other.address for other in after if other.index == place.index)
         if edited != body:
-            front = with_fields(front, {"lastModified": now()}, add=False)
-        return front + edited
+            front = with_values(front, {"lastModified": now()}, add=False, bare=DATES)
+        return front.encode() + edited
 
     def _found(self, shown: Outline, body: bytes) -> Place:
         if self._before is None:
@@ -126,7 +127,7 @@ def _hint(shown: Outline, place: Place) -> str:
     return deeper if above is None else f"{deeper}, or append a new section to {above.shown!r}"
 
 
-def parts(data: bytes) -> tuple[bytes, bytes]:
+def parts(data: bytes) -> tuple[str, bytes]:
     """Divide a file so that the second part reads as it does in the whole."""
     front, body = divide(data)
-    return (b"", data) if body.startswith(b"---") else (front, body)
+    return ("", data) if body.startswith(b"---") else (front, body)

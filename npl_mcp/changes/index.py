@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, UnreadableDocumentError
+from npl_index.items.front_matter import values
 from npl_index.library.cache import COARSEST_TIMESTAMP_NS
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX, OpenFolder, Stamp
-from npl_mcp.changes.format import DEFAULTS, as_mapping, divide, fields, number_in, title_of
+from npl_mcp.changes.format import DEFAULTS, divide, number_in, title_of
 
 _FOLDERS_KEPT = 64
 _LOADED_BYTES = 4 * 1024 * 1024
@@ -169,17 +170,17 @@ def read_ticket(name: str, data: bytes) -> Ticket | None:
     :raises UnreadableDocumentError: it is not UTF-8.
     """
     front, body = divide(data)
-    values = as_mapping(fields(front))
-    code = values.get("code")
+    found = values(front)
+    code = found.get("code")
     if not isinstance(code, str):
         return None
     number = number_in(code)
     if number is None:
         return None
-    title = title_in(body) or values.get("title")
+    title = title_in(body) or found.get("title")
     if not isinstance(title, str) or not title:
         title = name[: -len(SUFFIX)].removeprefix(code).replace("-", " ").strip() or code
-    return Ticket(code, number, title, name, values)
+    return Ticket(code, number, title, name, found)
 
 
 def title_in(body: bytes) -> str:

@@ -204,7 +204,7 @@ def _chains(wanted: str) -> Iterator[list[str]]:
 
 
 def _steps(line: str, combinator: Combinator, any_level: bool) -> Iterator[Step]:
-    """Translate one heading of a path into steps of selectors; ``[2]`` may be its number or part of its name."""
+    """Translate one heading of a path into steps; ``[2]`` may be its number, or part of its name."""
     marks = _MARKS.match(line)
     name = line[marks.end() :] if marks else line
     level = len(marks[1]) if marks and not any_level else None

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.items.front_matter import values, with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
     ChangedAttributes,
@@ -30,15 +32,13 @@ from npl_mcp.changes.editing import Outlines, SectionEdit, parts
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import (
+    DATES,
     DEFAULTS,
     STATUSES,
     Key,
-    as_mapping,
     check_field,
     divide,
-    fields,
     number_in,
-    with_fields,
 )
 from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, read_ticket
 from npl_mcp.changes.projects import Project, Projects
@@ -48,8 +48,10 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError
 from npl_mcp.stores.base.paging import Page, Slice
 
-MODES = ("full", "attributes", "metadata")
-UPDATE_MODES = ("replace", "append", "prepend")
+Mode = Literal["full", "attributes", "metadata"]
+UpdateMode = Literal["replace", "append", "prepend"]
+MODES: tuple[str, ...] = get_args(Mode)
+UPDATE_MODES: tuple[str, ...] = get_args(UpdateMode)
 OPERATIONS = ("list", "get", "update", *UPDATE_MODES)
 ATTRIBUTES = (
     "priority",
@@ -321,7 +323,7 @@ class ChangeRequests:
 
         def change(data: bytes) -> bytes:
             front, body = divide(data)
-            present = as_mapping(fields(front))
+            present = values(front)
             for name in changes:
                 if present.get(name) != before.fields.get(name):
                     raise ConflictError(
@@ -333,7 +335,7 @@ class ChangeRequests:
                 for name, value in changes.items()
                 if before.text(name) != value or name not in present
             }
-            return with_fields(front, wanted) + body
+            return with_values(front, wanted, bare=DATES).encode() + body
 
         with self._found(project, key, lock=True) as (_, found):
             before = found.ticket

@@ -1,22 +1,16 @@
-"""Which section a text means, and how front matter is read and written as data."""
+"""Which section a text means, and how titles are written."""
 
 from __future__ import annotations
 
 import pytest
-import yaml
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.format import (
-    as_mapping,
-    divide,
-    fields,
-    head,
     heading_of,
     title_of,
-    with_fields,
     without_title,
 )
 from npl_mcp.changes.sections import outline
@@ -159,73 +153,6 @@ def test_long_lists_of_candidates_end() -> None:
         many.find("Notes", "X-001")
     assert len(caught.value.near) == 20
     assert "and 80 more" in str(caught.value)
-
-
-values = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)
-lines = st.sampled_from(
-    [
-        "a: 1",
-        "b: 'x'  # why",
-        "# c",
-        "",
-        "list:\n  - 1\n  - 2",
-        'd: "say: so"',
-        "e: [1, 2]",
-        "f : x",
-        "g:",
-        "h: a: b",
-    ]
-)
-set_names = st.sampled_from(["a", "list", "e", "new"])
-
-
-@given(values.filter(bool))
-@example("0xAB")
-@example("2026-01-31")
-@example("Yes")
-@example("A-")
-@example("a: b # c")
-@example('"it\'s" \\')
-@settings(deadline=None)
-def test_a_value_is_read_as_it_was_written(value: str) -> None:
-    """By this program and by one that reads YAML."""
-    text = head({"code": "TST-001", "assignee": value})
-    assert text.count("\n") == 4
-    assert as_mapping(fields(text.encode()))["assignee"] == value
-    if value.isprintable():
-        assert yaml.safe_load(text.split("---\n")[1])["assignee"] == value
-
-
-@given(
-    st.lists(lines, max_size=6, unique=True),
-    values,
-    st.sampled_from(["a", "list", "e", "new"]),
-    st.booleans(),
-)
-@settings(deadline=None)
-def test_one_field_is_set_and_no_other_byte_changes(
-    kept: list[str], value: str, name: str, dos: bool
-) -> None:
-    """Whatever stands before and behind it."""
-    source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
-    data = source.replace("\n", "\r\n" if dos else "\n").encode()
-    front, body = divide(data)
-    assert front + body == data
-    before = as_mapping(fields(front))
-    changed = with_fields(front, {name: value})
-    after = as_mapping(fields(changed))
-    if name == "e" and isinstance(before.get("e"), list):
-        assert str(after.get("e")).count("1, 2") == 0 or value == "1, 2"
-    elif name == "new" or name in before:
-        assert after.get(name, "") == value or isinstance(before.get(name), list)
-    assert {key: part for key, part in after.items() if key != name} == {
-        key: part for key, part in before.items() if key != name
-    }
-    old_lines, new_lines = front.splitlines(keepends=True), changed.splitlines(keepends=True)
-    assert [line for line in new_lines if line not in old_lines] == [
-        line for line in new_lines if line.startswith(name.encode()) and line not in old_lines
-    ]
-    assert not dos or b"\n" not in changed.replace(b"\r\n", b"")
 
 
 @pytest.mark.parametrize(
