@@ -7,15 +7,12 @@ is that of a query in an address, which callers know.
 
 from __future__ import annotations
 
-import os
-from hashlib import blake2b
-
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
-from npl_mcp.changes.files import Stamp
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import Key, number_in
+from npl_mcp.changes.index import as_document, fingerprint
 from npl_mcp.changes.projects import Project
 from npl_mcp.changes.store import ChangeRequests
 
@@ -79,7 +76,7 @@ class CrDocuments:
             stamp = folder and folder.stat(name)
         if not stamp:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        return _fingerprint(project, name, stamp)
+        return fingerprint(project.folder.path, name, stamp)
 
     def read(self, found: Found) -> Document:
         """Read a change request whole; it is called by its key in selectors.
@@ -94,14 +91,9 @@ class CrDocuments:
         if not read:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
         data, stamp = read
-        return Document(
-            name=found.path.removeprefix(f"{self.SCHEME}:"),
-            path=found.path,
-            root=self._root.label,
-            fingerprint=_fingerprint(project, name, stamp),
-            data=data,
-            digest=blake2b(data, digest_size=16).hexdigest(),
-            npl=False,
+        state = fingerprint(project.folder.path, name, stamp)
+        return as_document(
+            found.path.removeprefix(f"{self.SCHEME}:"), found.path, self._root.label, state, data
         )
 
     def _is_set(self, name: str, filtered: bool) -> bool:
@@ -122,9 +114,3 @@ def _split(ref: DocumentRef) -> tuple[str, bool, str]:
     """Return the name behind the scheme, whether filters follow, and these."""
     name, mark, query = (ref.file or "").partition(":")[2].partition("?")
     return name.strip(), bool(mark), query
-
-
-def _fingerprint(project: Project, name: str, stamp: Stamp) -> Fingerprint:
-    # The same file is a document of its folder as well, by another name.
-    path = f"{CrDocuments.SCHEME}:{os.path.join(project.folder.path, name)}"  # noqa: PTH118 - a key, no path
-    return Fingerprint(path, stamp.mtime_ns, stamp.size, stamp.ctime_ns)

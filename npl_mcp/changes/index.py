@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, UnreadableDocumentError
 from npl_index.items.front_matter import values
-from npl_index.library.cache import COARSEST_TIMESTAMP_NS
+from npl_index.library.cache import MemoryIndexCache, is_settled
+from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX, OpenFolder, Stamp
 from npl_mcp.changes.format import DEFAULTS, divide, number_in, title_of
 
 _FOLDERS_KEPT = 64
-_LOADED_BYTES = 4 * 1024 * 1024
+_LOADED_BYTES = 16 * 1024 * 1024
 _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\n]|\Z)")
 
 
@@ -71,24 +74,24 @@ class _Entry:
     ticket: Ticket | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A file that was read when its state told any later change."""
-
-    stamp: Stamp
-    ticket: Ticket
-    data: bytes
+Loaded = tuple[Ticket, bytes]
+"""A change request, and the bytes of its file."""
 
 
 class TicketIndex:
-    """The change requests of one folder."""
+    """The change requests of one folder.
 
-    def __init__(self) -> None:
+    :param path: real path of the folder.
+    :param loaded: change requests that were loaded last, of all folders.
+    """
+
+    def __init__(self, path: str, loaded: MemoryIndexCache[Loaded]) -> None:
         self._lock = threading.Lock()
+        self._path = path
+        self._loaded = loaded
         self._entries: dict[str, _Entry] = {}
         self._tickets: tuple[Ticket, ...] = ()
         self._names: dict[str, str] = {}
-        self._loaded: LRUCache[str, _Loaded] = LRUCache(_LOADED_BYTES, lambda kept: len(kept.data))
 
     def tickets(self, folder: OpenFolder) -> tuple[Ticket, ...]:
         """Return all change requests, highest number first.
@@ -110,13 +113,12 @@ class TicketIndex:
             self._names = {ticket.key: ticket.name for ticket in self._tickets}
             return self._tickets
 
-    def loaded(self, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        """Return a change request and its file's bytes, if they are remembered and the file is unchanged."""
-        with self._lock:
-            kept = self._loaded.get(name)
-        return None if kept is None or folder.stat(name) != kept.stamp else (kept.ticket, kept.data)
+    def loaded(self, folder: OpenFolder, name: str) -> Loaded | None:
+        """Return a change request that is remembered, if its file is certainly unchanged; reads no file."""
+        stamp = folder.stat(name)
+        return None if stamp is None else self._loaded.peek(fingerprint(self._path, name, stamp))
 
-    def load(self, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
+    def load(self, folder: OpenFolder, name: str) -> Loaded | None:
         """Read a file; ``None`` if it is gone or no change request.
 
         :raises DocumentError: it cannot be read.
@@ -124,18 +126,18 @@ class TicketIndex:
         read = folder.read(name)
         if read is None:
             return None
-        data, stamp = read
-        try:
-            ticket = read_ticket(name, data)
-        except UnreadableDocumentError as error:
-            raise UnreadableDocumentError(f"{name!r} is {error.message}", hint=error.hint) from None
-        if ticket is None:
-            return None
-        with self._lock:
-            self._loaded.pop(name, None)
-            if _is_settled(stamp) and len(data) <= self._loaded.maxsize:
-                self._loaded[name] = _Loaded(stamp, ticket, data)
-        return ticket, data
+        document = as_document(name, name, self._path, fingerprint(self._path, name, read[1]), read[0])
+        loaded = self._loaded.get(document)
+        if loaded is None:
+            try:
+                ticket = read_ticket(name, document.data)
+            except UnreadableDocumentError as error:
+                raise UnreadableDocumentError(f"{name!r} is {error.message}", hint=error.hint) from None
+            if ticket is None:
+                return None
+            loaded = ticket, document.data
+            self._loaded.put(document, loaded)
+        return loaded
 
     def named(self, key: str) -> str | None:
         """Return the name of the file that held a change request when it was last looked at."""
@@ -151,16 +153,31 @@ class TicketIndices:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, TicketIndex] = {}
+        self._indices: LRUCache[str, TicketIndex] = LRUCache(_FOLDERS_KEPT)
+        self._loaded: MemoryIndexCache[Loaded] = MemoryIndexCache(_LOADED_BYTES, lambda kept: len(kept[1]))
 
     def of(self, path: str) -> TicketIndex:
         """Return the index of the folder with this real path."""
         with self._lock:
-            index = self._kept.pop(path, None) or TicketIndex()
-            while len(self._kept) >= _FOLDERS_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[path] = index
+            index = self._indices.get(path)
+            if index is None:
+                index = self._indices[path] = TicketIndex(path, self._loaded)
         return index
+
+
+def fingerprint(folder: str, name: str, stamp: Stamp) -> Fingerprint:
+    """Return the state of a change request's file.
+
+    :param folder: real path of its folder.
+    """
+    # The same file can be read as a document of a search root as well, where it has another name.
+    path = f"cr:{os.path.join(folder, name)}"  # noqa: PTH118 - a key, no path
+    return Fingerprint(path, stamp.mtime_ns, stamp.size, stamp.ctime_ns)
+
+
+def as_document(name: str, path: str, root: str, state: Fingerprint, data: bytes) -> Document:
+    """Return a change request's file as a document."""
+    return Document(name, path, root, state, data, blake2b(data, digest_size=16).hexdigest(), npl=False)
 
 
 def read_ticket(name: str, data: bytes) -> Ticket | None:
@@ -203,9 +220,4 @@ def _read(folder: OpenFolder, name: str, listed: Stamp) -> _Entry:
     except DocumentError:
         found, ticket = None, None
     stamp = listed if found is None else found[1]
-    return _Entry(stamp, _is_settled(stamp), ticket)
-
-
-def _is_settled(stamp: Stamp) -> bool:
-    """Return whether a file's state would tell any later change: two within one tick of the clock look alike."""
-    return time.time_ns() - stamp.mtime_ns > COARSEST_TIMESTAMP_NS
+    return _Entry(stamp, is_settled(stamp.mtime_ns, time.time_ns()), ticket)
