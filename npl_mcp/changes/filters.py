@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
+from npl_index.library.references import near_names
 from npl_mcp.changes.index import Ticket
 from npl_mcp.stores.base import checks
 
@@ -63,7 +63,7 @@ class Filters:
         for part in text.split("&"):
             name, equals, value = part.partition("=")
             if not equals or not name.strip():
-                near = difflib.get_close_matches(name, KNOWN, n=1)
+                near = near_names(name[:64], KNOWN, limit=1)
                 raise InvalidRequestError(
                     f"{part[:64]!r} is no filter",
                     parameter="file",
