@@ -1,7 +1,7 @@
 """Front matter: ``name: value`` lines between two ``---`` lines at the start of a file, read and edited.
 
 Fields are read line by line, as the programs that write them do, since their values are not always YAML
-(``phaseEpic: Phase 2: Import``): a line is cut at its first colon; quotes around a value and a comment behind
+(``phaseEpic: Phase 2: Import``): a line is cut at its first colon; quotes around a value and a comment after
 it (``#`` between blanks) are no part of it. Lists and nested values are read as YAML. All scalars stay text:
 YAML would make the version 1.10 the number 1.1. What cannot be read stays as it is written; it is no error,
 because files are written by hand.
@@ -42,7 +42,7 @@ class Field:
     :param name: its key.
     :param value: text, or a list or mapping of such.
     :param start: of its line.
-    :param stop: behind its last line, the line end included.
+    :param stop: end of its last line, the line end included.
     :param token: range of the value on the first line, quotes included, comment left out.
     """
 
@@ -219,7 +219,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _changed(front: str, field: Field, value: str, written: str) -> str:
-    """Put another value in the place of a field's; what goes on below its line goes."""
+    """Replace a field's value; lines below that belong to it go."""
     begin, end = field.token
     old = front[begin:end]
     quote = old[:1] if old[:1] in ('"', "'") else ""

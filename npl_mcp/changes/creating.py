@@ -1,4 +1,4 @@
-"""A new change request: what callers hand in, its number, its text."""
+"""A new change request: what callers send, its number, its text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from npl_mcp.changes.templates import TEMPLATES
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
-"""What a new change request may say beside its title, in the order in which it is written."""
+"""Fields of a new change request beside its title, in the order in which they are written."""
 
 LONGEST_CONTENT = 1_000_000
 """Characters."""
@@ -38,10 +38,10 @@ class Draft:
 
     :param kind: its type.
     :param title: one line.
-    :param slug: of its file's name.
+    :param slug: the part of its file's name after the key.
     :param values: other fields of its front matter.
     :param content: Markdown below the title; ``None`` stands for the type's template.
-    :param made: the present time.
+    :param made: the present time, as front matter holds it.
     """
 
     kind: str
@@ -53,11 +53,10 @@ class Draft:
 
     @classmethod
     def parse(cls, kind: str, data: Mapping[str, object]) -> Draft:
-        """Check what a caller hands in.
+        """Check what a caller sends.
 
         :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
         :param data: its ``title``, and what :data:`NEW` names; ``content`` instead of the type's template.
-        :raises InvalidRequestError: something cannot be used.
         """
         checks.choice(kind, "type", TYPES)
         for name in data:
@@ -84,14 +83,14 @@ class Draft:
         )
 
     def headings(self) -> tuple[str, ...] | None:
-        """Return the headings of the template that are to be filled in; ``None`` where there is a content."""
+        """Return the headings of the template to fill in; ``None`` if content was given."""
         if self.content is not None:
             return None
         return tuple(line for line in TEMPLATES[self.kind].split("\n") if line.startswith("## "))
 
 
 def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:
-    """Return the number of a new change request: above that of all files, by name and by code."""
+    """Return the number of a new change request: one above the highest in any file's name or code."""
     highest = project.start - 1
     for ticket in tickets:
         if ticket.key.startswith(f"{project.code}-"):

@@ -1,4 +1,4 @@
-"""One section of a change request changed in its file's bytes, also when the file changes meanwhile."""
+"""Change one section of a change request in its file's bytes, also while other programs write to the file."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ class Outlines:
             return self._kept.get(body)
 
     def of(self, body: bytes) -> Outline:
-        """Read a text, or remember it.
-
-        :raises DocumentError: it cannot be read.
-        """
+        """Return a text's outline; it is read unless it is remembered."""
         kept = self.kept(body)
         if kept is None:
             kept = outline(self._reader.read(body, "the change request"))
@@ -54,9 +51,10 @@ class Outlines:
 
 
 class SectionEdit:
-    """Changes one section of a file; of a file that changed meanwhile, only if the section did not.
+    """Changes one section of a file.
 
-    ``place`` is the section and ``address`` its path afterwards, once the edit was made.
+    It may be called again when the file was changed by another program: the section is then changed only if
+    that program left it as it was. Afterwards ``place`` is the section and ``address`` its new path.
     """
 
     place: Place
@@ -73,8 +71,6 @@ class SectionEdit:
     def __call__(self, data: bytes) -> bytes:
         """Return the file's new bytes.
 
-        :raises InvalidRequestError: the text cannot stand there.
-        :raises SectionNotFoundError: there is no such section.
         :raises ConflictError: the section is not what it was at the first call.
         """
         front, body = parts(data)
@@ -109,7 +105,7 @@ class SectionEdit:
         return same
 
     def _has_sections(self, place: Place) -> bool:
-        """Return whether the text brings sections of its own; without any, those below a title stay."""
+        """Return whether the text has sections below its heading; if not, those below a title stay."""
         text = parse_sections(self._text.encode(), "")
         return any(section.level > place.level for section in text.sections)
 
@@ -128,6 +124,7 @@ def _hint(shown: Outline, place: Place) -> str:
 
 
 def parts(data: bytes) -> tuple[str, bytes]:
-    """Divide a file so that the second part reads as it does in the whole."""
+    """Divide a file into front matter and body, such that the body alone has the same sections."""
     front, body = divide(data)
+    # A body that begins with --- would itself be taken for front matter.
     return ("", data) if body.startswith(b"---") else (front, body)

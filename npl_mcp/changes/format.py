@@ -44,7 +44,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What names a change request.
+    """The name of a change request.
 
     :param code: the project's; ``None`` where only a number was given.
     :param number: of the change request.
@@ -57,8 +57,7 @@ class Key:
     def parse(cls, text: str, parameter: str = "key") -> Key:
         """Read a key: ``TST-005``, ``tst-5`` or ``5``.
 
-        :raises MissingRequestError: it is blank.
-        :raises InvalidRequestError: it is none.
+        :raises InvalidRequestError: it is no key.
         """
         clean = checks.line(text, parameter)
         found = _KEY.fullmatch(clean)
@@ -78,8 +77,7 @@ class Key:
 def parse_code(text: str, parameter: str = "project") -> str:
     """Read a project's code, whatever its case.
 
-    :raises MissingRequestError: it is blank.
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is no code.
     """
     code = checks.line(text, parameter).upper()
     if _CODE.fullmatch(code) is None:
@@ -105,8 +103,8 @@ def number_in(key: str) -> int | None:
 def slug(title: str, kind: str) -> str:
     """Make the part of a file's name that says what it is about.
 
-    :param title: letters outside a-z are dropped, as in files that exist.
-    :param kind: type of the change request, for titles of which nothing stays.
+    :param title: letters outside a-z are dropped, as in existing files.
+    :param kind: type of the change request; used if nothing is left of the title.
     """
     kept = re.sub(r"[^a-z0-9 -]", "", title.lower())
     short = re.sub(r"[ -]+", "-", kept).strip("-")[:_SLUG_LENGTH].rstrip("-")
@@ -116,7 +114,7 @@ def slug(title: str, kind: str) -> str:
 def check_slug(text: str) -> str:
     """Check a slug that was given.
 
-    :raises InvalidRequestError: it is none, so that it might lead elsewhere.
+    :raises InvalidRequestError: it is no slug; a path could lead out of the folder.
     """
     if len(text) > _SLUG_LENGTH or _SLUG.fullmatch(text) is None:
         raise InvalidRequestError(
@@ -133,12 +131,12 @@ def now() -> str:
 
 
 def check_field(name: str, value: object, parameter: str) -> str:
-    """Check an attribute's value, and give it as text; an empty text clears the attribute.
+    """Check an attribute's value and return it as text; an empty text clears the attribute.
 
     :param name: of the attribute; one of those callers may set.
     :param value: text, or a list where the attribute holds several.
-    :param parameter: what the caller named it by, for messages.
-    :raises InvalidRequestError: it does not fit the attribute.
+    :param parameter: the caller's name for it, for messages.
+    :raises InvalidRequestError: the attribute cannot have it.
     """
     if name in KEY_LISTS or name == "impactAreas":
         parts = _words(value, parameter)

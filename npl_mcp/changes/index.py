@@ -1,4 +1,4 @@
-"""What the change requests of a folder are, read again only where a file changed."""
+"""The change requests of a folder; a file is read again only after it changed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What is known of a change request without its sections.
+    """A change request without its sections.
 
-    :param key: as its front matter says.
-    :param number: that of the key.
-    :param title: its first heading of level 1, else what its front matter or its name says.
-    :param name: of its file.
-    :param fields: its front matter as data.
+    :param key: the ``code`` in its front matter.
+    :param number: the number in its key.
+    :param title: its first heading of level 1, else the title in its front matter or its file's name.
+    :param name: name of its file.
+    :param fields: values of its front matter.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Ticket:
     fields: Mapping[str, object] = field(repr=False)
 
     def text(self, name: str) -> str:
-        """Return a field as text, the default of one that every change request has, else ``""``."""
+        """Return a field as text; if it is absent its default, else ``""``."""
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(map(str, value))
@@ -51,23 +51,27 @@ class Ticket:
 
     @property
     def status(self) -> str:
-        """How far it is."""
+        """One of :data:`~npl_mcp.changes.format.STATUSES`, or what somebody else wrote."""
         return self.text("status")
 
     @property
     def type(self) -> str:
-        """What kind of change it is."""
+        """One of :data:`~npl_mcp.changes.format.TYPES`, or what somebody else wrote."""
         return self.text("type")
 
     @property
     def priority(self) -> str:
-        """How much it matters."""
+        """One of :data:`~npl_mcp.changes.format.PRIORITIES`, or what somebody else wrote."""
         return self.text("priority")
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a file was read as; ``settled`` if its state would tell any later change."""
+    """What a file was read as.
+
+    :param settled: its time stamp is old enough to tell any later change.
+    :param ticket: ``None`` if it is no change request or cannot be read.
+    """
 
     stamp: Stamp
     settled: bool
@@ -97,8 +101,6 @@ class TicketIndex:
         """Return all change requests, highest number first.
 
         Files that are none, or cannot be read, are left out.
-
-        :raises StorageError: the folder cannot be listed.
         """
         with self._lock:
             states = folder.entries()
@@ -119,10 +121,7 @@ class TicketIndex:
         return None if stamp is None else self._loaded.peek(fingerprint(self._path, name, stamp))
 
     def load(self, folder: OpenFolder, name: str) -> Loaded | None:
-        """Read a file; ``None`` if it is gone or no change request.
-
-        :raises DocumentError: it cannot be read.
-        """
+        """Read a file; ``None`` if it is gone or no change request."""
         read = folder.read(name)
         if read is None:
             return None
@@ -140,7 +139,7 @@ class TicketIndex:
         return loaded
 
     def named(self, key: str) -> str | None:
-        """Return the name of the file that held a change request when it was last looked at."""
+        """Return the name of a change request's file when the folder was last read."""
         return self._names.get(key)
 
     def _is_known(self, name: str, stamp: Stamp) -> bool:
@@ -181,7 +180,7 @@ def as_document(name: str, path: str, root: str, state: Fingerprint, data: bytes
 
 
 def read_ticket(name: str, data: bytes) -> Ticket | None:
-    """Read what a file is; ``None`` if it is no change request.
+    """Read a change request; ``None`` if the file is none.
 
     :param name: of the file.
     :raises UnreadableDocumentError: it is not UTF-8.
@@ -201,13 +200,13 @@ def read_ticket(name: str, data: bytes) -> Ticket | None:
 
 
 def title_in(body: bytes) -> str:
-    """Return the title a text has: its first heading of level 1."""
+    """Return a text's first heading of level 1, which is the title."""
     begin = body.lstrip(b" \t\r\n")
     first = begin[: begin.find(b"\n") + 1] or begin
     plain = _PLAIN_TITLE.match(begin)
     if plain is not None:
         return plain[1].decode("utf-8")
-    # Nearly always it is the first line; then the rest need not be read.
+    # Nearly always the first line is the title; then the rest need not be parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
     return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")

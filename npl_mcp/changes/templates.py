@@ -1,4 +1,4 @@
-"""What a new change request holds until somebody fills it in: one outline for each type.
+"""Templates of new change requests, one for each type.
 
 The headings are those clients look for; each has a question to answer.
 """
