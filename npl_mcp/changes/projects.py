@@ -69,7 +69,7 @@ class Projects:
     """Finds the projects a caller may see; looks at the folders at each call.
 
     :param cwd: the caller's working directory, which may lie inside a project.
-    :param roots: folders that are projects or contain some; if ``cwd`` lies in one, no project above it is found.
+    :param roots: folders that are projects or contain some; no project above the one with ``cwd`` is found.
     :param named: folders of change requests by code.
     :param wait: called before files are read or folders listed; may raise on a thread that must not wait.
     """
