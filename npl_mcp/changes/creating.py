@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.items.front_matter import new_front_matter
@@ -22,7 +24,6 @@ from npl_mcp.changes.format import (
 )
 from npl_mcp.changes.index import Ticket
 from npl_mcp.changes.projects import Project
-from npl_mcp.changes.templates import TEMPLATES
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
@@ -30,6 +31,8 @@ NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assign
 
 LONGEST_CONTENT = 1_000_000
 """Characters."""
+
+_TEMPLATES = Path(__file__).resolve().parent.parent / "data" / "change_requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Draft:
     def text(self, key: str) -> str:
         """Write the file."""
         first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
-        body = self.content or TEMPLATES[self.kind].rstrip("\n")
+        body = self.content or template(self.kind).rstrip("\n")
         return (
             f"{new_front_matter({**first, **self.values}, bare=DATES)}\n{heading_of(self.title)}\n\n{body}\n"
         )
@@ -86,7 +89,16 @@ class Draft:
         """Return the headings of the template to fill in; ``None`` if content was given."""
         if self.content is not None:
             return None
-        return tuple(line for line in TEMPLATES[self.kind].split("\n") if line.startswith("## "))
+        return tuple(line for line in template(self.kind).split("\n") if line.startswith("## "))
+
+
+@cache
+def template(kind: str) -> str:
+    """Return the template of a type: Markdown below the title, with a question for each section to answer.
+
+    :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+    """
+    return (_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text(encoding="utf-8")
 
 
 def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_mcp.changes.templates import TEMPLATES
+from npl_mcp.changes.creating import template
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import cr
 from tests.conftest import calls, envelope, with_client
@@ -524,7 +524,7 @@ def test_every_type_has_its_template(workspace: Workspace, kind: str) -> None:
     made = workspace.ask("create_cr", type=kind, data={"title": "Some title"})
     wanted = OUTLINES.get(kind, OUTLINES["Architecture"]).split(", ")
     assert made["sections"] == [f"## {number}. {name}" for number, name in enumerate(wanted, 1)]
-    assert TEMPLATES[kind].count("- [ ] ") >= 3
+    assert template(kind).count("- [ ] ") >= 3
     done = workspace.ask(
         "manage_cr_sections", key="3", operation="replace", section="Acceptance Criteria", content="- [x] all"
     )
@@ -861,7 +861,7 @@ def test_sections_are_updated_and_templates_read_by_names_from_before(workspace:
     workspace.ask("update_cr_section", **given, operation="append", content="tail")
     assert workspace.section("Rationale").endswith("dup\n\ntail")
     assert workspace.ask("list_cr_templates")["types"] == list(TYPES)
-    assert workspace.ask("get_cr_template", type="Bug Fix")["template"] == TEMPLATES["Bug Fix"]
+    assert workspace.ask("get_cr_template", type="Bug Fix")["template"] == template("Bug Fix")
     assert workspace.fail("get_cr_template", type="x")[0] == "INVALID_PARAMETER"
 
 
