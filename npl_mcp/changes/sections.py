@@ -131,8 +131,16 @@ class Outline:
 
     def _matching(self, wanted: str, match: Match, any_level: bool) -> list[Place]:
         """Return the sections to which any reading of a path leads, in document order."""
-        found = {node for chain in _chains(wanted) for node in self._walk(chain, match, any_level)}
+        chains = [chain for chain in _chains(wanted) if self._may_exist(chain)]
+        found = {node for chain in chains for node in self._walk(chain, match, any_level)}
         return [place for place in self.places if (0, place.index) in found]
+
+    def _may_exist(self, chain: Iterable[str]) -> bool:
+        """Return whether some heading holds each name with a separator: in most documents none does."""
+        steps = [list(_steps(line, "child", any_level=True))[-1] for line in chain if SEPARATOR in line]
+        joined = [fold(_without_numbering(step.name or "")) for step in steps]
+        names = [self._scope.folded((0, place.index)) for place in self.places] if joined else []
+        return all(any(part in name for name in names) for part in joined)
 
     def _walk(self, chain: Iterable[str], match: Match, any_level: bool) -> Sequence[Node]:
         scope, context = self._scope, [(0, 0)]
@@ -178,12 +186,12 @@ def outline(tree: SectionTree) -> Outline:
             paths[section.index] = line if above is None else f"{above}{SEPARATOR}{line}"
     used = Counter(paths.values())
     selectors = selectors_of(tree) if len(used) < len(paths) else ()
-    lead = 0 if tree.title is None else len(paths[tree.title]) + len(SEPARATOR)
+    lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
     places = []
     for index, path in paths.items():
         address = path if used[path] == 1 else selectors[index]
-        shown = path[lead:] if address == path and index != tree.title else address
-        places.append(Place(index, tree.sections[index].level, address, shown))
+        short = address.removeprefix(lead)
+        places.append(Place(index, tree.sections[index].level, address, address if short in used else short))
     by_path = {path: place for place in places for path in (place.shown, place.address)}
     return Outline(tree, tuple(places), scope, by_path)
 

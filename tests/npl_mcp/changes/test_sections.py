@@ -70,6 +70,8 @@ SHOWN = outline(parse_sections(DOCUMENT.encode(), "x"))
         ("goals", "a"),
         ("Goals and", "b\n\n### Input / Output\n\nc\n\n### Notes [2]\n\nd"),
         ("### Input / Output", "c"),
+        ("Input / Output [1]", "c"),
+        ("1. Input / Output", "c"),
         ("Input / Output", "c"),
         ("Goals and Scope / Input / Output", "c"),
         ("Scope / Notes [2]", "d"),
@@ -144,6 +146,16 @@ def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
 def test_composed_and_decomposed_letters_are_the_same() -> None:
     """Programs write an accent with its letter or behind it."""
     assert SHOWN.find("Cafe\u0301", "X-001", whole=True).address.endswith("## Café")
+
+
+def test_versioned_parts_do_not_share_paths() -> None:
+    """A heading of the same name may stand in each."""
+    part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
+    shown = outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
+    assert [shown.content(shown.find(place.shown, "X-001").index)[:1] for place in shown.places[1::2]] == [
+        "x",
+        "y",
+    ]
 
 
 def test_long_lists_of_candidates_end() -> None:
