@@ -27,6 +27,16 @@ COARSEST_TIMESTAMP_NS = 2_000_000_000
 _FAILURES_KEPT = 256
 
 
+def is_settled(mtime_ns: int, now_ns: int) -> bool:
+    """Return whether a file's time stamp is old enough that any later change will have another one.
+
+    :param mtime_ns: time of the file's last change.
+    """
+    # A change right after the read could carry the same time stamp as long as the clock of the file system
+    # has not moved on; a time stamp in the future proves nothing either.
+    return now_ns - mtime_ns > COARSEST_TIMESTAMP_NS
+
+
 class IndexCache(Protocol[V]):
     """Keeps one value per path, valid for one content of the file."""
 
@@ -112,9 +122,7 @@ class MemoryIndexCache(Generic[V]):
             self._entries.pop(path, None)
 
     def _is_settled(self, fingerprint: Fingerprint) -> bool:
-        # A change right after the read could carry the same time stamp as long as the clock of the file
-        # system has not moved on; a time stamp in the future proves nothing either.
-        return self._clock() - fingerprint.mtime_ns > COARSEST_TIMESTAMP_NS
+        return is_settled(fingerprint.mtime_ns, self._clock())
 
 
 @dataclass(slots=True)

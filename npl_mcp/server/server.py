@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from mcp import MCPError
 from mcp_types import CLIENT_INFO_META_KEY, CallToolRequestParams, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError
+from npl_index.library.references import near_names
 from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
@@ -137,7 +137,7 @@ class ErrorReplies(Middleware):
             raise
         except UnknownToolError:
             name = context.message.name[:64]
-            alike = difflib.get_close_matches(name, self._names, n=3, cutoff=0.5)
+            alike = near_names(name, self._names, limit=3)
             near = tuple(dict.fromkeys(self._names[one] for one in alike))
             hint = None if near else "there are " + ", ".join(dict.fromkeys(self._names.values()))
             error: Exception = NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)

@@ -7,13 +7,13 @@ those that any database the stores may run on can hold: no NUL, no lone surrogat
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.library.references import near_names
 
 LINE = 200
 """Characters of a name, a title or a persona."""
@@ -81,7 +81,7 @@ def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
 def choice(value: str, parameter: str, options: Sequence[str]) -> str:
     """Check that a value is one of a few."""
     if value not in options:
-        near = difflib.get_close_matches(value[:64].lower(), options, n=1, cutoff=0.5)
+        near = near_names(value[:64], options, limit=1)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise InvalidRequestError(
             f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"
