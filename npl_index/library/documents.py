@@ -1,9 +1,7 @@
-"""Find and read Markdown files under search roots. The library opens files here and nowhere else.
+"""Find and read Markdown files under search roots.
 
-A file is opened segment by segment below its root without following links, so
-that a link put in place after the path was resolved is refused (resolving and
-then opening by path loses that race). Systems without ``O_NOFOLLOW`` and
-``dir_fd`` (Windows) open the resolved path and compare it before and after.
+Symlinks cannot lead outside a search root: a path is resolved and compared with the roots first, and then
+opened by :mod:`npl_index.library.files`, which follows no link that was put there in between.
 """
 
 # A path object costs more than the system call it is made for, once per file.
@@ -11,12 +9,10 @@ then opening by path loses that race). Systems without ``O_NOFOLLOW`` and
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
@@ -29,6 +25,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, Kind, Place, Root, item_paths
+from npl_index.library.files import FileTooLargeError, read_below
 from npl_index.library.patterns import PathPattern, has_magic
 from npl_index.library.references import DocumentRef, near_names
 from npl_index.library.roots import (
@@ -53,10 +50,6 @@ __all__ = [
     "Limits",
     "Root",
 ]
-
-_READ_ATTEMPTS = 4
-_READ_SIZE = 1 << 20
-_WALKS_FILE_DESCRIPTORS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,93 +328,27 @@ class Library:
         return Fingerprint(path, status.st_mtime_ns, status.st_size, status.st_ctime_ns)
 
     def read(self, found: Found) -> Document:
-        """Read a file whole; if it changes meanwhile, again.
+        """Read a whole file.
 
         :raises DocumentNotFoundError: it is gone.
         :raises DocumentTooLargeError: it has more bytes than the limit.
-        :raises UnreadableDocumentError: it is no regular file, may not be read, has become a link, or
-            changed each time while it was read.
+        :raises UnreadableDocumentError: it is not a regular file any more, may not be read, has become a
+            link, or changed each time while it was read.
         """
-        for _ in range(_READ_ATTEMPTS):
-            state = self._read_once(found)
-            if state is not None:
-                break
-        else:
-            raise UnreadableDocumentError(f"{found.path!r} changed while it was read", hint="try again")
-        data, fingerprint = state
+        limit = self.limits.max_bytes
+        try:
+            data, status = read_below(found.root.path, found.path, limit)
+        except FileTooLargeError:
+            problem = f"{found.path!r} is larger than {limit:,} bytes"
+            raise DocumentTooLargeError(problem, hint="split it into smaller files") from None
+        except OSError as error:
+            raise unusable(found.path, error) from None
         return Document(
             name=found.name,
             path=found.path,
             root=found.root.label,
-            fingerprint=fingerprint,
+            fingerprint=Fingerprint(found.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
             data=data,
             digest=blake2b(data, digest_size=16).hexdigest(),
             npl=self.roots.is_npl(found.absolute),
         )
-
-    def _read_once(self, found: Found) -> tuple[bytes, Fingerprint] | None:
-        """Return a file's bytes and the state they belong to, ``None`` if it changed meanwhile."""
-        limit = self.limits.max_bytes
-        try:
-            with _opened(found.root.path, found.path) as file:
-                before = os.fstat(file)
-                if not stat.S_ISREG(before.st_mode):
-                    raise irregular(found.path)
-                data = _read_up_to(file, limit + 1) if before.st_size <= limit else None
-                after = os.fstat(file)
-        except OSError as error:
-            raise unusable(found.path, error) from None
-        if data is None or len(data) > limit:
-            problem = f"{found.path!r} is larger than {limit:,} bytes"
-            raise DocumentTooLargeError(problem, hint="split it into smaller files")
-        same = before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data)
-        state = Fingerprint(found.absolute, after.st_mtime_ns, len(data), after.st_ctime_ns)
-        return (data, state) if same else None
-
-
-@contextmanager
-def _opened(root: str, path: str) -> Iterator[int]:
-    """Open a file below a root for reading, following no link below the root.
-
-    :raises OSError: a segment is absent, a link, or may not be entered.
-    """
-    file = _open_below(root, path) if _WALKS_FILE_DESCRIPTORS else _open_compared(root, path)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def _open_below(root: str, path: str) -> int:
-    """Open segment by segment; a pipe or device does not block and is told by its mode afterwards."""
-    *folders, name = path.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for segment in folders:
-            inner = os.open(segment, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _open_compared(root: str, path: str) -> int:
-    """Open where segments cannot be opened one by one: the real path must be the same before and after."""
-    whole = os.path.join(root, *path.split("/"))
-    if not stat.S_ISREG(os.lstat(whole).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
-    file = os.open(whole, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    if os.path.realpath(whole) != whole or not os.path.samestat(os.fstat(file), os.lstat(whole)):
-        os.close(file)
-        raise OSError(errno.ELOOP, "a link")
-    return file
-
-
-def _read_up_to(file: int, limit: int) -> bytes:
-    """Read to the end, or to the limit."""
-    chunks = []
-    while limit > 0 and (chunk := os.read(file, min(limit, _READ_SIZE))):
-        chunks.append(chunk)
-        limit -= len(chunk)
-    return b"".join(chunks)

@@ -100,9 +100,13 @@ class Folder:
         """
         path = self._at(name)
         if self._handle is None and os.path.islink(path):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        file = os.open(path, flags | _NO_LINK, mode, dir_fd=self._handle)
-        return _regular(file)
+            raise _link()
+        file = _regular(os.open(path, flags | _NO_LINK, mode, dir_fd=self._handle))
+        # Without O_NOFOLLOW a link may have come since, and been opened.
+        if self._handle is None and not os.path.samestat(os.fstat(file), os.lstat(path)):
+            os.close(file)
+            raise _link()
+        return file
 
     def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result]:
         """Return the whole content of a file and the state of the file it belongs to.
@@ -366,11 +370,15 @@ def _open_by_path(root: str | os.PathLike[str], path: str, make: bool) -> None:
     """Check, where segments cannot be opened one by one, that no link lies between a root and a path."""
     inside = os.path.relpath(path, root)
     if os.path.realpath(path) != os.path.normpath(os.path.join(os.path.realpath(root), inside)):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise _link()
     if make and os.path.isdir(root):
         os.makedirs(path, exist_ok=True)
     if not os.path.isdir(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _link() -> OSError:
+    return OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _regular(file: int) -> int:

@@ -24,6 +24,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.catalog import Place, Root
+from npl_index.library.files import FileChangedError, NotRegularError
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
@@ -286,6 +287,10 @@ def too_many(what: str) -> DocumentTooLargeError:
 
 def unusable(text: str, error: OSError) -> NPLError:
     """Make the error for a file the system refuses, without the absolute path its message holds."""
+    if isinstance(error, NotRegularError):
+        return irregular(text)
+    if isinstance(error, FileChangedError):
+        return UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
     if error.errno == errno.ENOENT:
         return DocumentNotFoundError(f"{text!r} is not there any more")
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
