@@ -27,13 +27,13 @@ any   yes  gone or changed  damaged by other programs                   nothing;
 ====  ===  ===============  ==========================================  ======================================
 
 **Why "note, no row" takes two transactions.** A commit that is in the log (the file ``npl.db-wal``) becomes
-visible when a process reads the log again after all others have ended. Were the files removed at once, such a
-row would come back without its files. So a first transaction commits something else, which overwrites the lost
-commit in the log; only then can it never come back, and a second one removes the files.
+visible when a process reads the log again after all others have ended. Were the files removed at once, such
+a row would come back without its files. So a first transaction commits something else, which overwrites the
+lost commit in the log; only then can it never come back, and a second one removes the files.
 
 **Why recoveries are counted.** Between the two transactions another process may recover as well, and then
 store a revision of the same number, whose files must not be removed. Nothing is stored while there is a note
-without a row, so a recovery must have come first, and then the count is higher than the one that we committed.
+without a row, so a recovery must have come first, and then the count is higher than the one we committed.
 """
 
 from __future__ import annotations
