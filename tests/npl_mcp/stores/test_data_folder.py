@@ -65,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
-    """Sessions, artifacts, rooms, notifications, reviews, worklogs: the tools answer what they answered then."""
+    """Sessions, artifacts, rooms, notifications, reviews, worklogs: tools answer what they answered then."""
     with opened(place) as app:
         assert check(app.stores).problems == ()
         for recorded in ANSWERS:
