@@ -40,6 +40,9 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _READ_ATTEMPTS = 5
 _LARGEST_READ = 1 << 20
 
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What opening a path fails with if nothing is there, or a link or a file stands in its way."""
+
 # What file systems answer that cannot give a file a second name.
 _CANNOT_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 

@@ -13,7 +13,6 @@ for. No file is reached through a link below the folder.
 from __future__ import annotations
 
 import binascii
-import errno
 import os
 import re
 import unicodedata
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.library.files import Folder, make_folder
+from npl_index.library.files import ABSENT, Folder, make_folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError, TooLargeError
 
@@ -38,8 +37,6 @@ _FILENAME_SIGNS = " ._-()+@"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 _NOTE = re.compile(r"([1-9][0-9]{0,15})-(0|[1-9][0-9]{0,15})")
-# The folder was never made, or something else has its name: we wrote nothing there.
-_NOT_OURS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +244,7 @@ class RevisionFiles:
                 for name in ours:
                     inside.remove(name)
         except OSError as error:
-            if error.errno in _NOT_OURS:
+            if error.errno in ABSENT:  # then we wrote nothing there
                 return
             raise
         if len(ours) == len(left):
