@@ -1,6 +1,6 @@
 """Find and read Markdown files under search roots.
 
-Symlinks cannot lead outside a search root: a path is resolved and compared with the roots first, and then
+Symlinks cannot lead outside a search root: a path is first resolved and compared with the roots, and then
 opened by :mod:`npl_index.library.files`, which follows no link that was put there in between.
 """
 
@@ -24,7 +24,7 @@ from npl_index.errors import (
     NPLError,
     UnreadableDocumentError,
 )
-from npl_index.library.catalog import PATCH_SUFFIX, Catalog, Kind, Place, Root, item_paths
+from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import FileTooLargeError, read_below
 from npl_index.library.patterns import PathPattern, has_magic
 from npl_index.library.references import DocumentRef, near_names
@@ -54,12 +54,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What tells two states of a file apart without reading it.
+    """What distinguishes two states of a file without reading it.
 
     :param path: absolute path, links resolved.
-    :param mtime_ns: time of the last change, nanoseconds; programs may set it back.
+    :param mtime_ns: time of the last change, in nanoseconds; programs can set it back.
     :param size: bytes.
-    :param ctime_ns: time of the last change of the file's record, which no program can set, nanoseconds.
+    :param ctime_ns: time of the last change of the inode, in nanoseconds; programs cannot set it.
     """
 
     path: str
@@ -70,9 +70,9 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file, read.
+    """A file that was read.
 
-    :param name: file name without its suffix, which is what selectors call the document.
+    :param name: file name without its suffix, the name of the document in selectors.
     :param path: path below its root, ``/`` between segments.
     :param root: label of the root.
     :param fingerprint: state of the file the bytes belong to.
@@ -93,7 +93,7 @@ class Document:
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
 
-    A library remembers nothing about files: every call looks anew.
+    A library keeps nothing about files: every call looks at the file system.
 
     :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
@@ -142,7 +142,7 @@ class Library:
         return any(os.path.isdir(path) for path in self._existing((clean,), ref.file)[:1])
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
-        """Find a path, else a pattern, else an item of any kind."""
+        """Return the files of a path, else of a pattern, else the item of any kind with this name."""
         clean = os.path.normpath(text)
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
@@ -158,7 +158,7 @@ class Library:
         raise problems[0] if problems else self._no_file(text)
 
     def _existing(self, spellings: Sequence[str], text: str) -> list[str]:
-        """Return the real paths that a path, spelled in different ways, may mean: those that exist.
+        """Return those real paths that exist among all that the spellings of a path may mean.
 
         :raises OutsideRootError: one of them lies under no root.
         """
@@ -169,7 +169,7 @@ class Library:
         return [path for path in meant if path is not None and self.roots.is_there(path, text)]
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
-        """Return a path as it is and, unless it has a suffix or is a root, with ``.md``."""
+        """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""
         if clean.lower().endswith(MARKDOWN_SUFFIXES):
             return (clean,)
         if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
@@ -232,14 +232,14 @@ class Library:
         return self._first(kind.places, item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> Found | None:
-        """Find the file that is to be put in front of an item.
+        """Find the patch of an item: the file that is put in front of it.
 
         :raises OutsideRootError: a link leads out of every root.
         :raises UnreadableDocumentError: it is there and is not a regular file.
         """
         return self._first(kind.patches, item, PATCH_SUFFIX)
 
-    def _first(self, places: Sequence[Place], item: str, suffix: str) -> Found | None:
+    def _first(self, places: Sequence[ItemFolder], item: str, suffix: str) -> Found | None:
         paths = item_paths(item, suffix)
         for place, path in product(places, paths):
             real = self.roots.below(place, path)
@@ -316,7 +316,7 @@ class Library:
         """Return the present state of a file, without opening it.
 
         :raises DocumentNotFoundError: it is gone.
-        :raises UnreadableDocumentError: it is no regular file any more.
+        :raises UnreadableDocumentError: it is not a regular file any more.
         """
         path = found.absolute
         try:

@@ -69,11 +69,11 @@ def check_size(size: int, most: int) -> None:
 
 
 def decode(file_content_base64: str, most: int) -> bytes:
-    """Decode a file's content: standard base64 with padding and nothing else, so each text is one content.
+    """Decode a file's content: standard base64 with padding and nothing else, so each content has one form.
 
     :param most: bytes the content may have.
     :raises MissingRequestError: it is empty.
-    :raises TooLargeError: it stands for more bytes; it was not decoded then.
+    :raises TooLargeError: it stands for more bytes; then it is not decoded.
     :raises InvalidRequestError: it is not base64.
     """
     if not file_content_base64:
@@ -97,7 +97,7 @@ def _strictly_decoded(text: str) -> bytes | None:
         content = binascii.a2b_base64(written)
     except (UnicodeEncodeError, binascii.Error):
         return None
-    # Decoding skips what is no base64; only what is written the same again was base64 throughout.
+    # Decoding skips what is not base64; only if encoding gives the same text was all of it base64.
     return content if binascii.b2a_base64(content, newline=False) == written else None
 
 
@@ -112,7 +112,7 @@ def check_filename(filename: str) -> str:
     size = len(name.encode())
     if wrong:
         problem = f"filename has {' '.join(map(repr, wrong[:5]))}"
-        hint = f"give a name without folders, of letters, digits, blanks and {_FILENAME_SIGNS.strip()}"
+        hint = f"give a name without folders, of letters, digits, spaces and {_FILENAME_SIGNS.strip()}"
     elif size > _FILENAME_BYTES:
         problem, hint = f"filename has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}"
     elif name.endswith(".") or _DEVICE.fullmatch(name):

@@ -40,9 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npl_mcp.stores import session
 from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.database import Database, Transaction
+from npl_mcp.stores.base.totals import add_total, read_total
 
 _RECOVERIES = "recoveries"
 
@@ -69,10 +69,10 @@ class Recovery:
             lost = self.unfinished(tx)
             if not lost:
                 return
-            session.add_total(tx, _RECOVERIES, 1)
-            ours = session.read_total(tx, _RECOVERIES)
+            add_total(tx, _RECOVERIES, 1)
+            ours = read_total(tx, _RECOVERIES)
         with self._database.write() as tx:
-            if session.read_total(tx, _RECOVERIES) == ours:
+            if read_total(tx, _RECOVERIES) == ours:
                 for owner, number in lost:
                     self._files.remove(owner, number)
 

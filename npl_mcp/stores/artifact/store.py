@@ -1,6 +1,7 @@
 """Artifacts: files with revisions, numbered from 0; the highest is the current one.
 
-Rows tell what there is, :mod:`.files` keeps the bytes; both are written in one transaction.
+The database has a row for each revision, :mod:`.files` keeps its bytes, and :mod:`.recovery` keeps the two
+together. Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from npl_mcp.stores.base.errors import (
     StoreError,
 )
 from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.totals import add_total, read_total
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +147,6 @@ class RevisionEntry:
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
-    :raises InvalidRequestError: no artifact can have such an id.
     :raises ArtifactNotFoundError: there is none with that id; names the newest.
     """
     row = tx.one(
@@ -166,8 +167,6 @@ def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None
     """Return the row of table ``revision``.
 
     :param revision_num: ``None``: the highest.
-    :raises InvalidRequestError: one of the numbers is out of range.
-    :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision; says which it has.
     """
     return _revision(tx, require(tx, artifact_id), revision_num)
@@ -218,11 +217,6 @@ class ArtifactStore:
         """Make an artifact with its revision 0.
 
         :param session_id: a session to link it to.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises TooLargeError: the content has too many bytes.
-        :raises AlreadyExistsError: the name is taken.
-        :raises SessionNotFoundError: there is no such session.
-        :raises StoreError: the database or a file cannot be written.
         """
         clean = checks.line(name, "name")
         kind = checks.line(artifact_type, "artifact_type")
@@ -255,10 +249,6 @@ class ArtifactStore:
 
         :param once: add nothing, and answer with the revision there is, if the same maker stored the same
             content before.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises TooLargeError: the content has too many bytes.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises StoreError: the database or a file cannot be written.
         """
         draft = self._draft(content, filename, created_by, purpose, notes)
 
@@ -277,10 +267,6 @@ class ArtifactStore:
         """Return a revision and its bytes.
 
         :param revision_num: ``None``: the highest.
-        :raises InvalidRequestError: one of the numbers is out of range.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
-        :raises StorageError: its files are gone, cannot be read, or are not those that were stored.
         """
         with self._reading() as tx:
             artifact = require(tx, artifact_id)
@@ -297,24 +283,17 @@ class ArtifactStore:
         return revision, content
 
     def list(self, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
-        """List artifacts, newest first.
-
-        :raises InvalidRequestError: the limit or the offset is out of range.
-        """
+        """List artifacts, newest first."""
         part = Slice.parse(limit, offset)
         with self._reading() as tx:
             rows = tx.all(_LIST, limit=part.limit, offset=part.offset)
-            total = session.read_total(tx, "artifact")
+            total = read_total(tx, "artifact")
         return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def history(
         self, artifact_id: int, limit: int | None = None, offset: int | None = None
     ) -> Page[RevisionEntry]:
-        """List the revisions of an artifact, newest first.
-
-        :raises InvalidRequestError: the limit or the offset is out of range.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        """
+        """List the revisions of an artifact, newest first."""
         part = Slice.parse(limit, offset)
         with self._reading() as tx:
             total = require(tx, artifact_id)["revision_count"]
@@ -471,7 +450,7 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
             f"there is already an artifact {name!r}",
             hint=f"add a revision to artifact {taken}, or choose another name",
         )
-    session.add_total(tx, "artifact", 1)
+    add_total(tx, "artifact", 1)
     return row
 
 

@@ -1,7 +1,7 @@
 """Brings the folder of a project's worklogs up to date with the database.
 
-It runs after the commit and beside it: whatever it writes it reads from the database while it holds the
-folder's lock, so writers that come in another order than they committed change nothing.
+It runs after the commit. Whatever it writes it reads from the database while it holds the folder's lock, so
+it does not matter if writers get the lock in another order than they committed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 class WorklogExport:
     """Writes worklogs to the folders of their projects.
 
-    The methods that follow a commit give ``False`` if the folder could not be written, else ``None``; they
-    never raise, since nothing is lost.
+    The methods that follow a commit return ``False`` if the folder could not be written, else ``None``. They
+    never raise: the entry is in the database, and the next write adds it to the file.
     """
 
     def __init__(self, database: Database) -> None:
@@ -46,7 +46,7 @@ class WorklogExport:
     def entries(self, project: str, number: int) -> bool | None:
         """Add to a session's log what it does not have.
 
-        :param number: of the session's row; so below.
+        :param number: of the session's row, here and below.
         """
         return self._quietly(project, partial(self._sync, project, number, False))
 

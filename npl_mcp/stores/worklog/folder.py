@@ -73,10 +73,7 @@ class ProjectFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other writers out; makes the folder.
-
-        :raises OSError: the folder cannot be made or used, or somebody keeps it for too long.
-        """
+        """Keep other writers out; makes the folder."""
         with self.opened(SESSIONS, make=True) as sessions:
             lock = sessions.open(".lock", os.O_RDWR | os.O_CREAT)
         try:
@@ -91,7 +88,6 @@ class ProjectFolder:
         """Open a folder of the project; while the lock is held, left-over temporary files are removed.
 
         :param make: make it if it is absent, but never the project's own folder.
-        :raises OSError: it cannot be opened, or a link leads out of the project.
         """
         with Folder.opened(*below_root(self._project, path), make=make) as folder:
             if self._alone:
@@ -114,10 +110,7 @@ class ProjectFolder:
 
     @contextmanager
     def session_folder(self, session: WorklogSession) -> Iterator[Folder]:
-        """Open a session's folder; make it, or move it to the archive, if that was not done yet.
-
-        :raises OSError: it cannot be made, moved or opened.
-        """
+        """Open a session's folder; make it, or move it to the archive, if that was not done yet."""
         path, before = self.path_of(session), f"{SESSIONS}/{session.session_id}"
         if path != before and self.exists(before) and not self.exists(path):
             with self.opened(before) as folder:
@@ -134,10 +127,7 @@ class ProjectFolder:
             yield folder
 
     def write_current(self, session_id: str | None) -> None:
-        """Write which session is the current one.
-
-        :raises OSError: it cannot be written.
-        """
+        """Write which session is the current one."""
         with self.opened(NPL, make=True) as folder:
             if session_id is not None:
                 folder.replace(CURRENT, session_id.encode(), durable=False)
@@ -157,7 +147,6 @@ def append(folder: Folder, entries: Entries) -> bool:
     """Add to a session's log what it does not have yet; a torn last line is dropped.
 
     :returns: false if the log does not end as the database says; nothing was written then.
-    :raises OSError: it cannot be written.
     """
     with os.fdopen(folder.open(LOG, os.O_RDWR | os.O_CREAT), "r+b") as file:
         raw, end = _last_line(file)
@@ -176,7 +165,6 @@ def rewrite(folder: Folder, entries: Entries, aside: str | None = None) -> None:
     """Write a session's log again from the database.
 
     :param aside: the log that was there is kept under its name with this added.
-    :raises OSError: it cannot be written.
     """
     if aside is not None and folder.stat(LOG) is not None:
         folder.rename(LOG, _free_name(folder, f"{LOG}.{aside}"))
@@ -184,10 +172,7 @@ def rewrite(folder: Folder, entries: Entries, aside: str | None = None) -> None:
 
 
 def write_meta(folder: Folder, session: WorklogSession) -> None:
-    """Write what a session is, and make the folder that agents may use.
-
-    :raises OSError: it cannot be written.
-    """
+    """Write what a session is, and make the folder that agents may use."""
     with folder.inner(TEMPORARY, make=True):
         folder.replace(META, meta_text(session).encode(), durable=False)
 
@@ -196,7 +181,6 @@ def write_cursor(cursors: Folder, agent_id: str, cursor: Cursor) -> None:
     """Write how far an agent has read.
 
     :param cursors: the folder :data:`CURSORS` of the session.
-    :raises OSError: it cannot be written.
     """
     cursors.replace(f"{cursor_name(agent_id)}.cursor", cursor_text(cursor).encode(), durable=False)
 

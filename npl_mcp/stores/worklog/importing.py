@@ -1,8 +1,8 @@
-"""Reads the worklogs that the predecessor left in a project's folder into the database.
+"""Imports the worklogs that the predecessor left in a project's folder.
 
-Every line is kept once, in the order of the file. The predecessor could give one ``seq`` twice and leave
-others out, so entries are numbered by their place; cursors follow, and where a number stands twice an agent
-gets entries again rather than not at all.
+Every line is kept once, in the order of the file. The predecessor could use one ``seq`` twice and skip
+others, so entries are numbered by their place. Cursors are translated; where a number was used twice, an
+agent gets entries again rather than not at all.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from npl_mcp.stores.worklog.rows import INSERT_ENTRY
 logger = logging.getLogger(__name__)
 
 LARGEST_LOG = 256 * 1024 * 1024
-"""Bytes of a log that is still imported."""
+"""Most bytes of a log that is imported."""
 
 _ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was taken from a folder.
+    """What was imported from a folder.
 
     :param sessions: sessions that were not known before.
     :param entries: their entries.
-    :param skipped_lines: lines that are no entry.
-    :param dropped_keys: keys of entries that mean nothing here.
-    :param renumbered: the sessions whose entries got other numbers; their rows' numbers.
+    :param skipped_lines: lines that are not an entry.
+    :param dropped_keys: keys of entries that are not known here.
+    :param renumbered: row numbers of the sessions whose entries got other numbers.
     """
 
     sessions: int = 0
@@ -87,7 +87,7 @@ class _OldSession:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted while a log is read."""
+    """Counts taken while a log is read."""
 
     entries: int = 0
     skipped: int = 0
@@ -106,17 +106,16 @@ class _Tally:
         self.first_places.setdefault(entry.seq, self.entries)
 
     def place_of(self, seq: int) -> int:
-        """Return where the highest number that is not above a cursor's stands first; 0 before all."""
+        """Return the first place of the highest number that is not above a cursor's; 0 if there is none."""
         seen = max((number for number in self.first_places if number <= seq), default=None)
         return 0 if seen is None else self.first_places[seen]
 
 
 def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imported:
-    """Take in the sessions of a project's folder that the database does not know.
+    """Import the sessions of a project's folder that the database does not know.
 
     :param tx: a transaction that may write.
-    :returns: what was taken in.
-    :raises DatabaseError: nothing was.
+    :returns: what was imported.
     """
     tallies: dict[int, _Tally] = {}
     for found in _list(folder):
@@ -140,7 +139,7 @@ def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imp
 
 
 def _known(tx: Transaction, project: str, session: WorklogSession) -> bool:
-    # The same id and moment: archived here, and its folder not moved yet.
+    # Same id and same moment: archived by us, but its folder was not moved yet.
     found = tx.value(
         """
         SELECT 1 FROM worklog_session
