@@ -1,7 +1,7 @@
-"""Checks of what callers hand to a store, made once, where it enters.
+"""Checks of arguments, made once, where a store is called.
 
-Every function gives the value back or raises :class:`InvalidRequestError` naming the parameter. Bounds are
-those that any database the stores may run on can hold: no NUL, no lone surrogates, whole numbers of 53 bits
+Every function returns the value or raises :class:`InvalidRequestError` naming the parameter. What passes can
+be held by any database that the stores may run on: no NUL, no lone surrogates, whole numbers of 53 bits
 (the largest that every JSON reader keeps exact).
 """
 
@@ -40,7 +40,7 @@ def text(value: str, parameter: str, longest: int = TEXT) -> str:
 
 
 def line(value: str, parameter: str, longest: int = LINE) -> str:
-    """Check a name: one line, not blank, without control characters; blanks around it are removed.
+    """Check a name: one line, not blank, without control characters; spaces around it are removed.
 
     :param longest: characters.
     """
