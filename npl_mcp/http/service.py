@@ -13,7 +13,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +21,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.library.files import Folder
+from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.config.connection import Reach
 from npl_mcp.config.settings import Listening
-
-if sys.platform != "win32":
-    import fcntl
 
 STATE = "server.json"
 LOCK = "server.lock"
@@ -121,7 +119,7 @@ def new_token() -> str:
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the machine did, where the system tells (proc(5))."""
+    """Return when a process started, in clock ticks since the machine did, if known (proc(5))."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         # The name in parentheses may hold anything.
@@ -140,10 +138,13 @@ def hold(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not _lock(file):
+        try:
+            # is_held() has a shared lock for a moment, so one failure does not mean that a server runs.
+            lock(file, _ACQUIRE_SECONDS)
+        except TimeoutError:
             raise AlreadyRunningError(
                 f"a server of {folder} is running", hint="npl-mcp-server status shows it"
-            )
+            ) from None
         (folder / STATE).unlink(missing_ok=True)
         try:
             yield
@@ -154,48 +155,26 @@ def hold(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _lock(file: int) -> bool:
-    """Take the lock; a question whether it is held, which takes a moment, does not stand in the way."""
-    if sys.platform == "win32":
-        return True
-    end = time.monotonic() + _ACQUIRE_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(_PAUSE)
-        else:
-            return True
-
-
 def is_held(folder: Path) -> bool:
     """Return whether a server has a data folder."""
-    if sys.platform == "win32":
-        return (folder / STATE).exists()
     try:
         file = os.open(folder / LOCK, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        can_lock = lock(file, 0, shared=True)
+    except TimeoutError:
         return True
     finally:
         os.close(file)
-    return False
+    return not can_lock and (folder / STATE).exists()
 
 
 def write_state(folder: Path, state: State) -> None:
     """Say where a server listens; readers see all of it or nothing, and nobody else's user reads it."""
-    fresh = folder / f".{STATE}.new"
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as file:
-        json.dump(asdict(state), file)
-    fresh.replace(folder / STATE)
+    with Folder.opened(folder) as place:
+        place.remove_temporaries()
+        place.replace(STATE, json.dumps(asdict(state)).encode(), mode=0o600, durable=False)
 
 
 def read_state(folder: Path) -> State | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from npl_index.library.files import Folder
 from npl_mcp.cli.terminal.arguments import Given
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, exit_code
 from npl_mcp.cli.transports.connecting import Way
@@ -153,19 +152,9 @@ def _write(target: str, text: str, display: Display) -> bool:
         data = text.encode("utf-8")
         if b"\r\n" in there:
             data = data.replace(b"\n", b"\r\n")
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
+        with Folder.opened(path.parent) as folder:
+            folder.replace(path.name, data)
     except OSError as error:
         display.say(f"Error writing {target}: {error.strerror}")
         return False
     return True
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
