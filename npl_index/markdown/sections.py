@@ -20,9 +20,10 @@ from markdown_it.token import Token
 
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.front_matter import find_front_matter
 from npl_index.markdown.headings import one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.preambles import Segment, front_matter, segments
+from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines
 from npl_index.markdown.traits import Traits, is_example
 
@@ -157,7 +158,7 @@ def parse_sections(
     clock.check()
     source = _decode(data, name)
     starts = find_lines(source)
-    first, front = front_matter(source)
+    first, front = find_front_matter(source)
     blocks, dialect = _read(source, starts, first, npl, clock)
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
