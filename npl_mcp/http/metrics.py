@@ -125,7 +125,7 @@ class _CacheFigures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Return the hits and misses since the start."""
-        figures = self._app.indices.statistics
+        figures = self._app.state.indices.statistics
         family = CounterMetricFamily(
             "npl_cache", "Indices of documents by where they came from", labels=("source",)
         )

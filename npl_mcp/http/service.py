@@ -121,7 +121,7 @@ def new_token() -> str:
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the machine did, where the system tells (proc(5))."""
+    """Return when a process started, in clock ticks since the machine did; see proc(5)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         # The name in parentheses may hold anything.

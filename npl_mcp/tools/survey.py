@@ -16,7 +16,7 @@ from npl_index.items.loading import Group, list_agents, load_groups, load_raw, t
 from npl_index.items.notation import Usage, analyse
 from npl_index.items.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
 from npl_index.library.references import near_names
-from npl_mcp.core.files import Shelf
+from npl_mcp.core.files import Files
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
@@ -55,7 +55,7 @@ class AgentsReply:
 
 
 def survey_agents(
-    app: Shelf,
+    app: Files,
     field: Annotated[str | None, "field:value of the front matter"] = None,
     category: str | None = None,
     texts: Annotated[bool, "Add the files' text"] = False,
@@ -64,7 +64,6 @@ def survey_agents(
 
     :raises InvalidRequestError: the field is not of the form ``field:value``.
     """
-    app.must_be_allowed()
     condition = field_condition(field) if field is not None else None
     agents = list_agents(app.own)
     chosen = (agent for agent in agents if condition is None or has_field(agent.fields, condition))
@@ -78,7 +77,7 @@ def survey_agents(
     )
 
 
-def _location(app: Shelf, absolute: str) -> str:
+def _location(app: Files, absolute: str) -> str:
     here = os.path.join(os.path.realpath(app.settings.cwd), "")  # noqa: PTH118
     return absolute.removeprefix(here)
 
@@ -98,7 +97,7 @@ class NotationReply:
 
 
 def survey_notation(
-    app: Shelf,
+    app: Files,  # noqa: ARG001 - every tool takes it
     text: str,
     matches: Annotated[int, "Matches shown of each"] = 0,
 ) -> NotationReply:
@@ -106,7 +105,6 @@ def survey_notation(
 
     :raises InvalidRequestError: the text is too long.
     """
-    app.must_be_allowed()
     _check_size(text)
     used = analyse(text, matches)
     return NotationReply(
@@ -139,7 +137,7 @@ class VersionsReply:
 
 
 def survey_versions(
-    app: Shelf,
+    app: Files,
     text: Annotated[str, "A file with versioned sections"],
     renewed: Annotated[list[str] | None, "Sections to renew or add"] = None,
     prompts: Annotated[list[str] | None, "Prompts to append; none names the usual ones"] = None,
@@ -148,7 +146,6 @@ def survey_versions(
 
     :raises InvalidRequestError: the text is too long.
     """
-    app.must_be_allowed()
     _check_size(text)
     sources = _sources(app)
     installed = versioned_sections(text)
@@ -169,7 +166,7 @@ def survey_versions(
     )
 
 
-def _sources(app: Shelf) -> dict[str, Source]:
+def _sources(app: Files) -> dict[str, Source]:
     """Return the versioned sections of all prompts by name; of equal names the first place wins."""
     kind = app.library.catalog.kind("prompt")
     found = app.own.find_items(kind, "*")
@@ -185,7 +182,7 @@ def _sources(app: Shelf) -> dict[str, Source]:
     return sources
 
 
-def _appended(app: Shelf, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
+def _appended(app: Files, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
     """Append prompts whole that are not there yet."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []

@@ -111,7 +111,6 @@ def dump_files(
     :raises DocumentTooLargeError: there are too many files.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     pattern = _pattern(glob_filter)
     target = _existing(app, path)
     folder = target if os.path.isdir(target) else os.path.dirname(target)
@@ -136,7 +135,6 @@ def git_tree(app: App, path: Folder = ".") -> TreeReply:
     :raises DocumentTooLargeError: there are too many files.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
     content = _bounded([_shown(path), *_drawn(names)])
     return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
@@ -152,7 +150,6 @@ def git_tree_depth(app: App, path: Folder) -> DepthReply:
     :raises DocumentTooLargeError: there are too many folders.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
     lines = [". 0", *(f"{_shown('/'.join(folder))} {len(folder)}" for folder in folders)]
     return DepthReply(content=_bounded(lines), directories=len(lines))

@@ -12,7 +12,7 @@ from npl_mcp.tools.responses import Reply, as_dict
 
 if TYPE_CHECKING:
     from npl_mcp.core.app import App
-    from npl_mcp.core.files import Shelf
+    from npl_mcp.core.files import Files
     from npl_mcp.tools.spec import ToolSpec
 
 OF_FILES = ("items", "survey")
@@ -52,12 +52,12 @@ class Direct:
             self._app.close()
             self._app = None
 
-    def _holder(self, tool: str) -> Shelf | App:
+    def _holder(self, tool: str) -> Files | App:
         """Return the tool's first argument: for whole items the files alone, which take no time to set up."""
         if _domain(tool) in OF_FILES:
-            from npl_mcp.core.files import Shelf
+            from npl_mcp.core.files import Files
 
-            return Shelf(self._settings or Settings.of_files())
+            return Files(self._settings or Settings.of_files())
         if self._app is None:
             import logging  # which the application does as well
 

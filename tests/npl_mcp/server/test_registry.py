@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
+import os
 import sqlite3
+import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -14,12 +18,16 @@ from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.dev import reference
 from npl_mcp.server import registry
+from npl_mcp.server.registry import register_all
+from npl_mcp.server.server import create_server
 from npl_mcp.tools import cr, directive, utility
 from npl_mcp.tools.domains import DOMAINS, SPECS
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import encode
+from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGETS = {
@@ -195,9 +203,53 @@ def test_many_callers_get_their_own_answers(settings: Settings) -> None:
     assert with_client(settings, ask) == titles * 8
 
 
+def test_a_call_runs_its_tool_once(settings: Settings) -> None:
+    """Cold in a worker thread, warm on the event loop; each time the function is called exactly once."""
+    os.utime(settings.roots[0] / "guide.md", (1, 1))
+    ran: list[tuple[str, bool]] = []
+
+    def followed(spec: ToolSpec) -> ToolSpec:
+        @functools.wraps(spec.function)
+        def function(*given: Any, **arguments: Any) -> Any:
+            ran.append((spec.name, threading.current_thread() is threading.main_thread()))
+            return spec.function(*given, **arguments)
+
+        return replace(spec, function=function)
+
+    server = create_server(settings)
+    register_all(server, App(settings), tuple(map(followed, SPECS)))
+    index, load = (
+        ("npl_section_index", {"file": "guide.md"}),
+        ("npl_load_tailored", {"selectors": ["## Compost"]}),
+    )
+    asked: list[tuple[str, dict[str, Any]]] = [
+        index,
+        index,
+        (load[0], load[1] | index[1]),
+        load,
+        ("npl_section_index", {"file": "plants"}),
+        ("npl_section_index", {"file": "plants"}),
+        ("npl_section_index", {"file": "none.md"}),
+        *[
+            (name, dict(arguments))
+            for name, arguments in reference.EXAMPLES.items()
+            if name not in dict([index, load])
+        ],
+    ]
+
+    async def ask() -> None:
+        async with Client(server) as client:
+            for name, arguments in asked:
+                await client.call_tool(name, arguments, raise_on_error=False)
+
+    anyio.run(ask)
+    assert [name for name, _ in ran] == [name for name, _ in asked]
+    assert [inline for _, inline in ran[:4]] == [False, True, True, False]
+    assert not any(inline for _, inline in ran[4:])
+
+
 def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without being asked for, and nothing is left running."""
-    import threading
 
     async def wait(client: Client[Any]) -> bool:
         for _ in range(200):
