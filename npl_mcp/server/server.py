@@ -40,7 +40,7 @@ from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import offer_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.tools.aliases import Alias, offered
-from npl_mcp.tools.domains import domains_named, tools_of
+from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode
 from npl_mcp.tools.spec import ToolSpec
@@ -227,7 +227,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
-    listed, others = tools_of(domains)
+    listed = listed_tools(domains)
     app = app or App(settings)
     reports = reports or Reports(*log_sinks())
 
@@ -256,7 +256,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             OldNames(aliases, settings.exact_names),
         ],
     )
-    register_all(server, app, (*listed, *others))
+    register_all(server, app, (*listed, *unlisted_tools(domains)))
     if "directive" in domains:
         offer_directive(server, app)
     if settings.small_list:

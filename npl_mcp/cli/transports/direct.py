@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
@@ -80,11 +79,10 @@ def spec_of(tool: str) -> ToolSpec:
     """
     domain = _domain(tool)
     for name in (domain, *BESIDE.get(domain, ())) if domain in DOMAINS else ():
-        specs: tuple[ToolSpec, ...] = importlib.import_module(f"npl_mcp.tools.{name}").TOOLS
-        for spec in specs:
+        for spec in tools.tool_module(name).TOOLS:
             if spec.name == tool:
                 return spec
-    return {spec.name: spec for spec in (*tools.SPECS, *tools.COMMANDS)}[tool]
+    return {spec.name: spec for spec in (*tools.listed_tools(), *tools.unlisted_tools())}[tool]
 
 
 def _failure(error: Exception, tool: str) -> dict[str, Any]:

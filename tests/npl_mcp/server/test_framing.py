@@ -15,7 +15,7 @@ import pytest
 
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.framing import FramedInput, FramedOutput
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -70,7 +70,7 @@ def test_a_client_with_headers_is_answered_with_headers(tmp_path: Path) -> None:
     (tmp_path / "directive" / "specs.md").write_text("堆", encoding="utf-8")
     with running(tmp_path) as process:
         tools = ask(process, 1, "tools/list")["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
+        assert [tool["name"] for tool in tools] == [spec.name for spec in listed_tools()]
         called = ask(process, 2, "tools/call", name="directive/spec.template", arguments={})
         bundle = json.loads(called["result"]["content"][0]["text"])["data"]
         assert ask(process, 3, "spec.template", b"Content-Type: application/json\r\n")["result"] == bundle

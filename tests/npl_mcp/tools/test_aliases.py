@@ -18,7 +18,7 @@ from npl_mcp.core.app import App
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import OldNames
 from npl_mcp.tools.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, offered
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from tests.conftest import Call, calls, envelope, with_client
 
 # The migration map of the requirement: every tool the predecessor had.
@@ -90,7 +90,7 @@ def test_the_migration_document_has_every_old_name() -> None:
 
 def test_new_names_are_what_model_providers_take() -> None:
     """Old ones need not be, and none is a new one as well."""
-    for spec in SPECS:
+    for spec in listed_tools():
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec.name)
         assert spec.name not in ALIASES
 
@@ -173,7 +173,7 @@ def test_the_first_use_of_an_old_name_is_a_warning(
 
 def test_old_names_are_not_listed(settings: Settings) -> None:
     """The list costs no more for them."""
-    assert list(listed(settings)) == [spec.name for spec in SPECS]
+    assert list(listed(settings)) == [spec.name for spec in listed_tools()]
 
 
 def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> None:
@@ -261,7 +261,7 @@ def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
     old = "directive/spec.template"
     middleware = OldNames({old: Alias("npl_load_style")}, listed=True)
     server: FastMCP[Any] = FastMCP("old", middleware=[middleware])
-    register_all(server, App(settings), SPECS)
+    register_all(server, App(settings), listed_tools())
 
     async def ask() -> tuple[list[str], Any]:
         async with Client(server) as client:
