@@ -105,7 +105,7 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call at work, for what happens inside of it."""
+"""The call that runs in this context."""
 
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 """Who calls, where no message of the protocol says it."""
@@ -118,11 +118,11 @@ class Reports:
 
     :param sinks: what is told.
 
-    ``at_work`` is the number of calls that are not finished.
+    ``in_flight`` is the number of calls that are not finished.
     """
 
     def __init__(self, *sinks: Sink) -> None:
-        self.at_work = 0
+        self.in_flight = 0
         self._sinks = sinks
         self._queue: queue.SimpleQueue[Call | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None

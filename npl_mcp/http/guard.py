@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import anyio
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
@@ -25,6 +27,9 @@ OPEN = ("/healthz",)
 
 HELD_BODIES = 8
 """Bodies of the greatest length that may be in memory at one time."""
+
+BODY_SECONDS = 10.0
+"""How long the next part of a body may take."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -74,8 +79,14 @@ class Refusal:
 BUSY = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
-    "too many calls are at work; try again in a second",
+    "too many calls are in flight; try again in a second",
     ((b"retry-after", b"1"),),
+)
+TOO_SLOW = Refusal(
+    408,
+    ErrorCode.INVALID_PARAMETER,
+    "the body did not arrive in time; send it whole",
+    ((b"connection", b"close"),),
 )
 NO_TOKEN = Refusal(
     401,
@@ -99,7 +110,7 @@ class Policy:
     :param token: callers of a port must bring it.
     :param own_token: proves that the caller reads this user's files; serves as the token as well.
     :param body_limit: bytes of the longest body.
-    :param max_calls: at work at one time.
+    :param max_calls: calls in flight at one time.
     """
 
     hosts: frozenset[str]
@@ -172,16 +183,15 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
 
 
 class Guard:
-    """Lets a request through to the application once it is allowed and there whole.
+    """Passes a request to the application once it is allowed and has arrived whole.
 
-    :param app: gets requests of one message.
-    :param policy: see :class:`Policy`.
+    :param app: gets each body in one message.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy) -> None:
         self._app = app
         self._policy = policy
-        self._at_work = 0
+        self._in_flight = 0
         self._held = 0
         self._most_held = HELD_BODIES * policy.body_limit
 
@@ -199,43 +209,56 @@ class Guard:
             await self._post({**scope, CALLER_KEY: judged}, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body first: a caller that is slow to send it takes no place among the calls at work."""
+        """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
         body = bytearray()
         try:
-            if not await self._read(body, receive):
-                return
-            if len(body) > self._policy.body_limit:
-                await self._policy.too_long.send(send)
-            elif self._at_work >= self._policy.max_calls or self._held > self._most_held:
-                await BUSY.send(send)
+            refusal = await self._read(body, receive)
+            if refusal is None and self._in_flight >= self._policy.max_calls:
+                refusal = BUSY
+            if refusal is None:
+                await self._call(scope, _replayed(bytes(body), receive), send)
             else:
-                await self._work(scope, _replayed(bytes(body), receive), send)
+                await refusal.send(send)
+        except ClientDisconnect:
+            return
         finally:
             self._held -= len(body)
 
-    async def _read(self, body: bytearray, receive: Receive) -> bool:
-        """Read a body no further than the limits; say whether the caller is still there."""
+    async def _read(self, body: bytearray, receive: Receive) -> Refusal | None:
+        """Read a body into ``body`` no further than the limits; return why it is refused, if it is.
+
+        Bodies that never end would hold their memory until every other caller is refused.
+
+        :raises ClientDisconnect: the caller is gone.
+        """
         while True:
-            message = await receive()
+            message = None
+            with anyio.move_on_after(BODY_SECONDS):
+                message = await receive()
+            if message is None:
+                return TOO_SLOW
             if message["type"] != "http.request":
-                return False
+                raise ClientDisconnect
             part = message.get("body", b"")
             body += part
             self._held += len(part)
-            full = len(body) > self._policy.body_limit or self._held > self._most_held
-            if full or not message.get("more_body", False):
-                return True
+            if len(body) > self._policy.body_limit:
+                return self._policy.too_long
+            if self._held > self._most_held:
+                return BUSY
+            if not message.get("more_body", False):
+                return None
 
-    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the call until its answer begins: a caller that is slow to read takes no place either."""
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count the call until its answer begins: a caller that is slow to read it takes no place either."""
         working = True
-        self._at_work += 1
+        self._in_flight += 1
 
         def done() -> None:
             nonlocal working
             if working:
                 working = False
-                self._at_work -= 1
+                self._in_flight -= 1
 
         async def noticed(message: Message) -> None:
             done()

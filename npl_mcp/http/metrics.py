@@ -36,9 +36,9 @@ _SIZES_SECONDS = 30.0
 
 
 class Metrics:
-    """Counts the calls that ``reports`` is told about; they go to the log as well.
+    """Counts the calls that ``reports`` is told about, and logs them too.
 
-    :param app: its cache is read, and its documents are measured.
+    :param app: whose cache is read and whose documents are counted.
     """
 
     def __init__(self, app: App) -> None:
@@ -51,8 +51,8 @@ class Metrics:
         self._seconds = Histogram(
             "npl_call_seconds", "Time of tool calls", ("tool",), registry=self._registry, buckets=BUCKETS
         )
-        at_work = Gauge("npl_calls_in_flight", "Tool calls at work", registry=self._registry)
-        at_work.set_function(lambda: self.reports.at_work)
+        in_flight = Gauge("npl_calls_in_flight", "Tool calls in flight", registry=self._registry)
+        in_flight.set_function(lambda: self.reports.in_flight)
         self._served = Counter("npl_tokens_served", "Tokens of tailored answers", registry=self._registry)
         self._saved = Counter(
             "npl_tokens_saved",
@@ -98,7 +98,7 @@ class Metrics:
         try:
             app = call.caller.view(self._app)
             whole = sum(self._tokens(app, file) for file in files)
-        except NPLError:  # a file is gone meanwhile
+        except NPLError:  # a file is gone by now
             return
         self._served.inc(answer.total_tokens)
         self._saved.inc(max(0, whole - answer.total_tokens))

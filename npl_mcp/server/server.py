@@ -1,9 +1,8 @@
-"""The composition root: settings in, a FastMCP server out."""
+"""The composition root: from settings to a FastMCP server."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from mcp import MCPError
 from mcp_types import CLIENT_INFO_META_KEY, CallToolRequestParams, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError
+from npl_index.library.references import near_names
 from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
@@ -34,12 +34,12 @@ from npl_mcp.core.calls import (
     Reports,
     log_sinks,
 )
-from npl_mcp.server.bounded import bound_standard_input
-from npl_mcp.server.framing import accept_headers
+from npl_mcp.server.fastmcp_private import skip_header_parameters
 from npl_mcp.server.registry import BoundTool, register_all
-from npl_mcp.server.resources import offer_directive
+from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
-from npl_mcp.tools.aliases import Alias, offered
+from npl_mcp.server.stdio import open_streams
+from npl_mcp.tools.aliases import Alias, usable_aliases
 from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode
@@ -56,8 +56,8 @@ WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
 
-class Reported(Middleware):
-    """Follows each call from its arrival to its answer, and has it reported.
+class ReportCalls(Middleware):
+    """Measures each call from its arrival to its answer, and reports it.
 
     :param reports: told about finished calls.
     """
@@ -70,15 +70,15 @@ class Reported(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Answer as what lies below does."""
+        """Pass the call on, and report its answer."""
         message = context.message
         call = Call(message.name, _caller(context), message.arguments or {})
         token = CURRENT.set(call)
-        self._reports.at_work += 1
+        self._reports.in_flight += 1
         try:
             result = await call_next(context)
         finally:
-            self._reports.at_work -= 1
+            self._reports.in_flight -= 1
             CURRENT.reset(token)
             call.seconds = time.perf_counter() - call.started
         if self._reports.running:
@@ -88,7 +88,7 @@ class Reported(Middleware):
 
 
 def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
-    """Say who calls, as far as the connection and the message tell."""
+    """Return who calls, as far as the connection and the message tell."""
     request = context.fastmcp_context and context.fastmcp_context.request_context
     if not request:
         return CALLER.get() or Caller()
@@ -116,7 +116,7 @@ class ErrorReplies(Middleware):
 
     Arguments are checked and names are looked up before a tool runs, so only here does every failure pass.
 
-    :param names: by every name that is accepted, the one to propose.
+    :param names: the name to propose, by every name that is accepted.
     :param structured: add structured content.
     """
 
@@ -137,7 +137,7 @@ class ErrorReplies(Middleware):
             raise
         except UnknownToolError:
             name = context.message.name[:64]
-            alike = difflib.get_close_matches(name, self._names, n=3, cutoff=0.5)
+            alike = near_names(name, self._names, limit=3)
             near = tuple(dict.fromkeys(self._names[one] for one in alike))
             hint = None if near else "there are " + ", ".join(dict.fromkeys(self._names.values()))
             error: Exception = NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
@@ -172,7 +172,7 @@ class OldNames(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Hand a call by an old name on under the new one."""
+        """Pass a call by an old name on under the new one."""
         old = context.message.name
         alias = self._aliases.get(old)
         if alias is None:
@@ -221,7 +221,6 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
 def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param app: closed when the server stops; by default a new one.
     :param reports: told about calls; by default the log is, at the level INFO.
     :raises InvalidRequestError: the settings name a domain there is not.
@@ -242,7 +241,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             reports.close()
             app.close()
 
-    aliases = offered([spec.name for spec in listed])
+    aliases = usable_aliases([spec.name for spec in listed])
     server: FastMCP[Any] = FastMCP(
         "npl",
         version=__version__,
@@ -251,19 +250,17 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         mask_error_details=True,
         middleware=[
             *([CallsByName()] if settings.small_list else ()),
-            Reported(reports),
+            ReportCalls(reports),
             ErrorReplies(_proposals(listed, aliases, settings.exact_names), settings.structured),
             OldNames(aliases, settings.exact_names),
         ],
     )
     register_all(server, app, (*listed, *unlisted_tools(domains)))
     if "directive" in domains:
-        offer_directive(server, app)
+        add_directive(server, app)
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
-    # Otherwise the SDK lists all tools before each call, to look for parameters that are sent as headers as
-    # well; there is none.
-    server._mcp_server.get_tool_input_schema = lambda _: None
+    skip_header_parameters(server)
     return server
 
 
@@ -281,7 +278,7 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
 
 
 def quiet_fastmcp() -> None:
-    """Let FastMCP's messages go the way of all others; its own handler draws boxes and wraps lines."""
+    """Log FastMCP's messages like all others; its own handler draws boxes and wraps lines."""
     fastmcp.settings.log_enabled = False
     theirs = logging.getLogger("fastmcp")
     theirs.handlers.clear()
@@ -292,7 +289,6 @@ def quiet_fastmcp() -> None:
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
     quiet_fastmcp()
-    bound_standard_input(settings.body_limit)
     server = create_server(settings)
-    accept_headers(settings.body_limit)
+    open_streams(settings.body_limit)
     server.run(transport="stdio", show_banner=False)

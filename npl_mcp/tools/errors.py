@@ -5,7 +5,6 @@ This module knows no server; :mod:`npl_mcp.server.server` calls :func:`translate
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from npl_index.errors import (
     SelectorSyntaxError,
     UnreadableDocumentError,
 )
+from npl_index.library.references import near_names
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -154,7 +154,7 @@ def _describe(
     kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
 ) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
-        near = difflib.get_close_matches(name[:64], list(examples), n=2, cutoff=0.6)
+        near = near_names(name[:64], examples, limit=2)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples)}"
         return f"{name[:64]!r} is not a parameter; {known}"
     example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""
