@@ -1,4 +1,4 @@
-"""The private parts of FastMCP and the SDK that this server uses: each is there, does its work, and is needed."""
+"""The private parts of FastMCP and the SDK that this server uses: each is there, works, and is needed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from tests.npl_mcp.http.http_server import META, MODERN
 
 
 def test_the_sdks_server_is_inside() -> None:
-    """And FastMCP's own HTTP application still takes no limits; if it does one day, it can be used instead."""
+    """FastMCP's own HTTP application, which could be used instead, still takes no limits."""
     assert isinstance(sdk_server(FastMCP("test")), Server)
-    assert (
-        not {"max_request_body_size", "max_sessions"} & inspect.signature(FastMCP.http_app).parameters.keys()
-    )
+    parameters = inspect.signature(FastMCP.http_app).parameters
+    assert not {"max_request_body_size", "max_sessions"} & parameters.keys()
 
 
 def test_no_other_module_uses_what_is_private() -> None:
