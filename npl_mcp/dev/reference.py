@@ -1,6 +1,6 @@
 """``python -m npl_mcp.dev.reference``: write API.md and the tool table of README.md from the tools.
 
-With ``--check`` nothing is written; the exit code is 1 where a file differs from what would be.
+With ``--check`` nothing is written; the exit code is 1 if a file is out of date.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _codes() -> str:
 
 
 def _shortened(value: Any) -> Any:
-    """Leave out the middle of what is long, so that a reader sees the shape of an answer."""
+    """Return a value with long parts cut, so that a reader sees the shape of an answer."""
     if isinstance(value, str) and len(value) > LONGEST_STRING:
         return value[:LONGEST_STRING] + "…"
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
 """Who may call the HTTP server, and how much at once.
 
-A page in the user's browser can reach every port of the machine: by the name of a foreign host that it made
-to mean this machine (DNS rebinding), or simply by sending a form. So a request must name the server as it is
-known (``Host``), must not come from a page (``Origin``), and must bring what no form can send (a content type
-of JSON).
+A page in the user's browser can reach every port of the machine: under the name of a foreign host that it
+lets point to this machine (DNS rebinding), or simply by sending a form. So a request must name the server by
+a known name (``Host``), must not come from a page (``Origin``), and must have a content type that no form can
+send (JSON).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def names(listening: Listening, port: int | None) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is sent away.
+    """Why a request is refused.
 
     :param status: of HTTP.
     :param code: of the envelope.
@@ -103,12 +103,12 @@ NOT_JSON = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is asked of a request.
+    """What a request must fulfil.
 
     :param hosts: what ``Host`` may say; see :func:`names`.
     :param origins: what ``Origin`` may say.
-    :param token: callers of a port must bring it.
-    :param own_token: proves that the caller reads this user's files; serves as the token as well.
+    :param token: callers of a port must send it.
+    :param own_token: proves that the caller can read this user's files; accepted in place of the token.
     :param body_limit: bytes of the longest body.
     :param max_calls: calls in flight at one time.
     """
@@ -121,8 +121,8 @@ class Policy:
     max_calls: int
 
     def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal:
-        """Say who calls, or why the request is sent away."""
-        # Only a port has a number; browsers cannot reach a socket, and its file says who may.
+        """Return who calls, or why the request is refused."""
+        # A Unix socket has no port number. Browsers cannot reach one, and its file mode says who may call.
         unix = scope["server"] is not None and scope["server"][1] is None
         host = headers.get(b"host", b"").decode("latin-1")
         if not unix and host.lower() not in self.hosts:
@@ -160,7 +160,7 @@ class Policy:
 
     @property
     def too_long(self) -> Refusal:
-        """The answer to a longer body."""
+        """The answer to a body above the limit."""
         limit = (
             f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         )
@@ -260,25 +260,25 @@ class Guard:
                 working = False
                 self._in_flight -= 1
 
-        async def noticed(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             done()
             await send(message)
 
         try:
-            await self._app(scope, receive, noticed)
+            await self._app(scope, receive, send_and_note)
         finally:
             done()
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """Return the body as one message, then what comes after it."""
-    told = False
+    sent = False
 
     async def replay() -> Message:
-        nonlocal told
-        if told:
+        nonlocal sent
+        if sent:
             return await receive()
-        told = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

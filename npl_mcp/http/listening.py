@@ -25,10 +25,10 @@ from npl_mcp.server.server import quiet_fastmcp
 
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 2
-"""How long calls in flight may go on when the server is told to end."""
+"""How long calls in flight may go on after the signal to end."""
 
 LAST_SECONDS = 4.5
-"""When a server that was told to end does so, whatever is in flight."""
+"""When the process ends after that signal, whatever is in flight."""
 
 MAX_CONNECTIONS = 1_000
 
@@ -36,7 +36,7 @@ _BACKLOG = 2048
 
 
 class _Server(Server):
-    """uvicorn's server, which says when it listens, and when it is told to end.
+    """uvicorn's server with two callbacks.
 
     :param ready: called once it listens.
     :param ending: called at the first signal.
@@ -69,7 +69,7 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
     check(listening)
     quiet_fastmcp()
     with hold(settings.data_folder), _sockets(listening) as sockets:
-        # That of a Unix socket is a path.
+        # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
         state = State.now(_url(listening, port), listening.socket, own_token, listening.token is not None)
@@ -154,8 +154,8 @@ def bind_port(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
-        # Without the protocol's number asyncio does not take the socket for TCP, and each answer, which is
-        # written in two parts, waits 40 ms for the client's system.
+        # Without the protocol's number asyncio does not recognise the socket as TCP and leaves Nagle's
+        # algorithm on: each answer, which is written in two parts, would wait 40 ms for an acknowledgement.
         one = socket.socket(family, kind, protocol)
         try:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -175,7 +175,7 @@ def bind_port(host: str, port: int) -> socket.socket:
 def bind_path(path: Path) -> socket.socket:
     """Listen on a Unix socket that this user alone can reach.
 
-    :param path: a socket nobody listens on any more is replaced; nothing else is.
+    :param path: a left-over socket without a listener is replaced; nothing else is.
     :raises InvalidRequestError: the path cannot be used; says why.
     """
     folder = path.absolute().parent
@@ -196,7 +196,7 @@ def bind_path(path: Path) -> socket.socket:
 
 def _bound(path: Path) -> socket.socket:
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # The file is never there with a wider mode, not for a moment.
+    # A umask, since with chmod afterwards others could connect for a moment.
     before = os.umask(0o177)
     try:
         one.bind(str(path))

@@ -1,4 +1,4 @@
-"""Figures of a running server in the text format of Prometheus."""
+"""Metrics of a running server in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from npl_mcp.core.calls import Call, Reports, log_sinks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Each counter would come with a second one, of the time it was made.
+# Otherwise each counter comes with a second one, the time it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -65,7 +65,7 @@ class Metrics:
             "Selectors called for that were suggested before",
             registry=self._registry,
         )
-        self._registry.register(_CacheFigures(app))
+        self._registry.register(_CacheMetrics(app))
         self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_SIZES_KEPT, _SIZES_SECONDS)
         self._remembered: LRUCache[tuple[str, str], bool] = LRUCache(_SUGGESTIONS_KEPT)
 
@@ -79,7 +79,7 @@ class Metrics:
             self._count_tokens(call, call.data)
 
     def text(self) -> bytes:
-        """Return all figures, those of calls that were just answered included."""
+        """Return all metrics, including those of calls answered just now."""
         self.reports.flush()
         return generate_latest(self._registry)
 
@@ -104,7 +104,7 @@ class Metrics:
         self._saved.inc(max(0, whole - answer.total_tokens))
 
     def _tokens(self, app: App, file: str) -> int:
-        """Count a document's tokens; a change of it may be seen late."""
+        """Return a document's tokens; a change may be noticed up to half a minute late."""
         key = (str(app.settings.cwd), file)
         kept = self._sizes.get(key)
         if kept is None:
@@ -117,8 +117,8 @@ class Metrics:
         return kept
 
 
-class _CacheFigures(Collector):
-    """Reads the figures of the cache of indices when they are asked for."""
+class _CacheMetrics(Collector):
+    """Reads the statistics of the cache of indices."""
 
     def __init__(self, app: App) -> None:
         self._app = app

@@ -99,12 +99,12 @@ class BoundTool(Tool):
         return await anyio.to_thread.run_sync(partial(spec.function, app, **values))
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
-        """List the tool without a title that repeats its name and without FastMCP's own metadata."""
+        """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
 
 
 def _json(body: dict[str, Any]) -> str:
-    """Write what :func:`encode` writes, in a fifth of the time."""
+    """Return what :func:`encode` returns, in a fifth of the time."""
     try:
         return to_json(body).decode()
     except PydanticSerializationError:  # a lone surrogate
@@ -118,9 +118,9 @@ def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) ->
 
 
 def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
-    """Claim what differs from what the protocol assumes: that a tool writes, destroys, and does so each time.
+    """Return what differs from the protocol's defaults: a tool writes, destroys, and is not idempotent.
 
-    Of a tool that only reads, the last two say nothing.
+    For a tool that only reads, the last two mean nothing.
     """
     if spec.read_only:
         return ToolAnnotations(read_only_hint=True)
@@ -134,7 +134,7 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
 
 @cache
 def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    """Return what checks the arguments of a tool, and their JSON schema."""
+    """Return a validator of a tool's arguments, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -156,7 +156,7 @@ def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, A
 
 
 def _described(annotation: Any) -> Any:
-    """Turn the text beside a type into the description of its schema, and a mapping into parts of it."""
+    """Return an annotation whose text describes the schema, and whose mapping is a part of it."""
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, *beside = get_args(annotation)
@@ -170,7 +170,7 @@ def _described(annotation: Any) -> Any:
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of a JSON schema what costs tokens and tells an agent nothing.
+    """Return a JSON schema without the parts that cost tokens and tell an agent nothing.
 
     Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
     required" says.
@@ -182,7 +182,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
         if key == "default" and value in (None, False):
             continue
         if key == "anyOf" and "type" in schema:
-            continue  # what is shown was said beside the type
+            continue  # the annotation says what to show instead
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
             if len(options) == 1:

@@ -59,7 +59,7 @@ WARM_UP_DELAY = 0.05
 class ReportCalls(Middleware):
     """Measures each call from its arrival to its answer, and reports it.
 
-    :param reports: told about finished calls.
+    :param reports: gets finished calls.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -114,7 +114,7 @@ def _text(value: object) -> str | None:
 class ErrorReplies(Middleware):
     """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
 
-    Arguments are checked and names are looked up before a tool runs, so only here does every failure pass.
+    FastMCP checks arguments and looks up names before a tool runs, so only a middleware sees every failure.
 
     :param names: the name to propose, by every name that is accepted.
     :param structured: add structured content.
@@ -133,7 +133,7 @@ class ErrorReplies(Middleware):
         try:
             return await call_next(context)
         except MCPError:
-            # It says that the request cannot be served at all, by a code of the protocol.
+            # An error of the protocol itself, with a code of its own.
             raise
         except UnknownToolError:
             name = context.message.name[:64]
@@ -156,16 +156,16 @@ class ErrorReplies(Middleware):
 
 
 class OldNames(Middleware):
-    """Accepts the names tools had before, and lists them in place of the new ones if it is told to.
+    """Accepts the names tools had before; with a setting it lists them in place of the new ones.
 
     :param aliases: by old name.
-    :param listed: list old names.
+    :param listed: list old names in place of new ones.
     """
 
     def __init__(self, aliases: Mapping[str, Alias], listed: bool) -> None:
         self._aliases = aliases
         self._listed = listed
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     async def on_call_tool(
         self,
@@ -178,8 +178,8 @@ class OldNames(Middleware):
         if alias is None:
             return await call_next(context)
         name, arguments = alias.rewrite(context.message.arguments or {})
-        level = logging.DEBUG if old in self._told else logging.WARNING
-        self._told.add(old)
+        level = logging.DEBUG if old in self._warned else logging.WARNING
+        self._warned.add(old)
         logger.log(level, "the tool name %r is deprecated; call %r", old, name)
         message = context.message.model_copy(update={"name": name, "arguments": arguments})
         return await call_next(context.copy(message=message))
@@ -189,7 +189,7 @@ class OldNames(Middleware):
         context: MiddlewareContext[ListToolsRequest],
         call_next: CallNext[ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """List the tools that are for agents, in the same order by either name."""
+        """Return the tools agents are shown, in the same order under either name."""
         tools = [tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.listed]
         return list(self._renamed(tools)) if self._listed else tools
 
@@ -222,7 +222,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     """Build the server; it opens nothing before it runs.
 
     :param app: closed when the server stops; by default a new one.
-    :param reports: told about calls; by default the log is, at the level INFO.
+    :param reports: gets finished calls; by default they are logged at the level INFO.
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)

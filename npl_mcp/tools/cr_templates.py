@@ -1,4 +1,4 @@
-"""Templates of change requests by the names they had as tools; agents are shown neither."""
+"""Templates of change requests, under the names these tools had before; agents are not shown them."""
 
 from __future__ import annotations
 

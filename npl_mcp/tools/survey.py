@@ -1,4 +1,4 @@
-"""What there is and how it is used, for the command line: agents, versions of prompts, notation.
+"""Lists and analyses for the command line: agents, notation, versions of prompts.
 
 These tools are called by name and not listed.
 """
@@ -20,10 +20,10 @@ from npl_mcp.core.files import Files
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
-"""What a file without versioned sections is given, as far as there are such prompts."""
+"""Prompts added to a file without versioned sections, as far as they exist."""
 
 MAX_TEXT = 4 << 20
-"""Most characters of a text that is analysed or renewed."""
+"""Most characters of a text that is analysed or updated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class AgentRow:
     :param name: its name.
     :param location: its file: below the working directory, or absolute.
     :param fields: its front matter.
-    :param text: the whole file, when asked for.
+    :param text: the whole file, on request.
     """
 
     name: str
@@ -46,7 +46,7 @@ class AgentRow:
 class AgentsReply:
     """Agents by name.
 
-    :param agents: those that fulfil the conditions.
+    :param agents: those that meet the conditions.
     :param total: how many there are.
     """
 
@@ -84,11 +84,11 @@ def _location(app: Files, absolute: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NotationReply:
-    """What notation a text uses.
+    """The notations a text uses.
 
-    :param total: how often any of it stands there.
-    :param categories: what the used ones belong to, sorted.
-    :param used: each that is used, by name.
+    :param total: how often any of them occurs.
+    :param categories: the categories they belong to, sorted.
+    :param used: each notation that occurs, by name.
     """
 
     total: int
@@ -116,15 +116,15 @@ def survey_notation(
 
 @dataclass(frozen=True, slots=True)
 class VersionsReply:
-    """Versioned sections of a text, compared with their sources, and the text with what was asked for.
+    """Versioned sections of a text, compared with their sources, and the updated text.
 
     :param sections: each that is installed or has a source.
-    :param text: the renewed text, if anything was to be changed.
+    :param text: the updated text, if a change was requested.
     :param changes: sections replaced or added.
-    :param present: prompts that were to be added and are there already.
-    :param lost: sections to renew that have no source.
-    :param unknown: names that lead nowhere.
-    :param near: names like those.
+    :param present: prompts to be added that are installed already.
+    :param lost: sections to update that have no source.
+    :param unknown: names that exist nowhere.
+    :param near: known names similar to those.
     """
 
     sections: tuple[Comparison, ...]
@@ -142,7 +142,7 @@ def survey_versions(
     renewed: Annotated[list[str] | None, "Sections to renew or add"] = None,
     prompts: Annotated[list[str] | None, "Prompts to append; none names the usual ones"] = None,
 ) -> VersionsReply:
-    """Compare versioned sections with their sources; give the text with newer ones.
+    """Compare versioned sections with their sources; return the text with newer ones.
 
     :raises InvalidRequestError: the text is too long.
     """
@@ -175,7 +175,7 @@ def _sources(app: Files) -> dict[str, Source]:
     for name in sorted(found, key=lambda name: (order[found[name].label], name)):
         try:
             text = text_of(app.library.read(found[name]))
-        except NPLError:  # a prompt that cannot be read renews nothing
+        except NPLError:  # a prompt that cannot be read updates nothing
             continue
         for section in versioned_sections(text).values():
             sources.setdefault(section.name, Source(section, _location(app, found[name].absolute)))

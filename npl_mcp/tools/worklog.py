@@ -1,4 +1,4 @@
-"""The worklog: what the agents on one project report to each other, and read where they left off."""
+"""The worklog: agents of one project report to each other; each reads on from where it stopped."""
 
 from __future__ import annotations
 

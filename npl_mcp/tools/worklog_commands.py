@@ -1,4 +1,4 @@
-"""What the command line of worklogs needs beyond what agents are shown.
+"""Worklog tools for the command line, beyond those agents are shown.
 
 These tools are called by name and not listed.
 """
@@ -24,7 +24,7 @@ def _project(app: App) -> str:
 def worklog_open(
     app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
-    """Start a worklog session; one that is there already is left as it is.
+    """Start a worklog session; an existing one is left as it is.
 
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
@@ -43,7 +43,7 @@ class CurrentReply:
 
 
 def worklog_current(app: App) -> CurrentReply:
-    """Tell the current worklog session."""
+    """Return the current worklog session."""
     return CurrentReply(app.stores.worklog.current(_project(app)))
 
 
@@ -77,7 +77,7 @@ def worklog_export(
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
-    """Write the files of a worklog session anew.
+    """Write the files of a worklog session again.
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     :raises OutsideRootError: the folder is not below the working directory.
@@ -92,19 +92,19 @@ def worklog_export(
 def _below(project: Path, folder: str) -> Path:
     target = (project / folder).resolve()
     if not target.is_relative_to(project):
-        hint = "give one below it; 'npl-mcp worklog export' writes anywhere"
+        hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
     return target
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReply:
-    """What was taken from a project's ``.npl`` folder.
+    """What was imported from a project's ``.npl`` folder.
 
     :param sessions: sessions that were not known before.
     :param entries: their entries.
-    :param skipped_lines: lines that are no entry.
-    :param dropped_keys: keys of entries that mean nothing here.
+    :param skipped_lines: lines that are not entries.
+    :param dropped_keys: unknown keys of entries, which were dropped.
     """
 
     sessions: int
@@ -114,7 +114,7 @@ class ImportReply:
 
 
 def worklog_import(app: App) -> ImportReply:
-    """Take in worklogs of the project's folder that are not known yet."""
+    """Import worklogs of the project's folder that are not known yet."""
     done = app.stores.worklog.import_folder(_project(app))
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 
