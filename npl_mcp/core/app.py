@@ -108,6 +108,11 @@ class App(Files):
         return view
 
     @property
+    def project(self) -> str:
+        """The project worklogs belong to: the real path of the working directory."""
+        return str(self.settings.cwd.resolve())
+
+    @property
     def counter(self) -> TokenCounter:
         """Counts tokens; see :attr:`SharedState.counter`."""
         return self.state.counter

@@ -17,10 +17,6 @@ from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
 
 
-def _project(app: App) -> str:
-    return str(app.settings.cwd.resolve())
-
-
 def worklog_open(
     app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
@@ -29,7 +25,7 @@ def worklog_open(
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     """
-    return app.stores.worklog.init(_project(app), session_id, task, switch=False)
+    return app.stores.worklog.init(app.project, session_id, task, switch=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class CurrentReply:
 
 def worklog_current(app: App) -> CurrentReply:
     """Return the current worklog session."""
-    return CurrentReply(app.stores.worklog.current(_project(app)))
+    return CurrentReply(app.stores.worklog.current(app.project))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class SessionsReply:
 
 def worklog_sessions(app: App, archived: Annotated[bool, "Add the archived ones"] = False) -> SessionsReply:
     """List worklog sessions."""
-    return SessionsReply(app.stores.worklog.sessions(_project(app), archived=archived))
+    return SessionsReply(app.stores.worklog.sessions(app.project, archived=archived))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ def worklog_export(
     :raises OutsideRootError: the folder is not below the working directory.
     :raises StorageError: the folder cannot be written.
     """
-    project = Path(_project(app))
+    project = Path(app.project)
     target = None if folder is None else _below(project, folder)
     written = app.stores.worklog.export(str(project), session_id, target)
     return ExportReply(os.path.relpath(written, project))
@@ -115,7 +111,7 @@ class ImportReply:
 
 def worklog_import(app: App) -> ImportReply:
     """Import worklogs of the project's folder that are not known yet."""
-    done = app.stores.worklog.import_folder(_project(app))
+    done = app.stores.worklog.import_folder(app.project)
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 
 
