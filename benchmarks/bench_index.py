@@ -11,7 +11,8 @@ from common import corpus_texts, long_file
 from timing import best_ms, document
 
 from npl_index.markdown.sections import parse_sections
-from npl_index.ranking.indexing import Collection, dump, index_document, restore
+from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.storing import dump, restore
 
 FILES = 1_000
 

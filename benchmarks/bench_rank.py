@@ -9,8 +9,9 @@ from common import CONTEXTS, corpus_texts, long_file
 from timing import best_ms, document
 
 from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, index_document
-from npl_index.ranking.scoring import Query, cut, rank
+from npl_index.ranking.scoring import Query, rank
 
 FILES = 1_000
 

@@ -16,11 +16,11 @@ from markdown_it import MarkdownIt
 from rank_bm25 import BM25Okapi
 from timing import document
 
-from npl_index import Companions, Desk, TailorRequest, Weights, estimator, index_document, tailor
+from npl_index import DocumentSet, TailorRequest, estimator, index_document, tailor
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import dump, restore
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.storing import dump, restore
 from npl_index.tokens.sections import count_sections
 
 LONG = document(long_file(), "long.md")
@@ -35,27 +35,20 @@ REQUESTS = [TailorRequest.parse(context=context, token_budget=2000) for context 
 KEYWORDS = [extract_keywords(context) for context in CONTEXTS]
 
 
-def desk() -> Desk:
-    """Lay the long file out."""
-    return Desk(
-        collection=INDEXED.collection,
-        several=False,
-        file="long.md",
-        counts=lambda _: COUNTS,
-        counter=COUNTER,
-        companions=Companions(),
-        weights=Weights(),
-    )
-
-
-DESK = desk()
+DOCUMENTS = DocumentSet(
+    collection=INDEXED.collection,
+    several=False,
+    file="long.md",
+    counts=lambda _: COUNTS,
+    counter=COUNTER,
+)
 WARM = {
     "rank-bm25 get_scores (peer)": lambda: [
         OKAPI.get_scores(context.lower().split()) for context in CONTEXTS
     ],
     "keywords": lambda: [extract_keywords(context) for context in CONTEXTS],
     "rank": lambda: [rank(INDEXED.collection, Query(keywords)) for keywords in KEYWORDS],
-    "tailor": lambda: [tailor(request, DESK) for request in REQUESTS],
+    "tailor": lambda: [tailor(request, DOCUMENTS) for request in REQUESTS],
 }
 COLD = {
     "markdown-it-py (peer)": lambda: MarkdownIt("commonmark").enable("table").parse(LONG.data.decode()),

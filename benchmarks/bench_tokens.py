@@ -6,7 +6,7 @@
 
 TEXTS and VOCABULARIES are as for train_tokens.py. Texts are cut at Markdown headings, and longer sections
 at blank lines; errors are those of sections of 50 tokens and more, at most 500 of each kind. The last two
-columns tell how well ``bound`` holds: sections whose true count exceeds it, and the largest excess of a
+columns tell how well ``upper_bound`` holds: sections whose true count exceeds it, and the largest excess of a
 pack of sections over the sum of their bounds, packs being 2,000 tokens of one kind.
 """
 
@@ -19,7 +19,11 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from train_tokens import KEPT, Trainer, encoding, tokens
+from train_tokens import KEPT, Trainer, encoding
+
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import Estimator, estimator
+from npl_index.tokens.exact import load_vocabulary
 
 SECTIONS, LEAST, LONGEST = 500, 50, 3_000
 
@@ -60,27 +64,25 @@ def row(pairs: list[tuple[int, int, int]]) -> str:
     )
 
 
-def judge(
-    counter: tokens.TokenCounter, truth: tokens.TokenCounter, texts: Iterable[str]
-) -> list[tuple[int, int, int]]:
+def judge(counter: TokenCounter, truth: TokenCounter, texts: Iterable[str]) -> list[tuple[int, int, int]]:
     """Count texts both ways."""
-    pairs = [(truth.count(text), counter.count(text), counter.bound(text)) for text in texts]
-    return [pair for pair in pairs if pair[0] >= LEAST]
+    pairs = [(truth.count(text), counter.count(text)) for text in texts]
+    return [(true, estimate, counter.upper_bound(estimate)) for true, estimate in pairs if true >= LEAST]
 
 
-def held_out_counter(trainer: Trainer, kind: str) -> tokens.TokenCounter:
+def held_out_counter(trainer: Trainer, kind: str) -> TokenCounter:
     """Make the estimate from lists made without a kind, and without what is the same text translated."""
     costs = trainer.costs(trainer.listed({kind}))
-    return tokens.Estimator(trainer.vocabulary, trainer.vocabulary, costs)
+    return Estimator(trainer.vocabulary, trainer.vocabulary, costs)
 
 
 def accuracy(texts: Path, vocabularies: Path, held_out: bool, kinds: list[str]) -> None:
     """Print a table for each vocabulary."""
     for vocabulary in KEPT:
-        truth = tokens.load_vocabulary(vocabulary, [vocabularies])
+        truth = load_vocabulary(vocabulary, [vocabularies])
         assert truth is not None
         trainer = Trainer(vocabulary, encoding(vocabulary, vocabularies), texts) if held_out else None
-        counter = tokens.estimator(vocabulary)
+        counter = estimator(vocabulary)
         print(f"{vocabulary:18} sections   mean  median     p95  in 10%   >bound  pack", flush=True)
         whole = []
         for folder in sorted(texts.iterdir()):
@@ -103,15 +105,16 @@ def speed(texts: Path, vocabularies: Path) -> None:
     size = sum(len(section.encode()) for section in found)
     for vocabulary in KEPT:
         start = time.process_time()
-        estimate = tokens.estimator(vocabulary)
+        estimate = estimator(vocabulary)
         loaded = time.process_time()
-        exact = tokens.load_vocabulary(vocabulary, [vocabularies])
+        exact = load_vocabulary(vocabulary, [vocabularies])
         ready = time.process_time()
         print(f"{vocabulary}: estimator made in {loaded - start:.3f} s, vocabulary in {ready - loaded:.3f} s")
         assert exact is not None
         for counter, label in ((estimate, "first"), (estimate, "again"), (exact, "")):
             start = time.process_time()
-            counter.count_many(found)
+            for section in found:
+                counter.count(section)
             print(f"  {counter.name} {label}: {size / (time.process_time() - start) / 1e6:.1f} MB/s")
 
 

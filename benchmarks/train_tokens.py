@@ -25,7 +25,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from npl_index.tokens import counters as tokens
+import npl_index
+from npl_index.tokens.estimated import PieceCosts, piece_pattern
+from npl_index.tokens.exact import ExactCounter, load_vocabulary
 
 KEPT = {"o200k_base": 93_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary besides single characters."""
@@ -34,7 +36,7 @@ WIDESPREAD = re.compile("lang-(ar|cs|de|el|es|fa|fr|he|hi|id|it|ja|ko|nl|pl|pt|r
 DAMPING = 0.6
 EARLY = 3_000
 CODE_POINTS = 0x20000
-DATA = Path(tokens.__file__).parents[1] / "data"
+DATA = Path(npl_index.__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Trainer:
 
     def _read(self, folder: Path) -> Kind:
         weight = 0.4 if WIDESPREAD.match(folder.name) else 0.07 if folder.name.startswith("lang-") else 1.0
-        pattern = tokens.piece_pattern(self.vocabulary)
+        pattern = piece_pattern(self.vocabulary)
         pieces: Counter[str] = Counter()
         for path in sorted(folder.iterdir()):
             pieces.update(pattern.findall(path.read_text(encoding="utf-8")))
@@ -107,15 +109,15 @@ class Trainer:
         return self._parts[piece]
 
     @staticmethod
-    def _gain(costs: tokens.PieceCosts, part: str) -> int:
+    def _gain(costs: PieceCosts, part: str) -> int:
         del costs[part]
         cost = costs.cut(part)
         costs[part] = 1
         return cost - 1
 
-    def costs(self, listed: Iterable[str]) -> tokens.PieceCosts:
+    def costs(self, listed: Iterable[str]) -> PieceCosts:
         """Make the estimate's table from a list."""
-        return tokens.PieceCosts(listed, self.characters, self.vocabulary == "o200k_base")
+        return PieceCosts(listed, self.characters, self.vocabulary == "o200k_base")
 
     def _block_costs(self) -> Iterator[str]:
         for first in range(0, CODE_POINTS, 64):
@@ -131,8 +133,8 @@ def code_points(start: int, stop: int = CODE_POINTS) -> list[int]:
 
 def encoding(vocabulary: str, folder: Path) -> Any:
     """Return tiktoken's encoding from its cache file in a folder."""
-    counter = tokens.load_vocabulary(vocabulary, [folder])
-    assert isinstance(counter, tokens.ExactCounter), f"{folder} has no {vocabulary}"
+    counter = load_vocabulary(vocabulary, [folder])
+    assert isinstance(counter, ExactCounter), f"{folder} has no {vocabulary}"
     return counter.encoding
 
 

@@ -1,7 +1,7 @@
-"""Markdown to sections, sections to answers: find, parse, select, rank and pack Markdown for agents.
+"""Find, parse, select, rank and pack sections of Markdown for agents.
 
-The public names. They are imported from their modules when first used, so that a program pays only for
-what it needs.
+``load_tailored`` and ``section_index`` are the short way in; the other names are the parts they are made of.
+Each is imported from its module when first used, so that a program pays only for what it needs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from npl_index.answer.assembling import Desk
+    from npl_index.answer.document_set import DocumentSet
+    from npl_index.answer.outline import OutlineNode
     from npl_index.answer.suggestions import Companions
     from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
+    from npl_index.api import load_tailored, section_index
     from npl_index.choices import Weights
     from npl_index.errors import NPLError
     from npl_index.items.loading import Loaded, flag_header, load, load_agent
@@ -28,93 +30,95 @@ if TYPE_CHECKING:
     from npl_index.ranking.scoring import Hit, Query, Score, rank
     from npl_index.selectors.grammar import Selector, compile_selector
     from npl_index.selectors.selection import Selected, select, selector_for
-    from npl_index.tokens.counters import TokenCounter, estimator, load_vocabulary
+    from npl_index.tokens.counting import TokenCounter
+    from npl_index.tokens.estimated import estimator
+    from npl_index.tokens.exact import load_vocabulary
     from npl_index.tokens.sections import TokenCounts, count_sections
 
-_HOMES = {
-    "answer.assembling": ("Desk",),
-    "answer.suggestions": ("Companions",),
-    "answer.tailoring": (
-        "Tailored",
-        "TailorRequest",
-        "tailor",
-    ),
-    "choices": ("Weights",),
-    "errors": ("NPLError",),
-    "items.loading": (
-        "Loaded",
-        "flag_header",
-        "load",
-        "load_agent",
-    ),
-    "library.cache": (
-        "BuildingCache",
-        "IndexCache",
-        "MemoryIndexCache",
-    ),
-    "library.catalog": (
-        "Catalog",
-        "Root",
-        "places",
-    ),
-    "library.documents": (
-        "Document",
-        "Fingerprint",
-        "Library",
-    ),
-    "library.references": ("DocumentRef",),
-    "library.roots": ("Limits",),
-    "markdown.sections": (
-        "Section",
-        "SectionTree",
-        "Span",
-        "parse_sections",
-    ),
-    "markdown.traits": (
-        "TraitFilter",
-        "Traits",
-    ),
-    "ranking.analysis": (
-        "Keywords",
-        "extract_keywords",
-    ),
-    "ranking.indexing": (
-        "Collection",
-        "IndexedDocument",
-        "index_document",
-    ),
-    "ranking.scoring": (
-        "Hit",
-        "Query",
-        "Score",
-        "rank",
-    ),
-    "selectors.grammar": (
-        "Selector",
-        "compile_selector",
-    ),
-    "selectors.selection": (
-        "Selected",
-        "select",
-        "selector_for",
-    ),
-    "tokens.counters": (
-        "TokenCounter",
-        "estimator",
-        "load_vocabulary",
-    ),
-    "tokens.sections": (
-        "TokenCounts",
-        "count_sections",
-    ),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = [
+    "BuildingCache",
+    "Catalog",
+    "Collection",
+    "Companions",
+    "Document",
+    "DocumentRef",
+    "DocumentSet",
+    "Fingerprint",
+    "Hit",
+    "IndexCache",
+    "IndexedDocument",
+    "Keywords",
+    "Library",
+    "Limits",
+    "Loaded",
+    "MemoryIndexCache",
+    "NPLError",
+    "OutlineNode",
+    "Query",
+    "Root",
+    "Score",
+    "Section",
+    "SectionTree",
+    "Selected",
+    "Selector",
+    "Span",
+    "TailorRequest",
+    "Tailored",
+    "TokenCounter",
+    "TokenCounts",
+    "TraitFilter",
+    "Traits",
+    "Weights",
+    "compile_selector",
+    "count_sections",
+    "estimator",
+    "extract_keywords",
+    "flag_header",
+    "index_document",
+    "load",
+    "load_agent",
+    "load_tailored",
+    "load_vocabulary",
+    "parse_sections",
+    "places",
+    "rank",
+    "section_index",
+    "select",
+    "selector_for",
+    "tailor",
+]
 
-__all__ = sorted(_HOME)
+_MODULES = {
+    "answer.document_set": "DocumentSet",
+    "answer.outline": "OutlineNode",
+    "answer.suggestions": "Companions",
+    "answer.tailoring": "Tailored TailorRequest tailor",
+    "api": "load_tailored section_index",
+    "choices": "Weights",
+    "errors": "NPLError",
+    "items.loading": "Loaded flag_header load load_agent",
+    "library.cache": "BuildingCache IndexCache MemoryIndexCache",
+    "library.catalog": "Catalog Root places",
+    "library.documents": "Document Fingerprint Library",
+    "library.references": "DocumentRef",
+    "library.roots": "Limits",
+    "markdown.sections": "Section SectionTree Span parse_sections",
+    "markdown.traits": "TraitFilter Traits",
+    "ranking.analysis": "Keywords extract_keywords",
+    "ranking.indexing": "Collection IndexedDocument index_document",
+    "ranking.scoring": "Hit Query Score rank",
+    "selectors.grammar": "Selector compile_selector",
+    "selectors.selection": "Selected select selector_for",
+    "tokens.counting": "TokenCounter",
+    "tokens.estimated": "estimator",
+    "tokens.exact": "load_vocabulary",
+    "tokens.sections": "TokenCounts count_sections",
+}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its module."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    for module, names in _MODULES.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -48,12 +48,17 @@ def test_every_tool_is_documented(spec: object) -> None:
     assert answer["success"] is True
 
 
-def test_the_python_client_of_the_readme_works(tmp_path: Path) -> None:
-    """The block is run as it stands."""
-    (block,) = blocks("python")
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, "qualifier"), (1, "guide > ## Clients")], ids=["client", "library"]
+)
+def test_the_python_of_the_readme_works(number: int, expected: str, tmp_path: Path) -> None:
+    """Each block is run as it stands."""
+    (tmp_path / "docs").mkdir()
+    guide = "## Start\n\nRun it.\n\n## Clients\n\nConnect a client with its address.\n"
+    (tmp_path / "docs" / "guide.md").write_text(guide, encoding="utf-8")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        [sys.executable, "-c", block],
+        [sys.executable, "-c", blocks("python")[number]],
         cwd=tmp_path,
         env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
         capture_output=True,
@@ -61,7 +66,7 @@ def test_the_python_client_of_the_readme_works(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert "qualifier" in done.stdout
+    assert expected in done.stdout
 
 
 def flags(text: str) -> set[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ def test_the_names_for_type_checkers_are_those_for_programs() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert sorted(name for name, _ in listed) == npl_index.__all__
+    assert sorted(name for name, _ in listed) == npl_index.__all__ == sorted(npl_index.__all__)
     assert all(getattr(npl_index, name).__module__ == module for name, module in listed)
 
 
@@ -38,3 +40,27 @@ def test_a_name_that_is_not_public_is_refused() -> None:
     """A slip of the pen gives the usual error."""
     with pytest.raises(AttributeError, match="no attribute 'tailored'"):
         npl_index.tailored  # noqa: B018
+
+
+CLIENT = """\
+from npl_index import Tailored, load_tailored, section_index
+
+answer: Tailored = load_tailored("docs", "how do I begin", budget=500)
+lines: int = section_index("docs/guide.md")[0].end_line
+wrong: int = answer.content
+"""
+
+
+def test_strict_type_checkers_see_the_names(tmp_path: Path) -> None:
+    """A client's mistake is found, and nothing else is."""
+    (tmp_path / "client.py").write_text(CLIENT, encoding="utf-8")
+    options = ["--strict", "--config-file=", "--follow-imports=silent", "--no-error-summary"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "--cache-dir", str(tmp_path / "cache"), "client.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "client.py:5: error: Incompatible types in assignment" in done.stdout
+    assert done.stdout.count("error") == 1

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.scoring import Query, cut, rank
+from npl_index.ranking.cut import cut
+from npl_index.ranking.scoring import Query, rank
 from npl_mcp.config.settings import corpus_folder
-from tests.npl_index.conftest import desk
+from tests.npl_index.conftest import document_set
 
 QUESTIONS = Path(__file__).resolve().parents[1] / "benchmarks" / "relevance" / "corpus_queries.jsonl"
 
@@ -22,7 +23,7 @@ def answers() -> list[tuple[int, int]]:
     texts = {
         path.relative_to(corpus).as_posix(): path.read_text("utf-8") for path in sorted(corpus.rglob("*.md"))
     }
-    collection = desk(texts).collection
+    collection = document_set(texts).collection
     found = []
     for line in QUESTIONS.read_text("utf-8").splitlines():
         question = json.loads(line)

@@ -26,8 +26,9 @@ from pathlib import Path
 
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.scoring import Hit, Query, cut, rank
+from npl_index.ranking.scoring import Hit, Query, rank
 
 HERE = Path(__file__).parent
 BUDGET = 2_000

@@ -1,1 +1,1 @@
-"""Ranked sections to the answer that is sent."""
+"""From ranked sections to the answer."""

@@ -3,7 +3,7 @@
 Parts come in order of importance. What does not fit is skipped, not stopped at; a part larger than the
 whole budget is cut at the end of a block. The result never exceeds the budget: the cost of a part is the
 larger of its two counts, with and without the blank line that follows it, and the exact total is the sum
-over the parts in the order they are sent.
+over the parts in document order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npl_index.markdown.sections import Span
 
 
 class Part(NamedTuple):
-    """A stretch of one document that is handed over or not as a whole.
+    """A stretch of one document that is kept or dropped as a whole.
 
     :param document: index of the document.
     :param section: index of the section the lines belong to.
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What is handed over.
+    """What fits into the budget.
 
     :param kept: in the order given.
     :param dropped: what did not fit, in the order given; the rest of a part that was cut comes in its place.
@@ -61,11 +61,11 @@ LARGE = 0.6
 def fit(
     parts: Sequence[Part], limit: int | None, cutter: Cutter, entry_cost: Callable[[int], int] | None = None
 ) -> Fit:
-    """Choose what is handed over.
+    """Choose what fits into a budget.
 
-    Large hits wait until the others have their place, but for the first of all; what then is left of the
-    budget goes to them. A hit that has to be cut gets no more than a large share of the budget, what a
-    selector asked for all of it.
+    The first part never waits. Further large hits wait until all others have been tried; what is then left of
+    the budget goes to them. A hit that has to be cut gets at most the share :data:`LARGE` of the budget, a
+    part that a selector asked for gets all of it.
 
     :param parts: most important first.
     :param limit: tokens; ``None`` for no limit, 0 for nothing.
@@ -88,7 +88,7 @@ def fit(
 
 
 class _Packing:
-    """What has its place so far."""
+    """What is kept so far."""
 
     def __init__(self, limit: int, cutter: Cutter, entry_cost: Callable[[int], int]) -> None:
         self.kept: list[Part] = []

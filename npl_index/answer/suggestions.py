@@ -75,24 +75,24 @@ def _key(collection: Collection, place: Place) -> _Key:
 
 def suggest(
     collection: Collection,
-    handed_over: Sequence[Place],
+    kept: Sequence[Place],
     excluded: Iterable[Place],
     related: Iterable[tuple[Place, Sequence[str]]],
     companions: Companions,
 ) -> tuple[Idea, ...]:
     """Choose at most :data:`MAX_SUGGESTIONS` sections.
 
-    :param handed_over: sections of the answer, most relevant first.
+    :param kept: sections of the answer, most relevant first.
     :param excluded: further sections that need no suggestion, such as those the answer already names.
     :param related: sections with the query's keywords, best first, and the keywords they hold.
     :param companions: what earlier calls asked for together.
     """
     sources = [
-        _asked_together(collection, handed_over, companions),
+        _asked_together(collection, kept, companions),
         _about_the_same(related),
-        _siblings(collection, handed_over),
+        _siblings(collection, kept),
     ]
-    taken = {*handed_over, *excluded}
+    taken = {*kept, *excluded}
     chosen: list[Idea] = []
     while sources and len(chosen) < MAX_SUGGESTIONS:
         for source in tuple(sources):
@@ -105,10 +105,8 @@ def suggest(
     return tuple(chosen)
 
 
-def _asked_together(
-    collection: Collection, handed_over: Sequence[Place], companions: Companions
-) -> Iterator[Idea]:
-    for place in handed_over[:3]:
+def _asked_together(collection: Collection, kept: Sequence[Place], companions: Companions) -> Iterator[Idea]:
+    for place in kept[:3]:
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
             yield Idea(partner, f"loaded together with {_quoted(collection, place)} in {calls}")
@@ -120,8 +118,8 @@ def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[
             yield Idea(place, f"also about {', '.join(words[:3])}")
 
 
-def _siblings(collection: Collection, handed_over: Sequence[Place]) -> Iterator[Idea]:
-    for place in handed_over[:3]:
+def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:
+    for place in kept[:3]:
         document, index = place
         tree = collection.documents[document].tree
         parent = tree.sections[index].parent

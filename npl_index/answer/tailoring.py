@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from npl_index.answer.assembling import Desk, TailoredSection, assemble, choose, request_more, rows
+from npl_index.answer.assembling import TailoredSection, assemble, choose, request_more, rows
 from npl_index.answer.budget import Fit, fit
-from npl_index.answer.suggestions import Place, suggest
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.suggestions import Companions, Place, suggest
+from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords
-from npl_index.ranking.scoring import GENEROUS_MOST, LIMIT, Hit, Query, cut, rank
+from npl_index.ranking.cut import GENEROUS_MOST, cut
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import Selected, select
 
@@ -30,8 +33,8 @@ class TailorRequest:
     :param topics: concepts to match against headings and text.
     :param selectors: sections that are wanted whatever their score.
     :param token_budget: tokens of the content at most; ``None`` for no limit.
-    :param depth: of what the selectors hand over: 0 for a section's own text, 1 with direct children, and so
-        on; ``None`` for all.
+    :param depth: levels below a selected section that come with it: 0 for its own text, 1 for its direct
+        children, too, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
     """
 
@@ -80,7 +83,7 @@ class TailorRequest:
                 raise InvalidRequestError(
                     f"the topic {topic[:40]!r}… has {len(topic):,} characters",
                     parameter="topics",
-                    hint=f"use at most {MAX_TOPIC_LENGTH}; longer text belongs into context",
+                    hint=f"use at most {MAX_TOPIC_LENGTH}; longer text belongs in context",
                 )
         for name, number in (("token_budget", token_budget), ("depth", depth)):
             if number is not None and number < 0:
@@ -139,7 +142,7 @@ class Tailored:
     :param keywords_extracted: keywords of the context, best first.
     :param total_tokens: tokens of ``content``.
     :param token_counter: how they were counted.
-    :param file: the document's path below its root; for several documents what they have in common.
+    :param file: the document's path below its root; for several documents what the request called them.
     :param not_found: for each selector that selects nothing, why.
     :param unreadable: files of a set that were left out, and why.
     :param ranking: every hit, best first, when asked for.
@@ -159,43 +162,58 @@ class Tailored:
     ranking: tuple[RankedSection, ...] | None = None
 
 
-def tailor(request: TailorRequest, desk: Desk) -> Tailored:
+def tailor(
+    request: TailorRequest,
+    documents: DocumentSet,
+    *,
+    weights: Weights = DEFAULT_WEIGHTS,
+    companions: Companions | None = None,
+) -> Tailored:
     """Choose, pack and assemble what a request needs.
 
+    :param weights: of the parts of a score.
+    :param companions: which sections earlier calls asked for together; this call is recorded there.
     :raises SectionNotFoundError: there are selectors, and none selects anything.
     """
     keywords = extract_keywords(request.context)
-    selections, not_found = _selections(request, desk)
+    selections, not_found = _selections(request, documents)
     limit = LIMIT if request.explain else GENEROUS_MOST + NEIGHBOURS
-    hits = rank(desk.collection, Query(keywords, request.topics), weights=desk.weights, limit=limit)
-    relevant = cut(hits, desk.collection, generous=request.token_budget is not None)
-    parts = choose(desk, selections, relevant, request.depth)
-    packed = fit(parts, request.token_budget, desk.cut, desk.entry_cost)
-    content, total = assemble(desk, packed.kept)
-    handed_over = [(part.document, part.section) for part in packed.kept]
-    desk.companions.record(desk.collection, handed_over)
+    hits = rank(documents.collection, Query(keywords, request.topics), weights=weights, limit=limit)
+    relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
+    parts = choose(documents, selections, relevant, request.depth)
+    packed = fit(parts, request.token_budget, documents.cut, documents.entry_cost)
+    content, total = assemble(documents, packed.kept)
+    kept = [(part.document, part.section) for part in packed.kept]
+    companions = companions or Companions()
+    companions.record(documents.collection, kept)
+    if not hits and kept:
+        # Only selectors were given: what is like the first section is of interest then.
+        alike = extract_keywords(documents.text(kept[0])[:SAMPLE])
+        similar = rank(documents.collection, Query(alike), weights=weights)
+    else:
+        alike, similar = keywords, hits
     return Tailored(
         content=content,
-        sections=tuple(rows(desk, packed, relevant)),
-        suggestions=_suggestions(desk, keywords, hits, packed),
+        sections=tuple(rows(documents, packed, relevant)),
+        suggestions=_suggestions(documents, alike, similar, packed, companions),
         truncated=bool(packed.dropped),
-        request_more=request_more(desk, packed),
+        request_more=request_more(documents, packed),
         keywords_extracted=keywords.words[:SHOWN_KEYWORDS],
         total_tokens=total,
-        token_counter=desk.counter.name,
-        file=desk.file,
+        token_counter=documents.counter.name,
+        file=documents.file,
         not_found=not_found or None,
-        unreadable=desk.unreadable or None,
-        ranking=tuple(_ranked(desk, hit) for hit in hits) if request.explain else None,
+        unreadable=documents.unreadable or None,
+        ranking=tuple(_ranked(documents, hit) for hit in hits) if request.explain else None,
     )
 
 
-def _selections(request: TailorRequest, desk: Desk) -> tuple[list[Selected], tuple[str, ...]]:
+def _selections(request: TailorRequest, documents: DocumentSet) -> tuple[list[Selected], tuple[str, ...]]:
     """Evaluate every selector; those that find nothing are reported unless none finds anything."""
     if not request.selectors:
         return [], ()
-    trees = [indexed.tree for indexed in desk.collection.documents]
-    names = [desk.names(document) for document in range(len(trees))]
+    trees = [indexed.tree for indexed in documents.collection.documents]
+    names = [documents.names(document) for document in range(len(trees))]
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
     for selector in request.selectors:
@@ -208,35 +226,33 @@ def _selections(request: TailorRequest, desk: Desk) -> tuple[list[Selected], tup
     return selected, tuple(str(failure) for failure in failures)
 
 
-def _ranked(desk: Desk, hit: Hit) -> RankedSection:
-    section = desk.tree(hit.document).sections[hit.section]
+def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
+    section = documents.tree(hit.document).sections[hit.section]
     return RankedSection(
-        selector=desk.selector((hit.document, hit.section), own=True),
+        selector=documents.selector((hit.document, hit.section), own=True),
         title=section.name,
         start_line=section.own.start + 1,
         score=round(hit.score.total, 4),
         name=round(hit.score.name, 4),
         content=round(hit.score.content, 4),
         topic=round(hit.score.topic, 4),
-        file=desk.path(hit.document) if desk.several else None,
+        file=documents.path(hit.document) if documents.several else None,
     )
 
 
-def _suggestions(desk: Desk, keywords: Keywords, hits: Sequence[Hit], packed: Fit) -> tuple[Suggestion, ...]:
+def _suggestions(
+    documents: DocumentSet, keywords: Keywords, hits: Sequence[Hit], packed: Fit, companions: Companions
+) -> tuple[Suggestion, ...]:
     kept = [(part.document, part.section) for part in packed.kept]
     named = [(part.document, part.section) for part in packed.dropped]
-    above = [(document, at) for document, index in kept for at in desk.tree(document).ancestors(index)]
-    if not hits and kept:
-        # Only selectors were given: what is like the first section is of interest then.
-        keywords = extract_keywords(desk.text(kept[0])[:SAMPLE])
-        hits = rank(desk.collection, Query(keywords, ()), weights=desk.weights)
+    above = [(document, at) for document, index in kept for at in documents.tree(document).ancestors(index)]
     taken = {*kept, *named, *above}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
-    related = ((place, _shared(desk, place, keywords)) for place in places[:NEIGHBOURS])
-    ideas = suggest(desk.collection, kept, {*named, *above}, related, desk.companions)
-    return tuple(Suggestion(desk.selector(idea.place), idea.reason) for idea in ideas)
+    related = ((place, _shared(documents, place, keywords)) for place in places[:NEIGHBOURS])
+    ideas = suggest(documents.collection, kept, {*named, *above}, related, companions)
+    return tuple(Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas)
 
 
-def _shared(desk: Desk, place: Place, keywords: Keywords) -> list[str]:
-    text = desk.text(place).casefold()
+def _shared(documents: DocumentSet, place: Place, keywords: Keywords) -> list[str]:
+    text = documents.text(place).casefold()
     return [word for word in keywords.words if word.casefold() in text]

@@ -1,4 +1,4 @@
-"""Choose among agents by what their files say."""
+"""Choose among agents by their front matter and text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from npl_index.errors import InvalidRequestError
 
 
 def search_expression(text: str) -> re.Pattern[str]:
-    """Compile an expression that is searched for without regard to case.
+    """Compile a regular expression that ignores case.
 
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is no regular expression.
     """
     try:
         return re.compile(text, re.IGNORECASE)
@@ -38,7 +38,7 @@ def has_field(fields: Mapping[str, object], condition: tuple[str, str]) -> bool:
 
 
 def in_category(fields: Mapping[str, object], category: str) -> bool:
-    """Return whether the front matter lists a category, or holds it where ``categories`` is one text."""
+    """Return whether a category is in the list ``categories``, or part of it if that is one text."""
     categories = fields.get("categories", ())
     if isinstance(categories, str):
         return category.lower() in categories.lower()

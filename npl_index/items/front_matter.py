@@ -1,61 +1,180 @@
-"""Front matter and version headers of a prompt.
+"""Front matter: ``name: value`` lines between two ``---`` lines at the start of a file, read and edited.
 
-Front matter is YAML between two ``---`` lines at the start of a file. A
-versioned prompt starts with a header instead::
+Fields are read line by line, as the programs that write them do, since their values are not always YAML
+(``phaseEpic: Phase 2: Import``): a line is cut at its first colon; quotes around a value and a comment after
+it (``#`` between blanks) are no part of it. Lists and nested values are read as YAML. All scalars stay text:
+YAML would make the version 1.10 the number 1.1. What cannot be read stays as it is written; it is no error,
+because files are written by hand.
 
-    npl-instructions:
-       name: npl-conventions
-       version: 1.5.0
-    ---
-
-Both are read as text: ``1.10`` stays ``1.10``. What cannot be read gives no
-fields; it is no error, because prompts are written by hand.
+Edits are splices: bytes outside the changed value stay, with any line ends.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
-#: Longer front matter is not read, in characters.
-MAX_FRONT_MATTER = 16 * 1024
-#: Nor is front matter whose values nest deeper.
-MAX_DEPTH = 16
+from npl_index.markdown import preambles
+from npl_index.markdown.newlines import with_line_feeds
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
-_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
-_VERSION = re.compile(r"^[ \t]+version:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
+MAX_YAML = 16 * 1024
+"""Characters of front matter that :func:`front_matter` reads, and of one value that is read as YAML."""
+
+MAX_DEPTH = 16
+"""Levels of lists and mappings in a value."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
+_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
+# What YAML would read as something else than text, besides what begins with a digit or a sign.
+_TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field, with offsets in the front matter.
+
+    :param name: its key.
+    :param value: text, or a list or mapping of such.
+    :param start: of its line.
+    :param stop: end of its last line, the line end included.
+    :param token: range of the value on the first line, quotes included, comment left out.
+    """
+
+    name: str
+    value: object
+    start: int
+    stop: int
+    token: tuple[int, int]
 
 
 def front_matter(text: str) -> dict[str, object]:
-    """Return the fields of a text's front matter, all scalars as text.
+    """Return the fields of a text's front matter by name; empty if there is none or it is too long."""
+    return values(divide(text[: MAX_YAML + 8])[0])
 
-    :returns: fields by name; empty if there is none, or it is no mapping, too long, too deep or uses
-        anchors or aliases (with which a few bytes can stand for gigabytes).
+
+def divide(text: str) -> tuple[str, str]:
+    """Divide a text into front matter, its ``---`` lines included, and the rest.
+
+    :param text: with any line ends; a byte order mark belongs to the front matter.
+    :returns: the front matter is empty if there is none.
     """
-    block = _FRONT_MATTER.match(text[: MAX_FRONT_MATTER + 8])
-    if block is None:
+    count, _ = preambles.front_matter(with_line_feeds(text).removeprefix("\ufeff"))
+    stop = 0
+    for line in islice(_LINE.finditer(text), count):
+        stop = line.end()
+    return text[:stop], text[stop:]
+
+
+def fields(front: str) -> tuple[Field, ...]:
+    """Return the fields of front matter, in its order.
+
+    :param front: as :func:`divide` returns it.
+    """
+    return tuple(_read(front, *bounds) for bounds in _bounds(front))
+
+
+def values(front: str) -> dict[str, object]:
+    """Return values by name; of a repeated name the last counts.
+
+    :param front: as :func:`divide` returns it.
+    """
+    return {field.name: field.value for field in fields(front)}
+
+
+def with_values(
+    front: str, changes: Mapping[str, str], *, add: bool = True, bare: Collection[str] = ()
+) -> str:
+    """Set values: on their lines, or on new ones before the closing ``---``; all other characters stay.
+
+    :param front: as :func:`divide` returns it, not empty.
+    :param changes: values as text, by name; an empty one leaves the name without a value.
+    :param add: make new lines for names that are absent.
+    :param bare: names whose values are written without quotes, such as dates.
+    """
+    for name, value in changes.items():
+        written = _written(value, name in bare)
+        found = [field for field in fields(front) if field.name == name]
+        for field in reversed(found):
+            front = _changed(front, field, value, written)
+        if not found and value and add:
+            lines = _LINE.findall(front)
+            closing = len(front) - len(lines[-1])
+            end = lines[0][len(lines[0].rstrip("\r\n")) :]
+            front = f"{front[:closing]}{name}: {written}{end}{front[closing:]}"
+    return front
+
+
+def new_front_matter(values: Mapping[str, str], *, bare: Collection[str] = ()) -> str:
+    """Write front matter for a new file; names without a value are left out.
+
+    :param bare: as in :func:`with_values`.
+    """
+    lines = [f"{name}: {_written(value, name in bare)}" for name, value in values.items() if value]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
+    """Return each field's start, the end of its first line, and the end of the last that belongs to it."""
+    start = first = last = -1  # start < 0: the lines belong to no field
+    for line in islice(_LINE.finditer(front), 1, None):
+        text = line[0].strip(" \t\r\n")
+        if not text or text.startswith("#"):
+            continue
+        if line[0][0] in " \t" or text == "-" or text.startswith("- "):
+            last = line.end()
+            continue
+        if start >= 0:
+            yield start, first, last
+        start = line.start() if ":" in text else -1
+        first = last = line.end()
+    if start >= 0:
+        yield start, first, last
+
+
+def _read(front: str, start: int, first: int, stop: int) -> Field:
+    name, _, rest = front[start:first].rstrip("\r\n").partition(":")
+    text = rest.strip(" \t")
+    quoted = _QUOTED.match(text)
+    raw = quoted[1] if quoted else _COMMENT.split(text, maxsplit=1)[0].rstrip()
+    begin = start + len(name) + 1 + (len(rest) - len(rest.lstrip(" \t")) if raw else 0)
+    key = _scalar(name.strip())
+    value: object = _scalar(raw)
+    if front[first:stop].strip() or raw[:1] in ("[", "{"):
+        value = _yaml(front[start:stop]).get(key, value)
+    return Field(key, value, start, stop, (begin, begin + len(raw)))
+
+
+def _scalar(raw: str) -> str:
+    """Return a value without its quotes."""
+    if len(raw) >= 2 and raw[0] == raw[-1] == '"':
+        try:
+            return str(json.loads(raw))
+        except ValueError:
+            return raw[1:-1]
+    if len(raw) >= 2 and raw[0] == raw[-1] == "'":
+        return raw[1:-1].replace("''", "'")
+    return raw
+
+
+def _yaml(source: str) -> dict[str, object]:
+    """Read one field as YAML; empty if it is none, too long, too deep, or uses anchors or aliases."""
+    if len(source) > MAX_YAML:
         return {}
-    # Only documents with front matter need it, and it takes as long to import as many loads.
+    # Only nested values need it, and importing it costs as much as many loads.
     import yaml
 
+    source = with_line_feeds(source).rstrip() + "\n"
     try:
-        fields = yaml.load(block[1], Loader=_strict_loader())
+        found = yaml.load(source, Loader=_strict_loader())
     except yaml.YAMLError:
         return {}
-    return {str(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
-
-
-def version_of(text: str) -> str | None:
-    """Return the version in a text's ``npl-instructions`` header, else in its front matter."""
-    block = _FRONT_MATTER.match(text[: MAX_FRONT_MATTER + 8])
-    header = _HEADER.match(text, block.end() if block is not None else 0)
-    if header is not None:
-        version = _VERSION.search(header[1])
-        return version[1].strip("'\"") or None if version is not None else None
-    value = front_matter(text).get("version") if block is not None else None
-    return value if isinstance(value, str) and value else None
+    return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 @cache
@@ -69,6 +188,7 @@ def _strict_loader() -> Any:
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.peek_event()  # type: ignore[no-untyped-call]
             self.depth += 1
+            # With anchors and aliases a few bytes can stand for gigabytes.
             if self.depth > MAX_DEPTH or getattr(event, "anchor", None) is not None:
                 raise yaml.YAMLError
             node = super().compose_node(parent, index)
@@ -76,3 +196,40 @@ def _strict_loader() -> Any:
             return node
 
     return StrictLoader
+
+
+def _written(value: str, bare: bool) -> str:
+    """Write a value so that this module, YAML and programs that only drop quotes read the same."""
+    if not value or bare or _is_plain(value):
+        return value
+    if '"' not in value and "\\" not in value:
+        return f'"{value}"'
+    if "'" not in value:
+        return f"'{value}'"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_plain(value: str) -> bool:
+    return (
+        (value[0].isalpha() or value[0] in "(/_")
+        and _TYPED.match(value) is None
+        and not value.endswith(":")
+        and not any(mark in value for mark in (": ", " #", "\t"))
+    )
+
+
+def _changed(front: str, field: Field, value: str, written: str) -> str:
+    """Replace a field's value; lines below that belong to it go."""
+    begin, end = field.token
+    old = front[begin:end]
+    quote = old[:1] if old[:1] in ('"', "'") else ""
+    if old.startswith("[") or (isinstance(field.value, list) and not old):
+        written = f"[{', '.join(part.strip() for part in value.split(','))}]" if value else ""
+    elif quote and written == value and value and quote not in value:
+        written = f"{quote}{value}{quote}"
+    before = front[:begin] if written else front[:begin].rstrip(" \t")
+    if written and before.endswith(":"):
+        before += " "
+    line = _LINE.match(front, end)
+    rest = line[0] if line else ""
+    return before + written + rest + front[field.stop :]

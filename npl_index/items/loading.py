@@ -1,7 +1,7 @@
 """Load whole items: components, styles, prompts, agents.
 
-The text handed over, the flag names and the flag header are those the command
-``npl-load`` has always printed, to the byte, because agents parse them::
+The text, the flag names and the flag header are byte for byte what the command ``npl-load`` has always
+printed, because agents parse them::
 
     # Flag Update
 
@@ -42,7 +42,8 @@ from npl_index.errors import (
     NPLError,
     UnreadableDocumentError,
 )
-from npl_index.items.front_matter import front_matter, version_of
+from npl_index.items.front_matter import front_matter
+from npl_index.items.versioned import version_of
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
@@ -53,7 +54,7 @@ _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
 _MAX_SKIP_PATTERNS = 64
 
-#: Components every agent's definition holds, whatever the agent says.
+#: Components in every agent's definition, whatever the agent declares.
 ALWAYS_NEEDED = ("syntax", "agent", "fences", "directive", "formatting")
 
 _SEPARATOR = "\n\n* * *\n\n"
@@ -106,7 +107,7 @@ class MissingItem:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What one load hands over.
+    """What one load returns.
 
     :param content: the text of all items.
     :param flags: sorted item names joined by commas, by flag name; empty if nothing was loaded.
@@ -162,8 +163,6 @@ def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
     """Load items of several kinds, one group after the other; each item once.
 
     What cannot be used is reported in ``problems``, and the rest is loaded.
-
-    :raises NPLError: as :func:`load`, for what concerns a whole group.
     """
     texts: list[tuple[LoadedItem, str]] = []
     missing: list[MissingItem] = []
@@ -197,11 +196,7 @@ def load(
     :param kind: name or short name of the kind.
     :param items: names and patterns, separated by commas; ``syntax.*`` is one folder, ``**.*`` everything.
     :param skip: patterns over item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
-    :raises InvalidRequestError: the kind is unknown, or a name, a pattern or their number cannot be used.
     :raises MissingRequestError: ``items`` names nothing.
-    :raises OutsideRootError: a name is absolute, climbs, or leads out of its root through a link.
-    :raises UnreadableDocumentError: an item is there and cannot be read as UTF-8 text.
-    :raises DocumentTooLargeError: one item or all together have more bytes than the limit.
     """
     wanted = split_items(items)
     if not wanted:
@@ -226,10 +221,8 @@ def _joined(texts: Iterable[tuple[LoadedItem, str]]) -> str:
 def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
     """Load one item with nothing around it, and no flag.
 
-    :param item: its name; may be left out where the kind has one item only.
+    :param item: its name; not needed if the kind has one item only.
     :raises MissingRequestError: no name for a kind with many items.
-    :raises DocumentNotFoundError: there is no such item; carries near names.
-    :raises NPLError: as :func:`load`.
     """
     of_kind = library.catalog.kind(kind)
     name = item if item is not None else of_kind.only
@@ -242,13 +235,11 @@ def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
 def load_agent(library: Library, name: str, *, with_definition: bool = False) -> Loaded:
     """Load an agent, and on request the NPL it needs.
 
-    The definition holds the core reference, the components every agent needs, and those the agent
+    The definition has the core reference, the components every agent needs, and those the agent
     declares, each once: as a command (``npl-load c "a,b"``) or as a tool call (``npl_load("c", "a,b")``,
     ``npl_load_components("a,b")``).
 
     :param name: the agent's item name.
-    :raises DocumentNotFoundError: there is no such agent; carries near names.
-    :raises NPLError: as :func:`load`.
     """
     agents = library.catalog.kind("agent")
     agent, text = _read_one(library, agents, name)
@@ -274,10 +265,7 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
 
 
 def list_agents(library: Library) -> tuple[AgentInfo, ...]:
-    """Return all agents by name; of equal names the first place wins.
-
-    :raises DocumentTooLargeError: there are more agents than the limits allow.
-    """
+    """Return all agents by name; of equal names the first root wins."""
     found = library.find_items(library.catalog.kind("agent"), "**")
     return tuple(_agent(library, name, found[name]) for name in sorted(found))
 
@@ -292,7 +280,7 @@ def _agent(library: Library, name: str, found: Found) -> AgentInfo:
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
-    """Return the header that tells an agent what has been loaded, ``""`` if nothing was.
+    """Return the header that tells an agent what was loaded, ``""`` if nothing was.
 
     :param flags: comma-joined names by flag name, of one or more loads.
     """
@@ -316,7 +304,7 @@ def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def declared_components(text: str) -> tuple[str, ...]:
-    """Return the components a text says it loads, in order; not stand-ins such as ``...`` or ``{name}``."""
+    """Return the components a text says it loads, in order; not placeholders such as ``{name}``."""
     lists = (match[2].split(",") for match in _DECLARATION.finditer(text))
     names = dict.fromkeys(name.strip() for names in lists for name in names)
     usable = (name for name in names if _DECLARABLE.fullmatch(name) and ".." not in name)
@@ -367,8 +355,8 @@ def _pick(
 ) -> _Picked:
     """Find what is wanted: a file once, in the order of first mention.
 
-    :param taken: absolute paths of files that are had already; those found are added.
-    :param problems: takes what is wrong with a name; without it the first is raised.
+    :param taken: absolute paths of files that are already loaded; those found are added.
+    :param problems: collects what is wrong with names; without it the first error is raised.
     """
     found: dict[str, Found] = {}
     absent: list[str] = []
@@ -403,8 +391,8 @@ def _read_all(
 ) -> Iterator[tuple[LoadedItem, str]]:
     """Read items with their patches, as long as they stay below the limit together.
 
-    :param problems: takes why an item cannot be read; without it the first is raised.
-    :raises DocumentTooLargeError: they do not.
+    :param problems: collects why items cannot be read; without it the first error is raised.
+    :raises DocumentTooLargeError: together they are larger than the limit.
     """
     size = 0
     for name, one in found.items():
@@ -440,7 +428,7 @@ def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[Loaded
 def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
     """Read the item of exactly this name.
 
-    :raises DocumentNotFoundError: there is none.
+    :raises DocumentNotFoundError: there is none; carries near names.
     """
     check_name(name, "item")
     found = library.find_item(kind, name)

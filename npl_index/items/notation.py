@@ -1,12 +1,12 @@
 """Which notation of NPL a text uses, and how often.
 
-A text is searched for each row of a table, row by row, so that what belongs to several is counted in each:
+A text is searched for each row of a table, so that what belongs to several rows is counted in each:
 ``⟪📅: today⟫`` is a value placeholder and a directive. Counts and categories are those the command
 ``npl-load syntax`` has always printed.
 
-An expression that needs an end marks it with the group ``end``. Where the end is missing the group matches
-nothing, the match is dropped and the search goes on behind it, so that the time stays proportional to the
-length of the text whatever is in it.
+An expression that needs an end mark has it in the group ``end``. If the end is missing, the group matches the
+empty text, the match is dropped and the search goes on after it. Otherwise a text with many unclosed marks
+would take quadratic time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _END = "end"
 
 
 def _between(start: str, stop: str, inside: str) -> str:
-    """Write the expression for what stands between two marks.
+    """Return the expression for a text between two marks.
 
     :param inside: expression for the text between them; it cannot match the last mark.
     """
@@ -68,9 +68,9 @@ class Usage:
     """One notation that a text uses.
 
     :param name: of the notation.
-    :param category: what it belongs to.
-    :param count: how often it stands there.
-    :param matches: the first few; several parts of one are joined by `` | ``.
+    :param category: its category.
+    :param count: number of matches.
+    :param matches: the first few; the parts of one are joined by `` | ``.
     """
 
     name: str
@@ -82,8 +82,8 @@ class Usage:
 def analyse(text: str, most: int = 0) -> tuple[Usage, ...]:
     """Count the notations of NPL in a text.
 
-    :param most: matches of each to give.
-    :returns: those that are used, by name.
+    :param most: number of matches to return for each.
+    :returns: those that are used, sorted by name.
     """
     found = (_usage(text, category, name, expression, most) for category, name, expression in _TABLE)
     return tuple(sorted((usage for usage in found if usage.count), key=lambda usage: usage.name))
@@ -99,14 +99,14 @@ def _usage(text: str, category: str, name: str, expression: str, most: int) -> U
 
 
 def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Return the matches that have their end."""
+    """Return the matches whose end mark is there."""
     for match in pattern.finditer(text):
         if _END not in pattern.groupindex or match[_END]:
             yield match
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return what stands between the marks of a match, or all of it where nothing does."""
+    """Return the text between the marks of a match, or the whole match if there is none."""
     end = match.re.groupindex.get(_END)
     parts = [part for number, part in enumerate(match.groups(), 1) if number != end]
     return " | ".join(part or "" for part in parts) if parts else match[0]

@@ -1,4 +1,4 @@
-"""Prompts with a version inside one file, such as an agent's ``CLAUDE.md``: compare them, renew them.
+"""Prompts with a version inside one file, such as an agent's ``CLAUDE.md``: compare and update them.
 
 A versioned section begins with a header and ends before a line ``* * *``, the next header, or the end of the
 file::
@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from npl_index.items.front_matter import MAX_YAML, divide, values
+from npl_index.markdown.preambles import name_and_version
 from npl_index.selectors.versions import version_key
 
 SEPARATOR = "* * *"
@@ -26,7 +28,7 @@ _BETWEEN = f"\n\n{SEPARATOR}\n\n"
 _NO_VERSION = "0.0.0"
 
 _HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
-_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
+_BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -38,7 +40,7 @@ class VersionedSection:
     :param version: as its header says, ``0.0.0`` where it says none.
     :param text: from its header to its last line that is not blank.
     :param start: offset of its first character.
-    :param stop: offset behind its last one.
+    :param stop: offset after its last character.
     """
 
     name: str
@@ -50,7 +52,7 @@ class VersionedSection:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a section can be renewed from.
+    """What a section can be updated from.
 
     :param section: the section.
     :param location: where its file lies, for people.
@@ -62,11 +64,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is installed of one section, beside what there is.
+    """The installed version of one section beside that of its source.
 
     :param name: of the section.
     :param source_version: of its source, ``None`` if there is none.
-    :param installed_version: of what is installed, ``None`` if nothing is.
+    :param installed_version: ``None`` if it is not installed.
     :param source_path: where the source lies.
     :param status: ``current``, ``outdated`` (the source is newer), ``newer`` (the installed one is),
         ``missing`` (not installed) or ``extra`` (no source).
@@ -84,8 +86,8 @@ class Change:
     """One section that was replaced or added.
 
     :param name: of the section.
-    :param before: the version that was installed, ``None`` for a section that was not.
-    :param after: the version that is now.
+    :param before: the version before, ``None`` if the section was not installed.
+    :param after: the version now.
     """
 
     name: str
@@ -95,7 +97,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """A text with renewed sections.
+    """A text with updated sections.
 
     :param text: the whole of it.
     :param changes: what was replaced or added.
@@ -109,6 +111,20 @@ class Renewed:
     unknown: tuple[str, ...] = ()
 
 
+def version_of(text: str) -> str | None:
+    """Return the version in a text's ``npl-instructions`` header, else in its front matter, as written.
+
+    :param text: with line feeds as line ends.
+    """
+    front, rest = divide(text[: MAX_YAML + 8])
+    before = _BEFORE_HEADER.match(rest)
+    header = _HEADER.match(text, len(front) + (before.end() if before else 0))
+    if header is not None:
+        return name_and_version(header[1])[1]
+    value = values(front).get("version")
+    return value if isinstance(value, str) and value else None
+
+
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
     """Return the versioned sections of a text by name; of equal names the last one.
 
@@ -119,10 +135,10 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
     for (start, header), (stop, _) in pairwise(marks):
         if header is not None:
             body = text[start:stop].rstrip()
-            fields = {key: value.strip("'\"") for key, value in _FIELD.findall(header[1])}
-            if fields.get("name"):
-                name, version = fields["name"], fields.get("version") or _NO_VERSION
-                sections[name] = VersionedSection(name, version, body, start, start + len(body))
+            name, version = name_and_version(header[1])
+            if name:
+                end = start + len(body)
+                sections[name] = VersionedSection(name, version or _NO_VERSION, body, start, end)
     return sections
 
 
@@ -190,7 +206,7 @@ def _status(source: Source | None, installed: VersionedSection | None) -> str:
 
 
 def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Renewed:
-    """Replace sections by their sources, and add those that are not there; nothing else changes.
+    """Replace sections by their sources, and add missing ones; nothing else changes.
 
     :param text: with line feeds as line ends.
     :param names: the sections, each once.
@@ -216,7 +232,7 @@ def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Ren
 
 
 def append(text: str, prompts: Sequence[str]) -> str:
-    """Put prompts behind a text, with separators between them and behind what is there."""
+    """Append prompts to a text, with separators before each."""
     bodies = [without_separators(prompt) for prompt in prompts]
     return text + _BETWEEN * bool(text.strip() and bodies) + _BETWEEN.join(bodies)
 

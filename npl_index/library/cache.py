@@ -1,8 +1,8 @@
 """Values made from files, kept until the file changes.
 
-A kept value is trusted while the file's fingerprint is the one it was made from. A file that
-changed so shortly before it was read that a later change could leave the same time stamp is read
-again and compared by digest, until its time stamp is old enough to tell changes apart.
+A kept value is used as long as the file's fingerprint is the one it was made from. If a file changed so
+shortly before it was read that a later change could have the same time stamp, it is read again and compared
+by digest, until its time stamp is old enough to show changes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ COARSEST_TIMESTAMP_NS = 2_000_000_000
 """Two seconds: the time stamp granularity of FAT, the coarsest among file systems in use."""
 
 _FAILURES_KEPT = 256
+
+
+def is_settled(mtime_ns: int, now_ns: int) -> bool:
+    """Return whether a file's time stamp is old enough that any later change will have another one.
+
+    :param mtime_ns: time of the file's last change.
+    """
+    # A change right after the read could carry the same time stamp as long as the clock of the file system
+    # has not moved on; a time stamp in the future proves nothing either.
+    return now_ns - mtime_ns > COARSEST_TIMESTAMP_NS
 
 
 class IndexCache(Protocol[V]):
@@ -112,9 +122,7 @@ class MemoryIndexCache(Generic[V]):
             self._entries.pop(path, None)
 
     def _is_settled(self, fingerprint: Fingerprint) -> bool:
-        # A change right after the read could carry the same time stamp as long as the clock of the file
-        # system has not moved on; a time stamp in the future proves nothing either.
-        return self._clock() - fingerprint.mtime_ns > COARSEST_TIMESTAMP_NS
+        return is_settled(fingerprint.mtime_ns, self._clock())
 
 
 @dataclass(slots=True)
@@ -123,7 +131,7 @@ class CacheStatistics:
 
     :param hits: from memory.
     :param restored: from the cache below.
-    :param built: made anew.
+    :param built: made from the file.
     """
 
     hits: int = 0
@@ -134,8 +142,8 @@ class CacheStatistics:
 class BuildingCache(Generic[V]):
     """Memory in front, an optional slower cache below, and a builder for what neither has.
 
-    Concurrent requests for one state of a file share one build, and its failure. A file that failed is
-    not tried again until it changes.
+    Concurrent requests for one state of a file share one build, or its failure. After a failure the file
+    is not tried again until it changes.
 
     :param memory: the first cache.
     :param build: makes a value from a document; may raise :class:`DocumentError`.
@@ -157,7 +165,7 @@ class BuildingCache(Generic[V]):
         self._failures: LRUCache[Fingerprint, tuple[str, DocumentError]] = LRUCache(_FAILURES_KEPT)
 
     def peek(self, fingerprint: Fingerprint) -> V | None:
-        """Return the value if it is at hand and certainly current; never blocks, never reads the file."""
+        """Return the value if it is in memory and certainly current; never blocks, never reads the file."""
         value = self.memory.peek(fingerprint)
         if value is not None:
             self.statistics.hits += 1

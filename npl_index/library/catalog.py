@@ -5,7 +5,7 @@ An item is named with dots for folders: ``pumps.panel.group-chat`` is
 order of places is: the agent folders of the client, the environment, the
 project (``./.npl``), the user (``~/.npl``), the system, the bundled corpus.
 
-The table below is the whole of it; nothing here touches the file system.
+All kinds are in one table below; nothing here touches the file system.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemFolder:
     """A folder of a root where items of one kind lie.
 
     :param root: the root.
@@ -54,21 +54,21 @@ class Kind:
     :param places: where its files lie, first one wins.
     :param patches: where files that are put in front of an item lie, first one wins.
     :param suffix: file name suffix of its items.
-    :param only: the one item of the kind, where there is just one.
+    :param only: name of the one item of the kind, if it has only one.
     :param folders: folders of its items in the layouts of NPL, below whatever root.
     """
 
     name: str
     alias: str
     flag: str | None
-    places: tuple[Place, ...]
-    patches: tuple[Place, ...] = ()
+    places: tuple[ItemFolder, ...]
+    patches: tuple[ItemFolder, ...] = ()
     suffix: str = ".md"
     only: str | None = None
     folders: tuple[str, ...] = ()
 
     def readings(self, text: str) -> Iterator[str]:
-        """Return the item names a text may mean: itself, and as a path in one of the layouts of NPL.
+        """Return the item names that a text may mean: itself, and what it means as a path in NPL's folders.
 
         ``core/prompts/sqlite-guide.md`` is the prompt ``sqlite-guide``, wherever prompts lie.
         """
@@ -99,18 +99,18 @@ class Catalog:
 
     @property
     def init(self) -> Kind:
-        """The kind of the core reference, the document that is meant when none is named."""
+        """The kind of the core reference, the document that is used when none is named."""
         return next(kind for kind in self.kinds if kind.only is not None)
 
     def roots(self) -> Iterator[Root]:
-        """Return the root of every place, in order, repeated where places share one."""
+        """Return the root of every place, in order; a root that several places share comes several times."""
         for kind in self.kinds:
             for place in (*kind.places, *kind.patches):
                 yield place.root
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _KindRow:
     """One line of the table of kinds.
 
     :param flag: the kind's part of the flag name ``npl.<flag>.loaded``.
@@ -133,27 +133,27 @@ class _Row:
     only: str | None = None
 
 
-#: Suffix of files that are put in front of an item and are no items themselves.
+#: Suffix of files that are put in front of an item and are not items themselves.
 PATCH_SUFFIX = ".patch.md"
 
 _MAX_READINGS = 64
 _HOME = "NPL_HOME"
 _TABLE = (
-    _Row("component", "c", "def", _HOME, "npl", ("npl",), "npl", patched=True),
-    _Row("meta", "m", "meta", "NPL_META", "", ("meta",), "meta", patched=True),
-    _Row("style", "s", "style", "NPL_STYLE_GUIDE", "", ("conventions",), "conventions", True, True),
-    _Row("spec", "spec", "spec", _HOME, "core/specifications",
+    _KindRow("component", "c", "def", _HOME, "npl", ("npl",), "npl", patched=True),
+    _KindRow("meta", "m", "meta", "NPL_META", "", ("meta",), "meta", patched=True),
+    _KindRow("style", "s", "style", "NPL_STYLE_GUIDE", "", ("conventions",), "conventions", True, True),
+    _KindRow("spec", "spec", "spec", _HOME, "core/specifications",
          ("specifications", "core/specifications"), "specifications"),
-    _Row("persona", "persona", "persona", "NPL_PERSONA_DIR", "", ("personas",), "personas"),
-    _Row("user-persona", "user-persona", "user-persona", "NPL_USER_PERSONA_DIR", "",
+    _KindRow("persona", "persona", "persona", "NPL_PERSONA_DIR", "", ("personas",), "personas"),
+    _KindRow("user-persona", "user-persona", "user-persona", "NPL_USER_PERSONA_DIR", "",
          ("user-personas",), "user-personas"),
-    _Row("prd", "prd", "prd", None, "", ("prds",), "prds"),
-    _Row("story", "story", "story", None, "", ("user-stories",), "user-stories"),
-    _Row("prompt", "prompt", "prompt", _HOME, "core/prompts", ("prompts", "core/prompts"), "prompts"),
-    _Row("workflow", "workflow", "workflow", "NPL_WORKFLOW_DIR", "", ("workflows",), "workflows"),
-    _Row("agent", "agent", None, _HOME, "core/agents", ("core/agents",), "agents"),
-    _Row("schema", "schema", None, _HOME, "core/schema", ("core/schema",), "schema", suffix=".sql"),
-    _Row("init", "init", None, _HOME, "", ("",), "", only="npl"),
+    _KindRow("prd", "prd", "prd", None, "", ("prds",), "prds"),
+    _KindRow("story", "story", "story", None, "", ("user-stories",), "user-stories"),
+    _KindRow("prompt", "prompt", "prompt", _HOME, "core/prompts", ("prompts", "core/prompts"), "prompts"),
+    _KindRow("workflow", "workflow", "workflow", "NPL_WORKFLOW_DIR", "", ("workflows",), "workflows"),
+    _KindRow("agent", "agent", None, _HOME, "core/agents", ("core/agents",), "agents"),
+    _KindRow("schema", "schema", None, _HOME, "core/schema", ("core/schema",), "schema", suffix=".sql"),
+    _KindRow("init", "init", None, _HOME, "", ("",), "", only="npl"),
 )  # fmt: skip
 
 #: Flag names in the order in which a flag header lists them.
@@ -164,7 +164,7 @@ _DEFAULT_THEME = "default"
 
 @dataclass(frozen=True, slots=True)
 class _Roots:
-    """The roots of one set-up: by environment variable, the NPL hierarchy, and the bundled corpus."""
+    """The roots of one configuration: by environment variable, the NPL hierarchy, and the bundled corpus."""
 
     variables: Mapping[str, Root]
     hierarchy: tuple[Root, ...]
@@ -187,9 +187,9 @@ def places(
     npl_workflow_dir: str | None = None,
     theme: str = _DEFAULT_THEME,
 ) -> Catalog:
-    """Make the catalog of one set-up.
+    """Make the catalog of one configuration.
 
-    :param cwd: the project folder; relative values below are taken from it.
+    :param cwd: the project folder; relative values below start from it.
     :param home: the user's home folder, if there is one.
     :param system: the system's NPL folder, such as ``/etc/npl``.
     :param bundled: folder of the bundled corpus.
@@ -229,18 +229,18 @@ def places(
     return Catalog(tuple(_kind(row, roots, theme) for row in _TABLE))
 
 
-def _kind(row: _Row, roots: _Roots, theme: str) -> Kind:
+def _kind(row: _KindRow, roots: _Roots, theme: str) -> Kind:
     """Fill one line of the table with roots."""
-    found = [Place(root, "") for root in roots.agents] if row.name == "agent" else []
+    found = [ItemFolder(root, "") for root in roots.agents] if row.name == "agent" else []
     named = roots.variables.get(row.variable or "")
     if named is not None:
-        found.append(Place(named, row.inside))
-    found += [Place(root, folder) for folder in row.folders for root in roots.hierarchy]
+        found.append(ItemFolder(named, row.inside))
+    found += [ItemFolder(root, folder) for folder in row.folders for root in roots.hierarchy]
     if row.only is not None:
-        found.append(Place(roots.project, ""))
+        found.append(ItemFolder(roots.project, ""))
     if roots.bundled is not None:
-        found.append(Place(roots.bundled, row.bundled))
-    patches = [Place(root, folder) for folder in row.folders for root in roots.hierarchy]
+        found.append(ItemFolder(roots.bundled, row.bundled))
+    patches = [ItemFolder(root, folder) for folder in row.folders for root in roots.hierarchy]
     if row.themed:
         themes = dict.fromkeys((theme, _DEFAULT_THEME))
         found = [_below(place, name) for name in themes for place in found]
@@ -257,8 +257,8 @@ def _kind(row: _Row, roots: _Roots, theme: str) -> Kind:
     )
 
 
-def _below(place: Place, folder: str) -> Place:
-    return Place(place.root, f"{place.folder}/{folder}" if place.folder else folder)
+def _below(place: ItemFolder, folder: str) -> ItemFolder:
+    return ItemFolder(place.root, f"{place.folder}/{folder}" if place.folder else folder)
 
 
 def item_paths(item: str, suffix: str) -> tuple[str, ...]:

@@ -1,9 +1,7 @@
-"""Find and read Markdown files under search roots. The library opens files here and nowhere else.
+"""Find and read Markdown files under search roots.
 
-A file is opened segment by segment below its root without following links, so
-that a link put in place after the path was resolved is refused (resolving and
-then opening by path loses that race). Systems without ``O_NOFOLLOW`` and
-``dir_fd`` (Windows) open the resolved path and compare it before and after.
+Symlinks cannot lead outside a search root: a path is first resolved and compared with the roots, and then
+opened by :mod:`npl_index.library.files`, which follows no link that was put there in between.
 """
 
 # A path object costs more than the system call it is made for, once per file.
@@ -11,12 +9,10 @@ then opening by path loses that race). Systems without ``O_NOFOLLOW`` and
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
@@ -28,7 +24,8 @@ from npl_index.errors import (
     NPLError,
     UnreadableDocumentError,
 )
-from npl_index.library.catalog import PATCH_SUFFIX, Catalog, Kind, Place, Root, item_paths
+from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
+from npl_index.library.files import FileTooLargeError, read_below
 from npl_index.library.patterns import PathPattern, has_magic
 from npl_index.library.references import DocumentRef, near_names
 from npl_index.library.roots import (
@@ -54,19 +51,15 @@ __all__ = [
     "Root",
 ]
 
-_READ_ATTEMPTS = 4
-_READ_SIZE = 1 << 20
-_WALKS_FILE_DESCRIPTORS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What tells two states of a file apart without reading it.
+    """What distinguishes two states of a file without reading it.
 
     :param path: absolute path, links resolved.
-    :param mtime_ns: time of the last change, nanoseconds; programs may set it back.
+    :param mtime_ns: time of the last change, in nanoseconds; programs can set it back.
     :param size: bytes.
-    :param ctime_ns: time of the last change of the file's record, which no program can set, nanoseconds.
+    :param ctime_ns: time of the last change of the inode, in nanoseconds; programs cannot set it.
     """
 
     path: str
@@ -77,9 +70,9 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file, read.
+    """A file that was read.
 
-    :param name: file name without its suffix, which is what selectors call the document.
+    :param name: file name without its suffix, the name of the document in selectors.
     :param path: path below its root, ``/`` between segments.
     :param root: label of the root.
     :param fingerprint: state of the file the bytes belong to.
@@ -100,7 +93,7 @@ class Document:
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
 
-    A library remembers nothing about files: every call looks anew.
+    A library keeps nothing about files: every call looks at the file system.
 
     :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
@@ -149,7 +142,7 @@ class Library:
         return any(os.path.isdir(path) for path in self._existing((clean,), ref.file)[:1])
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
-        """Find a path, else a pattern, else an item of any kind."""
+        """Return the files of a path, else of a pattern, else the item of any kind with this name."""
         clean = os.path.normpath(text)
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
@@ -165,7 +158,7 @@ class Library:
         raise problems[0] if problems else self._no_file(text)
 
     def _existing(self, spellings: Sequence[str], text: str) -> list[str]:
-        """Return the real paths that a path, spelled in different ways, may mean: those that exist.
+        """Return those real paths that exist among all that the spellings of a path may mean.
 
         :raises OutsideRootError: one of them lies under no root.
         """
@@ -176,7 +169,7 @@ class Library:
         return [path for path in meant if path is not None and self.roots.is_there(path, text)]
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
-        """Return a path as it is and, unless it has a suffix or is a root, with ``.md``."""
+        """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""
         if clean.lower().endswith(MARKDOWN_SUFFIXES):
             return (clean,)
         if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
@@ -239,14 +232,14 @@ class Library:
         return self._first(kind.places, item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> Found | None:
-        """Find the file that is to be put in front of an item.
+        """Find the patch of an item: the file that is put in front of it.
 
         :raises OutsideRootError: a link leads out of every root.
         :raises UnreadableDocumentError: it is there and is not a regular file.
         """
         return self._first(kind.patches, item, PATCH_SUFFIX)
 
-    def _first(self, places: Sequence[Place], item: str, suffix: str) -> Found | None:
+    def _first(self, places: Sequence[ItemFolder], item: str, suffix: str) -> Found | None:
         paths = item_paths(item, suffix)
         for place, path in product(places, paths):
             real = self.roots.below(place, path)
@@ -323,7 +316,7 @@ class Library:
         """Return the present state of a file, without opening it.
 
         :raises DocumentNotFoundError: it is gone.
-        :raises UnreadableDocumentError: it is no regular file any more.
+        :raises UnreadableDocumentError: it is not a regular file any more.
         """
         path = found.absolute
         try:
@@ -335,93 +328,27 @@ class Library:
         return Fingerprint(path, status.st_mtime_ns, status.st_size, status.st_ctime_ns)
 
     def read(self, found: Found) -> Document:
-        """Read a file whole; if it changes meanwhile, again.
+        """Read a whole file.
 
         :raises DocumentNotFoundError: it is gone.
         :raises DocumentTooLargeError: it has more bytes than the limit.
-        :raises UnreadableDocumentError: it is no regular file, may not be read, has become a link, or
-            changed each time while it was read.
+        :raises UnreadableDocumentError: it is not a regular file any more, may not be read, has become a
+            link, or changed each time while it was read.
         """
-        for _ in range(_READ_ATTEMPTS):
-            state = self._read_once(found)
-            if state is not None:
-                break
-        else:
-            raise UnreadableDocumentError(f"{found.path!r} changed while it was read", hint="try again")
-        data, fingerprint = state
+        limit = self.limits.max_bytes
+        try:
+            data, status = read_below(found.root.path, found.path, limit)
+        except FileTooLargeError:
+            problem = f"{found.path!r} is larger than {limit:,} bytes"
+            raise DocumentTooLargeError(problem, hint="split it into smaller files") from None
+        except OSError as error:
+            raise unusable(found.path, error) from None
         return Document(
             name=found.name,
             path=found.path,
             root=found.root.label,
-            fingerprint=fingerprint,
+            fingerprint=Fingerprint(found.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
             data=data,
             digest=blake2b(data, digest_size=16).hexdigest(),
             npl=self.roots.is_npl(found.absolute),
         )
-
-    def _read_once(self, found: Found) -> tuple[bytes, Fingerprint] | None:
-        """Return a file's bytes and the state they belong to, ``None`` if it changed meanwhile."""
-        limit = self.limits.max_bytes
-        try:
-            with _opened(found.root.path, found.path) as file:
-                before = os.fstat(file)
-                if not stat.S_ISREG(before.st_mode):
-                    raise irregular(found.path)
-                data = _read_up_to(file, limit + 1) if before.st_size <= limit else None
-                after = os.fstat(file)
-        except OSError as error:
-            raise unusable(found.path, error) from None
-        if data is None or len(data) > limit:
-            problem = f"{found.path!r} is larger than {limit:,} bytes"
-            raise DocumentTooLargeError(problem, hint="split it into smaller files")
-        same = before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data)
-        state = Fingerprint(found.absolute, after.st_mtime_ns, len(data), after.st_ctime_ns)
-        return (data, state) if same else None
-
-
-@contextmanager
-def _opened(root: str, path: str) -> Iterator[int]:
-    """Open a file below a root for reading, following no link below the root.
-
-    :raises OSError: a segment is absent, a link, or may not be entered.
-    """
-    file = _open_below(root, path) if _WALKS_FILE_DESCRIPTORS else _open_compared(root, path)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def _open_below(root: str, path: str) -> int:
-    """Open segment by segment; a pipe or device does not block and is told by its mode afterwards."""
-    *folders, name = path.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for segment in folders:
-            inner = os.open(segment, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _open_compared(root: str, path: str) -> int:
-    """Open where segments cannot be opened one by one: the real path must be the same before and after."""
-    whole = os.path.join(root, *path.split("/"))
-    if not stat.S_ISREG(os.lstat(whole).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
-    file = os.open(whole, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    if os.path.realpath(whole) != whole or not os.path.samestat(os.fstat(file), os.lstat(whole)):
-        os.close(file)
-        raise OSError(errno.ELOOP, "a link")
-    return file
-
-
-def _read_up_to(file: int, limit: int) -> bytes:
-    """Read to the end, or to the limit."""
-    chunks = []
-    while limit > 0 and (chunk := os.read(file, min(limit, _READ_SIZE))):
-        chunks.append(chunk)
-        limit -= len(chunk)
-    return b"".join(chunks)

@@ -32,12 +32,16 @@ _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 # A pipe must not block, and a terminal must not become the one that controls this process.
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_BYTES = getattr(os, "O_BINARY", 0)
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 _READ_ATTEMPTS = 5
 _LARGEST_READ = 1 << 20
+
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What opening a path fails with if nothing is there, or a link or a file stands in its way."""
 
 # What file systems answer that cannot give a file a second name.
 _CANNOT_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -84,9 +88,26 @@ class Folder:
             _open_by_path(root, path, make)
             yield cls(path, None)
             return
-        handle = _descend(root, below, make)
+        handle = _descend(os.open(root, _FOLDER), below, make)
         try:
             yield cls(path, handle)
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def inner(self, name: str, *, make: bool = False) -> Iterator[Folder]:
+        """Open a folder in this one, not through a link.
+
+        :param make: make it if it is absent.
+        :raises OSError: see :meth:`opened`.
+        """
+        if self._handle is None:
+            with self.opened(self.path, name, make=make) as found:
+                yield found
+            return
+        handle = _descend(os.dup(self._handle), name, make)
+        try:
+            yield Folder(os.path.join(self.path, name), handle)
         finally:
             os.close(handle)
 
@@ -100,9 +121,13 @@ class Folder:
         """
         path = self._at(name)
         if self._handle is None and os.path.islink(path):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        file = os.open(path, flags | _NO_LINK, mode, dir_fd=self._handle)
-        return _regular(file)
+            raise _link()
+        file = _regular(os.open(path, flags | _NO_LINK | _BYTES, mode, dir_fd=self._handle))
+        # Without O_NOFOLLOW a link may have come since, and been opened.
+        if self._handle is None and not os.path.samestat(os.fstat(file), os.lstat(path)):
+            os.close(file)
+            raise _link()
+        return file
 
     def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result]:
         """Return the whole content of a file and the state of the file it belongs to.
@@ -128,12 +153,12 @@ class Folder:
         finally:
             os.close(file)
 
-    def stat(self, name: str) -> os.stat_result:
-        """Return the state of what has a name, of a link itself.
-
-        :raises OSError: nothing has the name.
-        """
-        return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the state of what has a name, of a link itself; ``None`` if nothing has it."""
+        try:
+            return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
 
     def names(self) -> list[str]:
         """Return all names in the folder, in no order."""
@@ -179,7 +204,9 @@ class Folder:
         :raises OSError: it cannot be written; the old file is as it was.
         """
         pieces = (data,) if isinstance(data, bytes) else data
-        with self._temporary(pieces, self._old(name), mode, durable=durable) as fresh:
+        old = self.stat(name)
+        like = old if old is not None and stat.S_ISREG(old.st_mode) else None
+        with self._temporary(pieces, like, mode, durable=durable) as fresh:
             self.rename(fresh, name)
             if durable:
                 self.sync()
@@ -209,9 +236,14 @@ class Folder:
             self.sync()
         return None
 
-    def rename(self, old: str, new: str) -> None:
-        """Rename a file; it replaces what has the new name."""
-        os.replace(self._at(old), self._at(new), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+    def rename(self, old: str, new: str, target: Folder | None = None) -> None:
+        """Rename a file or folder; a file replaces what has the new name.
+
+        :param target: the folder that the new name is in; by default this one.
+        :raises OSError: it cannot be renamed.
+        """
+        there = self if target is None else target
+        os.replace(self._at(old), there._at(new), src_dir_fd=self._handle, dst_dir_fd=there._handle)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -285,14 +317,6 @@ class Folder:
         result: int = call(self._handle, os.fsencode(one), self._handle, os.fsencode(other), _EXCHANGE)
         return result == 0
 
-    def _old(self, name: str) -> os.stat_result | None:
-        """Return the state of the regular file that is about to be replaced, ``None`` if there is none."""
-        try:
-            status = self.stat(name)
-        except FileNotFoundError:
-            return None
-        return status if stat.S_ISREG(status.st_mode) else None
-
     def _at(self, name: str) -> str:
         return os.path.join(self.path, name) if self._handle is None else name
 
@@ -317,7 +341,7 @@ def read_path(path: str | os.PathLike[str], limit: int) -> tuple[bytes, os.stat_
     :raises NotRegularError: it is a folder, pipe or device.
     :raises OSError: it cannot be read.
     """
-    return _read_whole(lambda: _regular(os.open(path, _READ)), limit)
+    return _read_whole(lambda: _regular(os.open(path, _READ | _BYTES)), limit)
 
 
 def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
@@ -344,9 +368,8 @@ def make_folder(path: str | os.PathLike[str]) -> None:
             above.sync()
 
 
-def _descend(root: str | os.PathLike[str], below: str, make: bool) -> int:
-    """Open a folder below a root segment by segment."""
-    handle = os.open(root, _FOLDER)
+def _descend(handle: int, below: str, make: bool) -> int:
+    """Open a folder below an open one segment by segment; the open one is closed."""
     try:
         for segment in filter(None, below.split("/")):
             if make:
@@ -366,11 +389,15 @@ def _open_by_path(root: str | os.PathLike[str], path: str, make: bool) -> None:
     """Check, where segments cannot be opened one by one, that no link lies between a root and a path."""
     inside = os.path.relpath(path, root)
     if os.path.realpath(path) != os.path.normpath(os.path.join(os.path.realpath(root), inside)):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise _link()
     if make and os.path.isdir(root):
         os.makedirs(path, exist_ok=True)
     if not os.path.isdir(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _link() -> OSError:
+    return OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _regular(file: int) -> int:

@@ -1,8 +1,7 @@
 """Path patterns: ``*``, ``?`` and ``[…]`` within a folder, ``**`` for any number of folders.
 
-Matching is case-sensitive on every system, and no pattern costs more than a
-few steps per name: a segment becomes one regular expression made by
-:mod:`fnmatch` (whose expressions do not backtrack), and ``**`` may stand once.
+Matching is case-sensitive on every system, and no pattern takes more than a few steps per name: each segment
+becomes a regular expression made by :mod:`fnmatch`, which does not backtrack, and ``**`` may occur once.
 """
 
 from __future__ import annotations

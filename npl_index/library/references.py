@@ -1,4 +1,4 @@
-"""What a caller writes to name documents, checked once."""
+"""References: what callers write to name documents, checked once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 
-# Nobody can type these or read them in an answer; lone surrogates stand for names that are not UTF-8.
+# Characters that nobody can type, or read in an answer; lone surrogates mean names that are not UTF-8.
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _MAX_ARGUMENT = 4096
@@ -69,7 +69,7 @@ def check_name(value: str, parameter: str) -> None:
 
 
 def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
-    """Return the known names that look like a wanted one, best first (Indel similarity of 60 % or more)."""
+    """Return the known names most like a wanted one, best first (Indel similarity of 60 % or more)."""
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     matches = process.extract(

@@ -1,7 +1,7 @@
-"""Search roots: which real path lies under which root, and what lies below a folder.
+"""Search roots: which root a real path lies under, and which files lie below a folder.
 
-Nothing here opens a file. A path is resolved first, links included, and then
-compared with the real paths of the roots, whole segments at a time.
+Nothing here opens a file. A path is resolved, with all its links, and then compared with the real paths of
+the roots by whole segments.
 """
 
 # A path object costs more than the system call it is made for, once per file.
@@ -23,7 +23,8 @@ from npl_index.errors import (
     OutsideRootError,
     UnreadableDocumentError,
 )
-from npl_index.library.catalog import Place, Root
+from npl_index.library.catalog import ItemFolder, Root
+from npl_index.library.files import FileChangedError, NotRegularError
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
@@ -39,9 +40,9 @@ _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages
 class Limits:
     """Bounds on what one request may touch.
 
-    :param max_bytes: size of one file, and of everything one load hands over.
+    :param max_bytes: size of one file, and of all that one load returns.
     :param max_files: files one folder or pattern may name.
-    :param max_entries: directory entries one walk may look at.
+    :param max_entries: directory entries that one walk may look at.
     :param max_depth: folders below the folder a walk starts from.
     """
 
@@ -53,11 +54,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a file lies; nothing of it has been read.
+    """A file that was found; nothing of it has been read.
 
     :param root: the first root it lies under.
     :param path: path below that root, links resolved, ``/`` between segments.
-    :param label: what to call the place it was found in: that of the root, or of the item's place.
+    :param label: name of the place where it was found: of the root, or of the item's place.
     :param item: the item name it was found by, if it was.
     """
 
@@ -114,14 +115,14 @@ class Roots:
         """Return whether a real path exists.
 
         :param text: the path as the caller gave it.
-        :raises OutsideRootError: it lies under no root; whether it exists is not told.
+        :raises OutsideRootError: it lies under no root; whether it exists is not revealed.
         """
         if self.locate(path) is None:
             raise outside(text)
         return os.path.lexists(path)
 
-    def below(self, place: Place, path: str) -> str | None:
-        """Return the real path of a path below a place, which may lie anywhere, if it exists."""
+    def below(self, place: ItemFolder, path: str) -> str | None:
+        """Return the real path of a path below a place, if it exists; a link may lead anywhere."""
         return resolve(self._real[place.root.path], os.path.join(place.folder, path))
 
     def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> Found:
@@ -147,7 +148,7 @@ class Roots:
         return Found(*located, located[0].label)
 
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
-        """Return the paths of some files below each root and of their folders, those a short walk meets."""
+        """Return the paths of some files below each root and of their folders, found by a short walk."""
         for root in self:
             try:
                 for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
@@ -165,10 +166,10 @@ class Roots:
     ) -> Iterator[tuple[str, Found]]:
         """Return each file below a real folder with its path below it, in no order.
 
-        Linked folders are entered once, and only under a root; hidden folders but ``.npl`` and
-        ``.claude`` are not, nor are those of installed packages.
+        Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
+        and ``.claude`` are skipped, as are those of installed packages.
 
-        :param pattern: what the path below the folder must match, all if ``None``.
+        :param pattern: what the path below the folder must match; ``None`` matches all.
         :param max_entries: directory entries to look at, by default as the limits say.
         :raises DocumentTooLargeError: more entries or levels than the limits allow.
         """
@@ -199,7 +200,7 @@ class Roots:
                     waiting.append((entry.path, f"{path}/"))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
-        """Return the file or the real folder a link leads to, ``None`` if there is none to be had."""
+        """Return the file or the real folder that a link leads to; ``None`` if it may not be used."""
         real = real_path(entry.path)
         if real is None or os.path.isdir(real):
             return real
@@ -221,8 +222,8 @@ class Roots:
 def resolve(root: str, path: str) -> str | None:
     """Return the real path of a path below a real root, or ``None`` where it does not exist.
 
-    Only the segments below the root are looked at, several times cheaper than resolving the whole
-    path. At the first link the whole path is resolved; then it may lead anywhere and need not exist.
+    Only the segments below the root are looked at, which is several times cheaper than resolving the whole
+    path. If one is a link, the whole path is resolved; the result may lie anywhere and need not exist.
     """
     whole = root
     for segment in path.replace(os.sep, "/").split("/"):
@@ -239,7 +240,7 @@ def resolve(root: str, path: str) -> str | None:
 
 
 def real_path(path: str) -> str | None:
-    """Resolve all links of a path, ``None`` where that fails: they change meanwhile, or are thousands."""
+    """Return a path with all links resolved; ``None`` if they loop or change during resolution."""
     try:
         return os.path.realpath(path)
     except (OSError, RecursionError):
@@ -268,24 +269,28 @@ def _fits(pattern: PathPattern | None, path: str) -> bool:
 
 
 def outside(text: str) -> OutsideRootError:
-    """Make the error for a path that leaves every root."""
+    """Return the error for a path that lies outside all roots."""
     return OutsideRootError(
         f"{text!r} lies outside the search roots", hint="give a path below a root, or an item name"
     )
 
 
 def irregular(text: str) -> UnreadableDocumentError:
-    """Make the error for a folder, pipe, device or the like in place of a file."""
+    """Return the error for a folder, pipe, device or the like in place of a file."""
     return UnreadableDocumentError(f"{text!r} is not a regular file")
 
 
 def too_many(what: str) -> DocumentTooLargeError:
-    """Make the error for a walk that goes beyond a limit."""
+    """Return the error for a walk that goes beyond a limit."""
     return DocumentTooLargeError(f"there are more than {what} below the folder", hint="name a smaller folder")
 
 
 def unusable(text: str, error: OSError) -> NPLError:
-    """Make the error for a file the system refuses, without the absolute path its message holds."""
+    """Return the error for a file that cannot be used, without the absolute path in the system's message."""
+    if isinstance(error, NotRegularError):
+        return irregular(text)
+    if isinstance(error, FileChangedError):
+        return UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
     if error.errno == errno.ENOENT:
         return DocumentNotFoundError(f"{text!r} is not there any more")
     if error.errno in (errno.ELOOP, errno.ENOTDIR):

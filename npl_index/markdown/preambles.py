@@ -85,11 +85,11 @@ def segments(
     headers = [token for token in tokens if token.type == "npl_header"]
     if not headers:
         in_front = NPL_HEADER.match(front + "---") if front else None
-        return [Segment(first, count, *_name_and_version(in_front[1] if in_front else ""))]
+        return [Segment(first, count, *name_and_version(in_front[1] if in_front else ""))]
     begin, end = _lines(headers[0])
     before = source[line_starts[first] : line_starts[begin]]
     if len(headers) == 1 and not before.replace(SEPARATOR, "").strip():
-        return [Segment(end, count, *_name_and_version(headers[0].content))]
+        return [Segment(end, count, *name_and_version(headers[0].content))]
     breaks = [
         line
         for line, _ in (_lines(token) for token in tokens if token.type == "hr" and not token.level)
@@ -116,7 +116,7 @@ def _cut(
                 stop = breaks[before]
         after_start = bisect_left(breaks, start)
         end = min(breaks[after_start], stop) if result and after_start < len(breaks) else stop
-        result.append(Segment(start, end, *_name_and_version(fields)))
+        result.append(Segment(start, end, *name_and_version(fields)))
         if end < stop and not blank(end + 1, stop):
             result.append(Segment(end + 1, stop))
         start, fields = after, header.content if header else ""
@@ -128,7 +128,7 @@ def _lines(token: Token) -> tuple[int, int]:
     return begin, end
 
 
-def _name_and_version(fields: str) -> tuple[str | None, str | None]:
+def name_and_version(fields: str) -> tuple[str | None, str | None]:
     """Read the two known keys of a header, as text: YAML would make the version 1.10 the number 1.1."""
     values = {key: _scalar(value.strip()) for key, value in _FIELD.findall(fields)}
     return values.get("name"), values.get("version")

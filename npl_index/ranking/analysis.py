@@ -17,7 +17,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from itertools import groupby, pairwise
 from math import log
@@ -50,13 +50,12 @@ _ACCENT = re.compile(
 )
 _LONGEST_PHRASE = 4
 _VOCABULARY_BONUS = 1.5
-_MEMO_SIZE = 1 << 15
-_MEMO_WORD = 40
+_CACHED_WORDS = 1 << 15
+_CACHED_LENGTH = 40
 _MAX_TERM = 64
 
 # One for all threads: a call holds the interpreter's lock from beginning to end.
 _stemmer = Stemmer.Stemmer("english", 0)
-_memo: dict[str, tuple[str, ...]] = {}
 
 
 @cache
@@ -96,13 +95,10 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     :param keep_stop_words: keep words that carry no subject, too.
     """
     found: list[str] = []
-    known = _memo.get
     if "\\" in text:
         text = _ESCAPE.sub(" ", text)
     for raw in _CHUNK.findall(text):
-        parts = known(raw)
-        if parts is None:
-            parts = _analyse(raw)
+        parts = _cached_parts(raw) if len(raw) <= _CACHED_LENGTH else _parts(raw)
         if parts:
             found += parts
         elif keep_stop_words:
@@ -116,14 +112,14 @@ def without_compounds(words: Iterable[str]) -> list[str]:
     return [word for word in found if _JOINT.search(word) is None] or found
 
 
-def _analyse(raw: str) -> tuple[str, ...]:
-    """Terms of one stretch without blanks; remembered, since texts repeat their words."""
-    parts = tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
-    if len(raw) <= _MEMO_WORD:
-        if len(_memo) >= _MEMO_SIZE:
-            _memo.clear()
-        _memo[raw] = parts
-    return parts
+def _parts(raw: str) -> tuple[str, ...]:
+    """Return the terms of one stretch of text without blanks."""
+    return tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
+
+
+# Texts repeat their words, and stemming one costs ten times as much as looking it up. A long stretch is
+# hardly ever seen twice.
+_cached_parts = lru_cache(_CACHED_WORDS)(_parts)
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
@@ -287,9 +283,7 @@ def _runs(text: str) -> list[list[_Word]]:
             runs.append([])
         raw = match[0]
         for piece in [raw] if raw.isascii() else _pieces(raw):
-            parts = _memo.get(piece)
-            if parts is None:
-                parts = _analyse(piece)
+            parts = _cached_parts(piece) if len(piece) <= _CACHED_LENGTH else _parts(piece)
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])

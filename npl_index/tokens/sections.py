@@ -1,9 +1,8 @@
-"""Token counts of all sections of a document, made once and added up ever after.
+"""Token counts of all sections of a document, made once and added up for every answer.
 
-Text is handed over as whole sections joined by blank lines. The pre-tokenisers of the vocabularies never
-join a line end with a following character that is neither white space nor ``/``; so the tokens of such a
-text are the sum of the tokens of its parts, each counted with the blank line that follows it. The last
-part has none; therefore each section has two counts.
+An answer is made of whole sections joined by blank lines. Where a section starts a token of its own, the
+tokens of the whole are the sum of the sections' tokens, each counted with the blank line that follows it
+(:mod:`~npl_index.tokens.counting`). The last one has no blank line behind it, so each section has two counts.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.tokens.counters import TokenCounter
+from npl_index.tokens.counting import TokenCounter, starts_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class TokenCounts:
     :param counter: name of the counter they come from.
     :param followed: with the blank line that separates it from more text.
     :param last: without it.
-    :param costs: the larger of the two upper bounds; what packing reckons with.
+    :param costs: upper bound of both; packing adds these up.
     """
 
     counter: str
@@ -45,8 +44,8 @@ class TokenCounts:
         return count if final is None else count - self.followed[final] + self.last[final]
 
 
-def handed_text(tree: SectionTree, lines: Span) -> str:
-    """Return lines as they are handed over: no blank lines around, no indentation before a first heading.
+def trimmed_text(tree: SectionTree, lines: Span) -> str:
+    """Return lines as an answer has them: no blank lines around, no indentation before a first heading.
 
     The first character of nearly every such text is therefore one that starts a token of its own.
     """
@@ -55,25 +54,24 @@ def handed_text(tree: SectionTree, lines: Span) -> str:
     return bare if len(text) - len(bare) <= 3 else text
 
 
-def starts_token(text: str) -> bool:
-    """Return whether a text that follows a line end surely begins a new token."""
-    return not (text[:1].isspace() or text.startswith("/"))
-
-
 def count_sections(tree: SectionTree, counter: TokenCounter) -> TokenCounts:
     """Count the own text of every section."""
-    texts = [handed_text(tree, section.own) for section in tree.sections]
-    last = counter.count_many(texts)
-    tails = [_tail(text) for text in texts]
-    with_blank = counter.count_many([tail and tail + "\n" for tail in tails])
-    without = counter.count_many(tails)
-    followed = [all_ + more - less for all_, more, less in zip(last, with_blank, without, strict=True)]
-    costs = [counter.allow(max(pair)) for pair in zip(followed, last, strict=True)]
-    return TokenCounts(counter.name, array("I", followed), array("I", last), array("I", costs))
+    followed, last = array("I"), array("I")
+    for section in tree.sections:
+        text = trimmed_text(tree, section.own)
+        tail = _tail(text)
+        last.append(counter.count(text))
+        more = counter.count(tail + "\n") - counter.count(tail) if tail else 0
+        followed.append(last[-1] + more)
+    costs = array("I", map(counter.upper_bound, map(max, followed, last)))
+    return TokenCounts(counter.name, followed, last, costs)
 
 
 def _tail(text: str) -> str:
-    """Return the end of a text from a place where a token surely begins; it is counted apart from the rest."""
+    """Return the end of a text from a place where a token surely begins.
+
+    What a blank line behind the text costs depends on its tail alone, so that only this is counted again.
+    """
     at = len(text)
     while (at := text.rfind("\n", 0, at)) > 0:
         if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):

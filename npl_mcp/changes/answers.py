@@ -1,4 +1,4 @@
-"""What tools for change requests answer. Fields that clients know keep their names."""
+"""Results of the tools for change requests. Fields that clients know keep their names."""
 
 # ruff: noqa: N815 - front matter and clients know the fields by these names
 
@@ -14,14 +14,14 @@ from npl_mcp.changes.index import Ticket
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change request, as much of it as was asked for.
+    """A change request, or the part that was asked for.
 
     :param code: its key.
     :param title: its first heading.
-    :param status: how far it is.
-    :param type: what kind of change it is.
-    :param priority: how much it matters.
-    :param dateCreated: when it was made.
+    :param status: its status, e.g. ``Approved``.
+    :param type: its type, e.g. ``Bug Fix``.
+    :param priority: its priority, e.g. ``High``.
+    :param dateCreated: when it was created.
     :param lastModified: when a section was last changed, if the file keeps that.
     :param phaseEpic: phase or epic it belongs to.
     :param assignee: who works on it.
@@ -30,8 +30,8 @@ class ChangeRequest:
     :param blocks: what waits for it.
     :param impactAreas: what it touches.
     :param implementationDate: when it was done.
-    :param implementationNotes: what there is to say about that.
-    :param other: the fields of its front matter that nobody knows.
+    :param implementationNotes: notes on that.
+    :param other: further fields of its front matter.
     :param path: of its file, below the project.
     :param content: its Markdown without front matter.
     """
@@ -64,9 +64,9 @@ class ChangeRequest:
         path: str | None = None,
         content: str | None = None,
     ) -> ChangeRequest:
-        """Take over fields of a change request; those every one has always.
+        """Copy the fields that every change request has, and some more.
 
-        :param names: further ones; ``None`` means all, unknown ones too.
+        :param names: of further fields; ``None`` means all, unknown ones too.
         """
         more: dict[str, Any] = {
             name: ticket.text(name) for name in (_optional() if names is None else names) if ticket.text(name)
@@ -99,9 +99,9 @@ class Row:
 
     :param key: of the change request.
     :param title: its first heading.
-    :param status: how far it is.
-    :param type: what kind of change it is.
-    :param priority: how much it matters.
+    :param status: its status, e.g. ``Approved``.
+    :param type: its type, e.g. ``Bug Fix``.
+    :param priority: its priority, e.g. ``High``.
     :param phaseEpic: phase or epic it belongs to.
     """
 
@@ -114,7 +114,7 @@ class Row:
 
     @classmethod
     def of(cls, ticket: Ticket) -> Row:
-        """Take over what a list shows."""
+        """Copy the fields that a list shows."""
         return cls(
             ticket.key,
             ticket.title,
@@ -163,11 +163,11 @@ class Sections:
 class Created:
     """A new change request.
 
-    :param key: given to it.
+    :param key: its key.
     :param title: its first heading.
     :param status: always ``Proposed``.
-    :param type: what kind of change it is.
-    :param priority: how much it matters.
+    :param type: its type.
+    :param priority: its priority.
     :param path: of its file, below the project.
     :param dateCreated: now.
     :param sections: headings of the template that are to be filled in; absent where content was given.
@@ -205,8 +205,8 @@ class ChangedAttributes:
 
     :param key: of the change request.
     :param title: its first heading.
-    :param status: how far it is.
-    :param updated: the attributes that have another value now; empty where nothing was to do.
+    :param status: its status.
+    :param updated: the attributes that changed, and their new values.
     """
 
     key: str
@@ -217,12 +217,12 @@ class ChangedAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A change request that is gone.
+    """A deleted change request.
 
     :param key: of the change request.
     :param title: its first heading.
-    :param type: what kind of change it was.
-    :param status: how far it was.
+    :param type: its type.
+    :param status: its last status.
     :param path: of the file that was removed, below the project.
     """
 
@@ -264,14 +264,14 @@ class ProjectInfo:
     """A project with change requests.
 
     :param code: what its keys begin with.
-    :param name: what people call it.
+    :param name: for people.
     :param path: its folder.
-    :param crs: change requests it has.
-    :param id: short name its configuration gives.
+    :param crs: number of its change requests.
+    :param id: short name in its configuration.
     :param description: of the project.
     :param ticketsPath: folder of its change requests, below ``path``.
-    :param startNumber: the first number given.
-    :param repository: where its source lies.
+    :param startNumber: number of its first change request.
+    :param repository: address of its source.
     """
 
     code: str

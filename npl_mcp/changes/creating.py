@@ -1,19 +1,22 @@
-"""A new change request: what callers hand in, its number, its text."""
+"""A new change request: what callers send, its number, its text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.items.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.format import (
+    DATES,
     DEFAULTS,
     TYPES,
     check_field,
     check_slug,
-    head,
     heading_of,
     now,
     slug,
@@ -21,14 +24,15 @@ from npl_mcp.changes.format import (
 )
 from npl_mcp.changes.index import Ticket
 from npl_mcp.changes.projects import Project
-from npl_mcp.changes.templates import TEMPLATES
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
-"""What a new change request may say beside its title, in the order in which it is written."""
+"""Fields of a new change request beside its title, in the order in which they are written."""
 
 LONGEST_CONTENT = 1_000_000
 """Characters."""
+
+_TEMPLATES = Path(__file__).resolve().parent.parent / "data" / "change_requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,10 @@ class Draft:
 
     :param kind: its type.
     :param title: one line.
-    :param slug: of its file's name.
+    :param slug: the part of its file's name after the key.
     :param values: other fields of its front matter.
     :param content: Markdown below the title; ``None`` stands for the type's template.
-    :param made: the present time.
+    :param made: the present time, as front matter holds it.
     """
 
     kind: str
@@ -52,11 +56,10 @@ class Draft:
 
     @classmethod
     def parse(cls, kind: str, data: Mapping[str, object]) -> Draft:
-        """Check what a caller hands in.
+        """Check what a caller sends.
 
         :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
         :param data: its ``title``, and what :data:`NEW` names; ``content`` instead of the type's template.
-        :raises InvalidRequestError: something cannot be used.
         """
         checks.choice(kind, "type", TYPES)
         for name in data:
@@ -77,18 +80,29 @@ class Draft:
     def text(self, key: str) -> str:
         """Write the file."""
         first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
-        body = self.content or TEMPLATES[self.kind].rstrip("\n")
-        return f"{head({**first, **self.values})}\n{heading_of(self.title)}\n\n{body}\n"
+        body = self.content or template(self.kind).rstrip("\n")
+        return (
+            f"{new_front_matter({**first, **self.values}, bare=DATES)}\n{heading_of(self.title)}\n\n{body}\n"
+        )
 
     def headings(self) -> tuple[str, ...] | None:
-        """Return the headings of the template that are to be filled in; ``None`` where there is a content."""
+        """Return the headings of the template to fill in; ``None`` if content was given."""
         if self.content is not None:
             return None
-        return tuple(line for line in TEMPLATES[self.kind].split("\n") if line.startswith("## "))
+        return tuple(line for line in template(self.kind).split("\n") if line.startswith("## "))
+
+
+@cache
+def template(kind: str) -> str:
+    """Return the template of a type: Markdown below the title, with a question for each section to answer.
+
+    :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+    """
+    return (_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text(encoding="utf-8")
 
 
 def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:
-    """Return the number of a new change request: above that of all files, by name and by code."""
+    """Return the number of a new change request: one above the highest in any file's name or code."""
     highest = project.start - 1
     for ticket in tickets:
         if ticket.key.startswith(f"{project.code}-"):

@@ -1,21 +1,18 @@
 """Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all there are.
 
-Behind ``?`` stand filters by front matter: ``cr:TST?status=Proposed,Approved&priority=High``. The name of a
-document is a single text wherever one is taken, on the command line too, so filters are part of it; the form
-is that of a query in an address, which callers know.
+Filters by front matter follow ``?``: ``cr:TST?status=Proposed,Approved&priority=High``. They are part of the
+name because a document is named by one text everywhere, also on the command line; the form is that of a URL's
+query.
 """
 
 from __future__ import annotations
 
-import os
-from hashlib import blake2b
-
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
-from npl_mcp.changes.files import Stamp
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import Key, number_in
+from npl_mcp.changes.index import as_document, fingerprint
 from npl_mcp.changes.projects import Project
 from npl_mcp.changes.store import ChangeRequests
 
@@ -23,8 +20,7 @@ from npl_mcp.changes.store import ChangeRequests
 class CrDocuments:
     """Finds and reads change requests as documents.
 
-    :param changes: the change requests that can be seen.
-    :param most: documents one name may stand for.
+    :param most: limit of the documents that one name may stand for.
     """
 
     SCHEME = "cr"
@@ -35,12 +31,10 @@ class CrDocuments:
         self._root = Root(f"{self.SCHEME}:", "change requests")
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a name stands for, in the order of keys.
+        """Return the documents a name stands for, in the order of keys.
 
-        :raises InvalidRequestError: the name or a filter cannot be read.
-        :raises ProjectNotFoundError: there is no such project.
-        :raises ChangeNotFoundError: there is no such change request.
-        :raises DocumentNotFoundError: no change request fits.
+        :raises DocumentNotFoundError: no change request passes the filters.
+        :raises DocumentTooLargeError: there are more than the limit.
         """
         changes = self._changes
         name, filtered, query = _split(ref)
@@ -71,7 +65,7 @@ class CrDocuments:
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.
 
-        :raises ChangeNotFoundError: it is gone.
+        :raises DocumentNotFoundError: it is gone.
         """
         changes = self._changes
         project, name = self._place(changes, found)
@@ -79,13 +73,12 @@ class CrDocuments:
             stamp = folder and folder.stat(name)
         if not stamp:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        return _fingerprint(project, name, stamp)
+        return fingerprint(project.folder.path, name, stamp)
 
     def read(self, found: Found) -> Document:
-        """Read a change request whole; it is called by its key in selectors.
+        """Read a change request; its key is its name in selectors.
 
-        :raises ChangeNotFoundError: it is gone.
-        :raises DocumentError: its file cannot be read.
+        :raises DocumentNotFoundError: it is gone.
         """
         changes = self._changes
         project, name = self._place(changes, found)
@@ -94,14 +87,9 @@ class CrDocuments:
         if not read:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
         data, stamp = read
-        return Document(
-            name=found.path.removeprefix(f"{self.SCHEME}:"),
-            path=found.path,
-            root=self._root.label,
-            fingerprint=_fingerprint(project, name, stamp),
-            data=data,
-            digest=blake2b(data, digest_size=16).hexdigest(),
-            npl=False,
+        state = fingerprint(project.folder.path, name, stamp)
+        return as_document(
+            found.path.removeprefix(f"{self.SCHEME}:"), found.path, self._root.label, state, data
         )
 
     def _is_set(self, name: str, filtered: bool) -> bool:
@@ -111,7 +99,7 @@ class CrDocuments:
         return Found(self._root, f"{self.SCHEME}:{key}", self._root.label)
 
     def _place(self, changes: ChangeRequests, found: Found) -> tuple[Project, str]:
-        """Return the project a found change request is of, and the name of its file."""
+        """Return the project of a change request, and the name of its file."""
         key = Key.parse(found.path.removeprefix(f"{self.SCHEME}:"), "file")
         project = changes.projects.find(None, key)
         name = changes.last_name(project, key.of(project.code))
@@ -119,12 +107,6 @@ class CrDocuments:
 
 
 def _split(ref: DocumentRef) -> tuple[str, bool, str]:
-    """Return the name behind the scheme, whether filters follow, and these."""
+    """Return the name after the scheme, whether there are filters, and the filters."""
     name, mark, query = (ref.file or "").partition(":")[2].partition("?")
     return name.strip(), bool(mark), query
-
-
-def _fingerprint(project: Project, name: str, stamp: Stamp) -> Fingerprint:
-    # The same file is a document of its folder as well, by another name.
-    path = f"{CrDocuments.SCHEME}:{os.path.join(project.folder.path, name)}"  # noqa: PTH118 - a key, no path
-    return Fingerprint(path, stamp.mtime_ns, stamp.size, stamp.ctime_ns)

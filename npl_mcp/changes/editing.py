@@ -1,4 +1,4 @@
-"""One section of a change request changed in its file's bytes, also when the file changes meanwhile."""
+"""Change one section of a change request in its file's bytes, also while other programs write to the file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 from cachetools import LRUCache
 
 from npl_index.errors import InvalidRequestError
+from npl_index.items.front_matter import with_values
 from npl_index.markdown.editing import append_text, prepend_text, replace_text
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree, parse_sections
-from npl_mcp.changes.format import divide, now, with_fields
+from npl_mcp.changes.format import DATES, divide, now
 from npl_mcp.changes.sections import Outline, Place, outline
 from npl_mcp.stores.base.errors import ConflictError
 
@@ -29,17 +30,10 @@ class Outlines:
             _TREES_BYTES, lambda kept: _TREE_COST * len(kept.tree.source)
         )
 
-    def kept(self, body: bytes) -> Outline | None:
-        """Return a text's outline if it is remembered."""
-        with self._lock:
-            return self._kept.get(body)
-
     def of(self, body: bytes) -> Outline:
-        """Read a text, or remember it.
-
-        :raises DocumentError: it cannot be read.
-        """
-        kept = self.kept(body)
+        """Return a text's outline; it is read unless it is remembered."""
+        with self._lock:
+            kept = self._kept.get(body)
         if kept is None:
             kept = outline(self._reader.read(body, "the change request"))
             with self._lock:
@@ -53,9 +47,10 @@ class Outlines:
 
 
 class SectionEdit:
-    """Changes one section of a file; of a file that changed meanwhile, only if the section did not.
+    """Changes one section of a file.
 
-    ``place`` is the section and ``address`` its path afterwards, once the edit was made.
+    It may be called again when the file was changed by another program: the section is then changed only if
+    that program left it as it was. Afterwards ``place`` is the section and ``address`` its new path.
     """
 
     place: Place
@@ -72,15 +67,13 @@ class SectionEdit:
     def __call__(self, data: bytes) -> bytes:
         """Return the file's new bytes.
 
-        :raises InvalidRequestError: the text cannot stand there.
-        :raises SectionNotFoundError: there is no such section.
         :raises ConflictError: the section is not what it was at the first call.
         """
         front, body = parts(data)
         shown = self._outlines.of(body)
         self.place = place = self._found(shown, body)
         options: dict[str, bool] = {}
-        if self._how == "replace" and place.index == shown.title and not self._has_sections(place):
+        if self._how == "replace" and place.index == shown.tree.title and not self._has_sections(place):
             options["whole"] = False
         try:
             edited = _EDITS[self._how](
@@ -91,24 +84,24 @@ class SectionEdit:
         after = self._outlines.of(edited).places
         self.address = next(other.address for other in after if other.index == place.index)
         if edited != body:
-            front = with_fields(front, {"lastModified": now()}, add=False)
-        return front + edited
+            front = with_values(front, {"lastModified": now()}, add=False, bare=DATES)
+        return front.encode() + edited
 
     def _found(self, shown: Outline, body: bytes) -> Place:
         if self._before is None:
-            place = shown.find(self._wanted, self._key)
+            place = shown.find(self._wanted, self._key, whole=self._how == "replace")
             self._before = _bytes_of(shown, place, body)
             return place
-        same = [place for place in shown.places if place.path == self.place.path]
-        if len(same) != 1 or _bytes_of(shown, same[0], body) != self._before:
+        same = shown.at(self.place.address)
+        if same is None or _bytes_of(shown, same, body) != self._before:
             raise ConflictError(
-                f"the section {self.place.path[-1]!r} of {self._key} was changed by another program just now",
+                f"the section {self.place.shown!r} of {self._key} was changed by another program just now",
                 hint="read it again, then try again",
             )
-        return same[0]
+        return same
 
     def _has_sections(self, place: Place) -> bool:
-        """Return whether the text brings sections of its own; without any, those below a title stay."""
+        """Return whether the text has sections below its heading; if not, those below a title stay."""
         text = parse_sections(self._text.encode(), "")
         return any(section.level > place.level for section in text.sections)
 
@@ -123,10 +116,11 @@ def _hint(shown: Outline, place: Place) -> str:
         (other for other in reversed(shown.places[: place.index]) if other.level < place.level), None
     )
     deeper = f"use headings of level {place.level + 1} or lower" if place.level < 6 else "use no headings"
-    return deeper if above is None else f"{deeper}, or append a new section to {shown.shown(above)!r}"
+    return deeper if above is None else f"{deeper}, or append a new section to {above.shown!r}"
 
 
-def parts(data: bytes) -> tuple[bytes, bytes]:
-    """Divide a file so that the second part reads as it does in the whole."""
+def parts(data: bytes) -> tuple[str, bytes]:
+    """Divide a file into front matter and body, such that the body alone has the same sections."""
     front, body = divide(data)
-    return (b"", data) if body.startswith(b"---") else (front, body)
+    # A body that begins with --- would itself be taken for front matter.
+    return ("", data) if body.startswith(b"---") else (front, body)

@@ -1,13 +1,13 @@
-"""Which change requests are wanted: values of their fields."""
+"""Filters of change requests by the values of their fields."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
+from npl_index.library.references import near_names
 from npl_mcp.changes.index import Ticket
 from npl_mcp.stores.base import checks
 
@@ -18,9 +18,9 @@ _MOST_VALUES = 64
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Fields and the values of which one must be there, case aside; every field must fit.
+    """Every field must have one of the values given for it; case does not count.
 
-    :param wanted: values by field, folded.
+    :param wanted: names of fields, and the values each may have, case-folded.
     :param since: first ``dateCreated``, or empty.
     :param until: last ``dateCreated``, or empty.
     """
@@ -34,7 +34,7 @@ class Filters:
         """Read filters as callers give them.
 
         :param given: a value or several by field; ``dateRange`` with ``start`` and ``end``.
-        :raises InvalidRequestError: a field is unknown, or its value no text.
+        :raises InvalidRequestError: a field is unknown, or its value is neither a text nor a list of texts.
         """
         wanted, since, until = [], "", ""
         for name, value in given.items():
@@ -53,7 +53,7 @@ class Filters:
 
     @classmethod
     def query(cls, text: str) -> Filters:
-        """Read filters written behind a name, e.g. ``status=Proposed,Approved&priority=High``.
+        """Read filters that follow a document's name, e.g. ``status=Proposed,Approved&priority=High``.
 
         Any field of front matter may be named.
 
@@ -63,18 +63,18 @@ class Filters:
         for part in text.split("&"):
             name, equals, value = part.partition("=")
             if not equals or not name.strip():
-                near = difflib.get_close_matches(name, KNOWN, n=1)
+                near = near_names(name[:64], KNOWN, limit=1)
                 raise InvalidRequestError(
                     f"{part[:64]!r} is no filter",
                     parameter="file",
-                    hint=f"write {near[0] if near else 'status'}=Proposed,Approved, more of them behind &",
+                    hint=f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &",
                 )
             values = frozenset(unquote(one).strip().casefold() for one in value.split(","))
             wanted.append((unquote(name).strip(), values))
         return cls(tuple(wanted))
 
     def fit(self, ticket: Ticket) -> bool:
-        """Return whether a change request is wanted."""
+        """Return whether a change request passes."""
         if not all(_values(ticket, name) & values for name, values in self.wanted):
             return False
         if not self.since and not self.until:
@@ -84,7 +84,7 @@ class Filters:
 
 
 def _values(ticket: Ticket, name: str) -> frozenset[str]:
-    """Return a field's value as a whole, and its parts where it is a list."""
+    """Return a field's value as a whole, and its parts if it is a list."""
     text = ticket.text(name).casefold()
     return frozenset((text, *(part.strip() for part in text.split(","))))
 

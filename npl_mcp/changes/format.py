@@ -1,42 +1,35 @@
-"""Change requests as files: keys, slugs, and front matter that is read and edited as data.
+"""Change requests as files: keys, slugs, what their fields may hold, and titles.
 
 A change request is ``<KEY>-<slug>.md``: flat front matter between ``---`` lines, a heading of level 1 with
-the title, sections. Fields are read line by line, as the programs that write them do, since their values are
-not always YAML (``phaseEpic: Phase 2: Import``): a line is cut at its first colon, quotes around a value and
-a comment behind it (``#`` between blanks) are no part of it. Lists and nested values are read as YAML.
+the title, sections.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
-from npl_index.items.front_matter import front_matter
-from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.preambles import front_matter as find_front_matter
+from npl_index.items.front_matter import divide as divide_text
 from npl_mcp.stores.base import checks
 
-STATUSES = (
-    "Proposed",
-    "Approved",
-    "In Progress",
-    "Implemented",
-    "Rejected",
-    "On Hold",
-    "Partially Implemented",
-)
-TYPES = ("Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Documentation", "Research")
+Type = Literal[
+    "Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Documentation", "Research"
+]
+Status = Literal[
+    "Proposed", "Approved", "In Progress", "Implemented", "Rejected", "On Hold", "Partially Implemented"
+]
+TYPES: tuple[str, ...] = get_args(Type)
+STATUSES: tuple[str, ...] = get_args(Status)
 PRIORITIES = ("Low", "Medium", "High", "Critical")
 DEFAULTS: Mapping[str, str] = {"status": STATUSES[0], "type": TYPES[1], "priority": PRIORITIES[1]}
 """What a file without the field counts as."""
 
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
-DATES = ("implementationDate",)
-LINES = ("phaseEpic", "assignee", "implementationNotes")
+DATES = ("dateCreated", "lastModified", "implementationDate")
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
@@ -45,18 +38,13 @@ _SLUG_LENGTH = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
 _LONGEST_NOTE = 2_000
 
-_LINE_END = re.compile(rb"\r\n|\r|\n")
-_COMMENT = re.compile(r"(?:^|[ \t]+)#(?:[ \t]|$)")
-_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
-# What YAML would read as something else than text, besides what begins with a digit or a sign.
-_TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What names a change request.
+    """The name of a change request.
 
     :param code: the project's; ``None`` where only a number was given.
     :param number: of the change request.
@@ -69,8 +57,7 @@ class Key:
     def parse(cls, text: str, parameter: str = "key") -> Key:
         """Read a key: ``TST-005``, ``tst-5`` or ``5``.
 
-        :raises MissingRequestError: it is blank.
-        :raises InvalidRequestError: it is none.
+        :raises InvalidRequestError: it is no key.
         """
         clean = checks.line(text, parameter)
         found = _KEY.fullmatch(clean)
@@ -90,8 +77,7 @@ class Key:
 def parse_code(text: str, parameter: str = "project") -> str:
     """Read a project's code, whatever its case.
 
-    :raises MissingRequestError: it is blank.
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is no code.
     """
     code = checks.line(text, parameter).upper()
     if _CODE.fullmatch(code) is None:
@@ -117,8 +103,8 @@ def number_in(key: str) -> int | None:
 def slug(title: str, kind: str) -> str:
     """Make the part of a file's name that says what it is about.
 
-    :param title: letters outside a-z are dropped, as in files that exist.
-    :param kind: type of the change request, for titles of which nothing stays.
+    :param title: letters outside a-z are dropped, as in existing files.
+    :param kind: type of the change request; used if nothing is left of the title.
     """
     kept = re.sub(r"[^a-z0-9 -]", "", title.lower())
     short = re.sub(r"[ -]+", "-", kept).strip("-")[:_SLUG_LENGTH].rstrip("-")
@@ -128,7 +114,7 @@ def slug(title: str, kind: str) -> str:
 def check_slug(text: str) -> str:
     """Check a slug that was given.
 
-    :raises InvalidRequestError: it is none, so that it might lead elsewhere.
+    :raises InvalidRequestError: it is no slug; a path could lead out of the folder.
     """
     if len(text) > _SLUG_LENGTH or _SLUG.fullmatch(text) is None:
         raise InvalidRequestError(
@@ -145,12 +131,12 @@ def now() -> str:
 
 
 def check_field(name: str, value: object, parameter: str) -> str:
-    """Check an attribute's value, and give it as text; an empty text clears the attribute.
+    """Check an attribute's value and return it as text; an empty text clears the attribute.
 
     :param name: of the attribute; one of those callers may set.
     :param value: text, or a list where the attribute holds several.
-    :param parameter: what the caller named it by, for messages.
-    :raises InvalidRequestError: it does not fit the attribute.
+    :param parameter: the caller's name for it, for messages.
+    :raises InvalidRequestError: the attribute cannot have it.
     """
     if name in KEY_LISTS or name == "impactAreas":
         parts = _words(value, parameter)
@@ -208,173 +194,17 @@ def _date(text: str, parameter: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of front matter, in bytes of the front matter.
-
-    :param name: its key.
-    :param value: as data.
-    :param start: of its line.
-    :param stop: behind its last line, the line end included.
-    :param token: range of the value on the first line, quotes included, comment left out.
-    """
-
-    name: str
-    value: object
-    start: int
-    stop: int
-    token: tuple[int, int]
-
-
-def divide(data: bytes) -> tuple[bytes, bytes]:
-    """Divide a file into front matter, its ``---`` lines included, and the rest.
+def divide(data: bytes) -> tuple[str, bytes]:
+    """Divide a file into front matter, its ``---`` lines included, and the bytes behind it.
 
     :returns: the front matter is empty if there is none.
     :raises UnreadableDocumentError: the file is not UTF-8.
     """
     try:
-        source = data.decode("utf-8")
+        front, _ = divide_text(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UnreadableDocumentError(f"not UTF-8 at byte {error.start}", hint="save it as UTF-8") from None
-    count, _ = find_front_matter(with_line_feeds(source).removeprefix("\ufeff"))
-    stop = 0
-    for _ in range(count):
-        line_end = _LINE_END.search(data, stop)
-        stop = line_end.end() if line_end else len(data)
-    return data[:stop], data[stop:]
-
-
-def fields(front: bytes) -> tuple[Field, ...]:
-    """Read the fields of front matter.
-
-    :param front: as :func:`divide` gives it.
-    """
-    return tuple(_read(group) for group in _groups(front))
-
-
-def as_mapping(found: Sequence[Field]) -> dict[str, object]:
-    """Return values by name; of a repeated name the last counts."""
-    return {field.name: field.value for field in found}
-
-
-def with_fields(front: bytes, changes: Mapping[str, str], *, add: bool = True) -> bytes:
-    """Set fields: on their lines, or on new ones before the closing ``---``; all other bytes stay.
-
-    :param front: as :func:`divide` gives it, not empty.
-    :param changes: values as text, by name; an empty one leaves the name without a value.
-    :param add: make new lines for fields that are absent.
-    """
-    for name, value in changes.items():
-        found = [field for field in fields(front) if field.name == name]
-        for field in reversed(found):
-            front = _changed(front, field, value)
-        if not found and value and add:
-            lines = front.splitlines(keepends=True)
-            closing = len(front) - len(lines[-1])
-            end = b"\r\n" if lines[0].endswith(b"\r\n") else lines[0][-1:]
-            front = front[:closing] + f"{name}: {_written(name, value)}".encode() + end + front[closing:]
-    return front
-
-
-def head(values: Mapping[str, str]) -> str:
-    """Write the front matter of a new file; fields without a value are left out."""
-    lines = [f"{name}: {_written(name, value)}" for name, value in values.items() if value]
-    return "\n".join(["---", *lines, "---", ""])
-
-
-def _written(name: str, value: str) -> str:
-    """Write a value so that this module, YAML and programs that only drop quotes read the same."""
-    kept = name in KEY_LISTS or name in DATES or name in ("dateCreated", "lastModified")
-    if not value or kept or _is_plain(value):
-        return value
-    if '"' not in value and "\\" not in value:
-        return f'"{value}"'
-    if "'" not in value:
-        return f"'{value}'"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _is_plain(value: str) -> bool:
-    return (
-        (value[0].isalpha() or value[0] in "(/_")
-        and _TYPED.match(value) is None
-        and not value.endswith(":")
-        and not any(mark in value for mark in (": ", " #", "\t"))
-    )
-
-
-def _changed(front: bytes, field: Field, value: str) -> bytes:
-    """Put another value in the place of a field's; what goes on below its line goes."""
-    begin, end = field.token
-    old = front[begin:end]
-    quote = old[:1].decode() if old[:1] in (b'"', b"'") else ""
-    text = _written(field.name, value)
-    if old.startswith(b"[") or (isinstance(field.value, list) and not old):
-        text = f"[{', '.join(part.strip() for part in value.split(','))}]" if value else ""
-    elif quote and text == value and text and quote not in value:
-        text = f"{quote}{text}{quote}"
-    line_end = _LINE_END.search(front, end)
-    rest = front[end : line_end.end()] if line_end else front[end:]
-    before = front[:begin]
-    if text and before.endswith(b":"):
-        before += b" "
-    return (before if text else before.rstrip(b" \t")) + text.encode() + rest + front[field.stop :]
-
-
-def _groups(front: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Return each field's offset, first line, and the lines below that belong to it."""
-    at, current = 0, None
-    for number, line in enumerate(front.splitlines(keepends=True)):
-        begin, at = at, at + len(line)
-        text = line.strip()
-        if number == 0 or text.startswith(b"#") or not text:
-            continue
-        if line[:1] in (b" ", b"\t") or (text == b"-" or text.startswith(b"- ")):
-            if current is not None:
-                current = (current[0], current[1], front[current[0] + len(current[1]) : at])
-            continue
-        if current is not None:
-            yield current
-        current = (begin, line, b"") if b":" in line else None
-    if current is not None:
-        yield current
-
-
-def _read(group: tuple[int, bytes, bytes]) -> Field:
-    start, line, below = group
-    name, _, rest = line.rstrip(b"\r\n").decode().partition(":")
-    text = rest.strip(" \t")
-    quoted = _QUOTED.match(text)
-    if quoted is not None:
-        raw = quoted[1]
-    else:
-        comment = _COMMENT.search(text)
-        raw = text[: comment.start()].rstrip() if comment else text
-    lead = len(rest) - len(rest.lstrip(" \t")) if raw else 0
-    begin = start + len(f"{name}:{rest[:lead]}".encode())
-    value: object = _scalar(raw)
-    if below.strip() or raw[:1] in ("[", "{"):
-        chunk = with_line_feeds((line + below).decode())
-        value = front_matter(f"---\n{chunk.rstrip()}\n---").get(_scalar(name.strip()), value)
-    return Field(
-        _scalar(name.strip()),
-        value,
-        start,
-        start + len(line) + len(below),
-        (begin, begin + len(raw.encode())),
-    )
-
-
-def _scalar(raw: str) -> str:
-    """Return a value without its quotes."""
-    if len(raw) >= 2 and raw[0] == raw[-1] == '"':
-        try:
-            return str(json.loads(raw))
-        except ValueError:
-            return raw[1:-1]
-    if len(raw) >= 2 and raw[0] == raw[-1] == "'":
-        return raw[1:-1].replace("''", "'")
-    return raw
+    return front, data[len(front.encode()) :]
 
 
 _ESCAPED_MARKS = re.compile(r"\\(#+)$")

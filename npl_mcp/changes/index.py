@@ -1,35 +1,39 @@
-"""What the change requests of a folder are, read again only where a file changed."""
+"""The change requests of a folder; a file is read again only after it changed."""
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, UnreadableDocumentError
-from npl_index.library.cache import COARSEST_TIMESTAMP_NS
+from npl_index.items.front_matter import values
+from npl_index.library.cache import MemoryIndexCache, is_settled
+from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX, OpenFolder, Stamp
-from npl_mcp.changes.format import DEFAULTS, as_mapping, divide, fields, number_in, title_of
+from npl_mcp.changes.format import DEFAULTS, divide, number_in, title_of
 
 _FOLDERS_KEPT = 64
-_LOADED_BYTES = 4 * 1024 * 1024
+_LOADED_BYTES = 16 * 1024 * 1024
 _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\n]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What is known of a change request without its sections.
+    """A change request without its sections.
 
-    :param key: as its front matter says.
-    :param number: that of the key.
-    :param title: its first heading of level 1, else what its front matter or its name says.
-    :param name: of its file.
-    :param fields: its front matter as data.
+    :param key: the ``code`` in its front matter.
+    :param number: the number in its key.
+    :param title: its first heading of level 1, else the title in its front matter or its file's name.
+    :param name: name of its file.
+    :param fields: values of its front matter.
     """
 
     key: str
@@ -39,7 +43,7 @@ class Ticket:
     fields: Mapping[str, object] = field(repr=False)
 
     def text(self, name: str) -> str:
-        """Return a field as text, the default of one that every change request has, else ``""``."""
+        """Return a field as text; if it is absent its default, else ``""``."""
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(map(str, value))
@@ -47,54 +51,56 @@ class Ticket:
 
     @property
     def status(self) -> str:
-        """How far it is."""
+        """One of :data:`~npl_mcp.changes.format.STATUSES`, or what somebody else wrote."""
         return self.text("status")
 
     @property
     def type(self) -> str:
-        """What kind of change it is."""
+        """One of :data:`~npl_mcp.changes.format.TYPES`, or what somebody else wrote."""
         return self.text("type")
 
     @property
     def priority(self) -> str:
-        """How much it matters."""
+        """One of :data:`~npl_mcp.changes.format.PRIORITIES`, or what somebody else wrote."""
         return self.text("priority")
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a file was read as; ``settled`` if its state would tell any later change."""
+    """What a file was read as.
+
+    :param settled: its time stamp is old enough to tell any later change.
+    :param ticket: ``None`` if it is no change request or cannot be read.
+    """
 
     stamp: Stamp
     settled: bool
     ticket: Ticket | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A file that was read when its state told any later change."""
-
-    stamp: Stamp
-    ticket: Ticket
-    data: bytes
+Loaded = tuple[Ticket, bytes]
+"""A change request, and the bytes of its file."""
 
 
 class TicketIndex:
-    """The change requests of one folder."""
+    """The change requests of one folder.
 
-    def __init__(self) -> None:
+    :param path: real path of the folder.
+    :param loaded: change requests that were loaded last, of all folders.
+    """
+
+    def __init__(self, path: str, loaded: MemoryIndexCache[Loaded]) -> None:
         self._lock = threading.Lock()
+        self._path = path
+        self._loaded = loaded
         self._entries: dict[str, _Entry] = {}
         self._tickets: tuple[Ticket, ...] = ()
         self._names: dict[str, str] = {}
-        self._loaded: LRUCache[str, _Loaded] = LRUCache(_LOADED_BYTES, lambda kept: len(kept.data))
 
     def tickets(self, folder: OpenFolder) -> tuple[Ticket, ...]:
         """Return all change requests, highest number first.
 
         Files that are none, or cannot be read, are left out.
-
-        :raises StorageError: the folder cannot be listed.
         """
         with self._lock:
             states = folder.entries()
@@ -109,35 +115,31 @@ class TicketIndex:
             self._names = {ticket.key: ticket.name for ticket in self._tickets}
             return self._tickets
 
-    def loaded(self, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        """Return a change request and its file's bytes, if they are remembered and the file is unchanged."""
-        with self._lock:
-            kept = self._loaded.get(name)
-        return None if kept is None or folder.stat(name) != kept.stamp else (kept.ticket, kept.data)
+    def loaded(self, folder: OpenFolder, name: str) -> Loaded | None:
+        """Return a change request that is remembered, if its file is certainly unchanged; reads no file."""
+        stamp = folder.stat(name)
+        return None if stamp is None else self._loaded.peek(fingerprint(self._path, name, stamp))
 
-    def load(self, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        """Read a file; ``None`` if it is gone or no change request.
-
-        :raises DocumentError: it cannot be read.
-        """
+    def load(self, folder: OpenFolder, name: str) -> Loaded | None:
+        """Read a file; ``None`` if it is gone or no change request."""
         read = folder.read(name)
         if read is None:
             return None
-        data, stamp = read
-        try:
-            ticket = read_ticket(name, data)
-        except UnreadableDocumentError as error:
-            raise UnreadableDocumentError(f"{name!r} is {error.message}", hint=error.hint) from None
-        if ticket is None:
-            return None
-        with self._lock:
-            self._loaded.pop(name, None)
-            if _is_settled(stamp) and len(data) <= self._loaded.maxsize:
-                self._loaded[name] = _Loaded(stamp, ticket, data)
-        return ticket, data
+        document = as_document(name, name, self._path, fingerprint(self._path, name, read[1]), read[0])
+        loaded = self._loaded.get(document)
+        if loaded is None:
+            try:
+                ticket = read_ticket(name, document.data)
+            except UnreadableDocumentError as error:
+                raise UnreadableDocumentError(f"{name!r} is {error.message}", hint=error.hint) from None
+            if ticket is None:
+                return None
+            loaded = ticket, document.data
+            self._loaded.put(document, loaded)
+        return loaded
 
     def named(self, key: str) -> str | None:
-        """Return the name of the file that held a change request when it was last looked at."""
+        """Return the name of a change request's file when the folder was last read."""
         return self._names.get(key)
 
     def _is_known(self, name: str, stamp: Stamp) -> bool:
@@ -150,46 +152,61 @@ class TicketIndices:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, TicketIndex] = {}
+        self._indices: LRUCache[str, TicketIndex] = LRUCache(_FOLDERS_KEPT)
+        self._loaded: MemoryIndexCache[Loaded] = MemoryIndexCache(_LOADED_BYTES, lambda kept: len(kept[1]))
 
     def of(self, path: str) -> TicketIndex:
         """Return the index of the folder with this real path."""
         with self._lock:
-            index = self._kept.pop(path, None) or TicketIndex()
-            while len(self._kept) >= _FOLDERS_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[path] = index
+            index = self._indices.get(path)
+            if index is None:
+                index = self._indices[path] = TicketIndex(path, self._loaded)
         return index
 
 
+def fingerprint(folder: str, name: str, stamp: Stamp) -> Fingerprint:
+    """Return the state of a change request's file.
+
+    :param folder: real path of its folder.
+    """
+    # The same file can be read as a document of a search root as well, where it has another name.
+    path = f"cr:{os.path.join(folder, name)}"  # noqa: PTH118 - a key, no path
+    return Fingerprint(path, stamp.mtime_ns, stamp.size, stamp.ctime_ns)
+
+
+def as_document(name: str, path: str, root: str, state: Fingerprint, data: bytes) -> Document:
+    """Return a change request's file as a document."""
+    return Document(name, path, root, state, data, blake2b(data, digest_size=16).hexdigest(), npl=False)
+
+
 def read_ticket(name: str, data: bytes) -> Ticket | None:
-    """Read what a file is; ``None`` if it is no change request.
+    """Read a change request; ``None`` if the file is none.
 
     :param name: of the file.
     :raises UnreadableDocumentError: it is not UTF-8.
     """
     front, body = divide(data)
-    values = as_mapping(fields(front))
-    code = values.get("code")
+    found = values(front)
+    code = found.get("code")
     if not isinstance(code, str):
         return None
     number = number_in(code)
     if number is None:
         return None
-    title = title_in(body) or values.get("title")
+    title = title_in(body) or found.get("title")
     if not isinstance(title, str) or not title:
         title = name[: -len(SUFFIX)].removeprefix(code).replace("-", " ").strip() or code
-    return Ticket(code, number, title, name, values)
+    return Ticket(code, number, title, name, found)
 
 
 def title_in(body: bytes) -> str:
-    """Return the title a text has: its first heading of level 1."""
+    """Return a text's first heading of level 1, which is the title."""
     begin = body.lstrip(b" \t\r\n")
     first = begin[: begin.find(b"\n") + 1] or begin
     plain = _PLAIN_TITLE.match(begin)
     if plain is not None:
         return plain[1].decode("utf-8")
-    # Nearly always it is the first line; then the rest need not be read.
+    # Nearly always the first line is the title; then the rest need not be parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
     return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
@@ -202,9 +219,4 @@ def _read(folder: OpenFolder, name: str, listed: Stamp) -> _Entry:
     except DocumentError:
         found, ticket = None, None
     stamp = listed if found is None else found[1]
-    return _Entry(stamp, _is_settled(stamp), ticket)
-
-
-def _is_settled(stamp: Stamp) -> bool:
-    """Return whether a file's state would tell any later change: two within one tick of the clock look alike."""
-    return time.time_ns() - stamp.mtime_ns > COARSEST_TIMESTAMP_NS
+    return _Entry(stamp, is_settled(stamp.mtime_ns, time.time_ns()), ticket)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from npl_mcp.stores.base.errors import ProjectNotFoundError
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
 MOST_CHILDREN = 1_000
-"""Folders below a search root that are looked at for projects."""
+"""Most folders directly below a search root that are searched for projects."""
 
 _LARGEST_CONFIG = 64 * 1024
 
@@ -47,11 +47,11 @@ class Project:
     """A project with change requests.
 
     :param code: what its keys begin with.
-    :param name: what people call it.
+    :param name: for people.
     :param folder: of its change requests.
     :param path: the project's folder, absolute.
     :param tickets: path of ``folder`` below it.
-    :param start: the first number given.
+    :param start: number of its first change request.
     """
 
     code: str
@@ -66,23 +66,14 @@ class Project:
 
 
 class Projects:
-    """Finds the projects a caller may see; looks anew each time.
+    """Finds the projects a caller may see; looks at the folders at each call.
 
     :param cwd: the caller's working directory, which may lie inside a project.
-    :param roots: folders that are projects or hold some; a project above ``cwd`` is looked for no higher
-        than these where ``cwd`` lies in one.
+    :param roots: folders that are projects or contain some; no project above the one with ``cwd`` is found.
     :param named: folders of change requests by code.
-    :param wait: called before files are read or folders listed; may raise where nobody must wait.
     """
 
-    def __init__(
-        self,
-        cwd: Path,
-        roots: Sequence[Path],
-        named: Mapping[str, Path],
-        wait: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.wait = wait
+    def __init__(self, cwd: Path, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
         self._cwd = str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
@@ -97,10 +88,9 @@ class Projects:
         return tuple(found.values())
 
     def find(self, code: str | None, key: Key | None = None) -> Project:
-        """Find the project a call is about: the one it names, else that of the key, else that of the working
+        """Return the project a call is about: the named one, else that of the key, else that of the working
         directory, else the only one.
 
-        :raises InvalidRequestError: the code cannot be one.
         :raises ProjectNotFoundError: there is no such project, or several might be meant.
         """
         wanted = parse_code(code) if code is not None else key.code if key is not None else None
@@ -129,21 +119,20 @@ class Projects:
         )
 
     def _stream(self) -> Iterator[Project]:
-        """Return the projects there are, those first that are found fastest."""
+        """Return the projects, those first that are found fastest."""
         here = self._above()
         if here is not None:
             yield here
         for code, path in self._named.items():
             folder = str(path.absolute())
             yield Project(code, code, locate(folder, ""), folder, "")
-        # The working directory is looked into like every root.
+        # The working directory is searched like a root.
         roots = dict.fromkeys((*self._roots, self._cwd))
         lone = [(root, self._at(root)) for root in roots]
         yield from (project for _, project in lone if project is not None)
         for root, project in lone:
             if project is not None:
                 continue
-            self.wait()
             for child in _folders(root):
                 inner = self._at(child)
                 if inner is not None:
@@ -175,7 +164,6 @@ class Projects:
         with self._lock:
             kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
-            self.wait()
             kept = (state, _project(folder, _configuration(path)))
             with self._lock:
                 self._kept[folder] = kept

@@ -1,66 +1,72 @@
-"""How the sections of a change request are addressed.
+"""How the sections of a change request are addressed: by paths of headings, which the selector engine reads.
 
-A section's path is the chain of headings it stands below, hashes included, joined by `` / ``:
-``# Title / ## 2. Rationale / ### Notes``. Equal headings below the same one are told apart by their number:
-``### Notes [2]``.
+A path is the chain of headings a section stands below, ``#`` marks included, joined by `` / ``:
+``# Title / ## 2. Rationale / ### Notes``. Equal headings below the same one are numbered: ``### Notes [2]``.
+Clients have always sent and received this form; :meth:`Outline.find` translates it into steps of selectors.
+
+Two sections can have one path: a heading may end in ``[2]`` or hold `` / `` itself. The path of both is then
+their selector (:mod:`npl_index.selectors.grammar`), in which such names stand in quotes.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from npl_index.errors import SectionNotFoundError
+from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree
-from npl_index.selectors.labels import label
+from npl_index.selectors.grammar import Combinator, Step
+from npl_index.selectors.labels import fold, label
+from npl_index.selectors.matching import Node, Scope
+from npl_index.selectors.predicates import Conditions
+from npl_index.selectors.selection import selectors_of
 from npl_mcp.stores.base import checks
 
 SEPARATOR = " / "
 
-_MARKS = re.compile(r"#{1,6}[ \t]+")
-_NUMBER = re.compile(r"\d+(?:\.\d+)*[.)]?[ \t]+")
+_MARKS = re.compile(r"(#{1,6})(?:[ \t]+|$)")
+_ORDINAL = re.compile(r"(.*\S) \[([0-9]{1,9})\]")
+_NUMBERING = re.compile(r"(\d+(?:\.\d+)*)[.)]?[ \t]+(?=\S)")
 _MOST_LISTED = 10
-_MIN_SIMILARITY = 60
+_MOST_CANDIDATES = 20
+_MOST_FREE = 3
+"""Separators in a path of which each is tried as part of a heading, too: eight readings at most."""
+
+Match = Callable[[Scope, Sequence[Node], str], Iterable[Node]]
+"""Chooses the sections that a name may mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A section and what leads to it.
+    """A section and its path.
 
     :param index: of the section in its tree.
     :param level: of its heading.
-    :param path: the chain of headings; each with its number, where the same heading stands there twice.
-    :param plain: the same without numbers.
+    :param address: its full path; no other section has it.
+    :param shown: the path without the title, which all sections have in common.
     """
 
     index: int
     level: int
-    path: tuple[str, ...]
-    plain: tuple[str, ...]
-
-    @property
-    def address(self) -> str:
-        """The full path as text."""
-        return SEPARATOR.join(self.path)
+    address: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The sections of a change request in document order.
+    """The sections of a change request.
 
-    :param title: index of the section whose heading is the title, else ``None``.
+    :param places: in document order.
     """
 
     tree: SectionTree = field(repr=False)
     places: tuple[Place, ...]
-    title: int | None
-
-    def shown(self, place: Place) -> str:
-        """Return a section's path without the title, which all have in common."""
-        inside = self.title is not None and place.index in self.tree.subtree(self.title)
-        return SEPARATOR.join(place.path[1:] if inside and len(place.path) > 1 else place.path)
+    _scope: Scope = field(repr=False)
+    _paths: dict[str, Place] = field(repr=False)
 
     def content(self, index: int) -> str:
         """Return the text below a section's heading, subsections included, without blank lines around it."""
@@ -71,146 +77,178 @@ class Outline:
         blank = re.match(r"(?:[ \t]*\n)*", kept)
         return kept[blank.end() :] if blank else kept
 
-    def find(self, wanted: str, key: str) -> Place:
+    def at(self, path: str) -> Place | None:
+        """Return the section that has just this path."""
+        return self._paths.get(path)
+
+    def find(self, wanted: str, key: str, *, whole: bool = False) -> Place:
         """Find the section that is meant: the strictest reading that fits any section decides.
 
-        These are, in order: a full path; one without the title; the end of a path; the same without numbers,
-        then whatever the case, then also without the numbering of headings; a part of a single name. The
-        title is meant only where no other section could be.
-
+        :param wanted: a path from a list, or the end of one; see :meth:`_readings` for what it may leave out.
         :param key: of the change request, for messages.
-        :raises MissingRequestError: nothing is wanted.
+        :param whole: a part of a name is not enough, since what is found will be replaced.
+        :raises MissingRequestError: ``wanted`` is blank.
         :raises SectionNotFoundError: no section fits, or several do; ``near`` holds paths that work.
         """
         clean = label(checks.text(wanted, "section"))
-        for found in self._readings(clean):
+        place = self.at(clean)
+        if place is not None:
+            return place
+        for found in self._readings(clean, whole):
             if len(found) == 1:
                 return found[0]
             if found:
-                near = [place.address for place in found]
-                lines = "".join(f"\n  - {address}" for address in near)
-                raise SectionNotFoundError(
-                    f"{len(found)} sections of {key} match {clean!r}",
-                    near=near,
-                    hint=f"give the path of one:{lines}",
-                )
-        near = self._alike(clean)
-        lines = "".join(f"\n  - {address}" for address in near)
+                near, lines = _listed(found)
+                problem = f"{len(found)} sections of {key} match {clean!r}"
+                raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
+        near, lines = _listed(self._alike(clean, whole))
         hint = f"sections like it:{lines}" if near else "it has no sections"
+        if whole and near:
+            hint += "\na new section is added by append to the section above it"
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
-    def _readings(self, wanted: str) -> Sequence[Sequence[Place]]:
-        """Return what each reading finds, lazily enough: later ones matter only where earlier find nothing."""
-        below = [place for place in self.places if place.index != self.title]
-        titles = [place for place in self.places if place.index == self.title]
-        exact = [
-            [place for place in self.places if place.address == wanted],
-            [place for place in below if self.shown(place) == wanted],
-            [place for place in self.places if _ends(place.path, wanted)],
-            [place for place in self.places if _ends(place.plain, wanted)],
-        ]
-        if any(exact):
-            return exact
-        return [
-            _ending(below, wanted, _folded),
-            _ending(below, wanted, _named),
-            _ending(titles, wanted, _folded) or _ending(titles, wanted, _named),
-            _holding(below, wanted),
-        ]
+    def _readings(self, wanted: str, whole: bool) -> Iterator[list[Place]]:
+        """Return what each reading finds, the strictest first.
 
-    def _alike(self, wanted: str) -> list[str]:
-        """Return the paths of sections with similar names, or of all where they are few."""
+        These are: names as selectors compare them; also without the numbering of headings; both at any level;
+        the title, which is meant only where no other section could be, since it holds them all; a part of
+        each name.
+        """
+        title = self.tree.title
+        titles: dict[int, Place] = {}
+        for any_level in (False, True):
+            for match in (Scope.called, _numbered):
+                found = self._matching(wanted, match, any_level)
+                titles.update((place.index, place) for place in found if place.index == title)
+                yield [place for place in found if place.index != title]
+        yield list(titles.values())
+        if not whole:
+            yield self._holding(wanted)
+
+    def _holding(self, wanted: str) -> list[Place]:
+        found = self._matching(wanted, _holding, any_level=True)
+        return [place for place in found if place.index != self.tree.title]
+
+    def _matching(self, wanted: str, match: Match, any_level: bool) -> list[Place]:
+        """Return the sections to which any reading of a path leads, in document order."""
+        chains = [chain for chain in _chains(wanted) if self._may_exist(chain)]
+        found = {node for chain in chains for node in self._walk(chain, match, any_level)}
+        return [place for place in self.places if (0, place.index) in found]
+
+    def _may_exist(self, chain: Iterable[str]) -> bool:
+        """Return whether some heading holds each name with a separator: in most documents none does."""
+        steps = [list(_steps(line, "child", any_level=True))[-1] for line in chain if SEPARATOR in line]
+        joined = [fold(_without_numbering(step.name or "")) for step in steps]
+        names = [self._scope.folded((0, place.index)) for place in self.places] if joined else []
+        return all(any(part in name for name in names) for part in joined)
+
+    def _walk(self, chain: Iterable[str], match: Match, any_level: bool) -> Sequence[Node]:
+        scope, context = self._scope, [(0, 0)]
+        combinator: Combinator = "descendant"
+        for line in chain:
+            context = sorted(
+                {
+                    node
+                    for step in _steps(line, combinator, any_level)
+                    for node in match(scope, scope.pool(step, context), step.name or "")
+                    if scope.fulfils(node, step.conditions)
+                }
+            )
+            combinator = "child"
+        return context
+
+    def _alike(self, wanted: str, whole: bool) -> Sequence[Place]:
+        """Return sections that may have been meant, or all where they are few."""
         if len(self.places) <= _MOST_LISTED:
-            return [place.address for place in self.places]
-        from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
-
-        found = process.extract(
-            _named(wanted.rpartition(SEPARATOR)[2]),
-            {place.index: _named(place.plain[-1]) for place in self.places},
-            scorer=fuzz.token_ratio,
-            limit=_MOST_LISTED // 2,
-            score_cutoff=_MIN_SIMILARITY,
-        )
-        by_index = {place.index: place.address for place in self.places}
-        near = [by_index[index] for _, _, index in found]
-        return near or [place.address for place in self.places if place.level <= 2][:_MOST_LISTED]
+            return self.places
+        held = self._holding(wanted) if whole else []
+        if held:
+            return held
+        names = {
+            place.index: _without_numbering(self.tree.sections[place.index].name) for place in self.places
+        }
+        last = _MARKS.sub("", wanted.rpartition(SEPARATOR)[2], count=1)
+        near = near_names(_without_numbering(last), names.values())
+        alike = [place for name in near for place in self.places if names[place.index] == name]
+        return alike or [place for place in self.places if place.level <= 2][:_MOST_LISTED]
 
 
 def outline(tree: SectionTree) -> Outline:
     """Read the paths of all sections."""
-    above = [_above(tree, section.parent) for section in tree.sections]
-    lines = [f"{'#' * section.level} {label(section.heading)}".rstrip() for section in tree.sections]
-    equal = Counter(zip(above, lines, strict=True))
-    number: Counter[tuple[int | None, str]] = Counter()
-    places: dict[int, Place] = {}
+    scope = Scope([tree], [()])
+    paths: dict[int, str] = {}
     for section in tree.sections:
         if section.level:
-            same = above[section.index], lines[section.index]
-            number[same] += 1
-            mark = f" [{number[same]}]" if equal[same] > 1 else ""
-            parent = None if same[0] is None else places[same[0]]
-            path, plain = (parent.path, parent.plain) if parent else ((), ())
-            places[section.index] = Place(
-                section.index, section.level, (*path, same[1] + mark), (*plain, same[1])
-            )
-    return Outline(tree, tuple(places.values()), tree.title)
+            number, equals = scope.hierarchies[0].number(section.index)
+            line = f"{'#' * section.level} {label(section.heading)}".rstrip()
+            line += f" [{number}]" if equals > 1 else ""
+            above = paths.get(section.parent or 0)
+            paths[section.index] = line if above is None else f"{above}{SEPARATOR}{line}"
+    used = Counter(paths.values())
+    selectors = selectors_of(tree) if len(used) < len(paths) else ()
+    lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
+    places = []
+    for index, path in paths.items():
+        address = path if used[path] == 1 else selectors[index]
+        short = address.removeprefix(lead)
+        places.append(Place(index, tree.sections[index].level, address, address if short in used else short))
+    by_path = {path: place for place in places for path in (place.shown, place.address)}
+    return Outline(tree, tuple(places), scope, by_path)
 
 
-def _above(tree: SectionTree, parent: int | None) -> int | None:
-    """Return the heading a section stands below; the document and its parts are none."""
-    while parent is not None and not tree.sections[parent].level:
-        parent = tree.sections[parent].parent
-    return parent
+def _chains(wanted: str) -> Iterator[list[str]]:
+    """Return the ways to read a path: each `` / `` divides two headings, or stands inside one."""
+    parts = wanted.split(SEPARATOR)
+    inner = len(parts) - 1
+    every = product((True, False), repeat=inner)
+    for division in every if inner <= _MOST_FREE else ((True,) * inner, (False,) * inner):
+        chain = parts[:1]
+        for divides, part in zip(division, parts[1:], strict=True):
+            if divides:
+                chain.append(part)
+            else:
+                chain[-1] += SEPARATOR + part
+        yield chain
 
 
-def _ends(path: Sequence[str], wanted: str) -> bool:
-    """Return whether some last headings of a path are what is wanted."""
-    return any(SEPARATOR.join(path[start:]) == wanted for start in range(len(path)))
+def _steps(line: str, combinator: Combinator, any_level: bool) -> Iterator[Step]:
+    """Translate one heading of a path into steps; ``[2]`` may be its number, or part of its name."""
+    marks = _MARKS.match(line)
+    name = line[marks.end() :] if marks else line
+    level = len(marks[1]) if marks and not any_level else None
+    yield Step(combinator, level, name, Conditions(), 0, 0, 0)
+    ordinal = _ORDINAL.fullmatch(name)
+    if ordinal:
+        yield Step(combinator, level, ordinal[1], Conditions(ordinal=int(ordinal[2])), 0, 0, 0)
 
 
-def _folded(name: str) -> str:
-    """Return a heading's text without its marks, whatever its case; of several, of each."""
-    return SEPARATOR.join(
-        " ".join(_MARKS.sub("", part, count=1).split()).casefold() for part in name.split(SEPARATOR)
-    )
+def _numbered(scope: Scope, pool: Sequence[Node], name: str) -> Iterator[Node]:
+    """Return the sections of a name whatever their numbering; where both have one it must be equal."""
+    number, wanted = _numbering(name), fold(_without_numbering(name))
+    for node in pool:
+        other = scope.section(node).name
+        same_number = _numbering(other) == number or not number or not _numbering(other)
+        if same_number and fold(_without_numbering(other)) == wanted:
+            yield node
 
 
-def _named(name: str) -> str:
-    """Return the same without numbering."""
-    return SEPARATOR.join(_NUMBER.sub("", part, count=1) or part for part in _folded(name).split(SEPARATOR))
+def _holding(scope: Scope, pool: Sequence[Node], name: str) -> Iterator[Node]:
+    """Return the sections whose names hold a part."""
+    part = fold(name)
+    return (node for node in pool if part and part in scope.folded(node))
 
 
-def _numbers(name: str) -> list[str]:
-    """Return the numbering of each part of a name, ``""`` where there is none."""
-    found = (_NUMBER.match(part) for part in _folded(name).split(SEPARATOR))
-    return ["" if number is None else number[0].strip(" \t.)") for number in found]
+def _numbering(name: str) -> str:
+    found = _NUMBERING.match(name)
+    return found[1] if found else ""
 
 
-def _ending(places: Sequence[Place], wanted: str, form: Callable[[str], str]) -> list[Place]:
-    """Return the sections whose paths, each heading in a looser form, end as wanted; numbers do not differ."""
-    meant, numbers = form(wanted), _numbers(wanted)
-
-    def fits(path: Sequence[str]) -> bool:
-        ends = (SEPARATOR.join(path[start:]) for start in range(len(path)))
-        return any(
-            form(end) == meant
-            and all(
-                not (one and other) or one == other for one, other in zip(_numbers(end), numbers, strict=True)
-            )
-            for end in ends
-        )
-
-    return [place for place in places if fits(place.plain) or fits(place.path)]
+def _without_numbering(name: str) -> str:
+    return _NUMBERING.sub("", name, count=1)
 
 
-def _holding(places: Sequence[Place], wanted: str) -> list[Place]:
-    """Return the sections whose names hold what is wanted, those above them too where a path is given."""
-    parts = _folded(wanted).split(SEPARATOR)
-    if not all(parts):
-        return []
-    return [
-        place
-        for place in places
-        if len(place.plain) >= len(parts)
-        and all(part in _folded(line) for part, line in zip(parts, place.plain[-len(parts) :], strict=True))
-    ]
+def _listed(places: Sequence[Place]) -> tuple[list[str], str]:
+    """Return the paths of some sections, and these as lines of a hint."""
+    near = [place.address for place in places[:_MOST_CANDIDATES]]
+    more = [f"and {len(places) - len(near)} more"] if len(places) > len(near) else []
+    return near, "".join(f"\n  - {line}" for line in (*near, *more))

@@ -1,8 +1,8 @@
 """Change requests: Markdown files in the folders of projects, read and changed by section and by field.
 
-Nothing is kept but what the files say. A change is made in memory, under the folder's lock, and put in the
-file's place in one step; where somebody else wrote meanwhile, it is made again on what is there now, unless
-just that part was changed.
+The files are the only truth; what is remembered of them is checked against their state. A change is made in
+memory, under the folder's lock, and replaces the file in one step. If another program wrote in between, the
+change is made again on the new text, unless just that part was changed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.items.front_matter import values, with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
     ChangedAttributes,
@@ -30,17 +32,15 @@ from npl_mcp.changes.editing import Outlines, SectionEdit, parts
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import (
+    DATES,
     DEFAULTS,
     STATUSES,
     Key,
-    as_mapping,
     check_field,
     divide,
-    fields,
     number_in,
-    with_fields,
 )
-from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, read_ticket
+from npl_mcp.changes.index import Ticket, TicketIndices, read_ticket
 from npl_mcp.changes.projects import Project, Projects
 from npl_mcp.changes.sections import Outline
 from npl_mcp.changes.suggestions import suggestions
@@ -48,8 +48,10 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError
 from npl_mcp.stores.base.paging import Page, Slice
 
-MODES = ("full", "attributes", "metadata")
-UPDATE_MODES = ("replace", "append", "prepend")
+Mode = Literal["full", "attributes", "metadata"]
+UpdateMode = Literal["replace", "append", "prepend"]
+MODES: tuple[str, ...] = get_args(Mode)
+UPDATE_MODES: tuple[str, ...] = get_args(UpdateMode)
 OPERATIONS = ("list", "get", "update", *UPDATE_MODES)
 ATTRIBUTES = (
     "priority",
@@ -73,9 +75,7 @@ _ATTEMPTS = 100
 class _Open:
     """A change request while its folder is open.
 
-    :param folder: the open folder.
-    :param ticket: what is known of it.
-    :param data: what its file holds.
+    :param data: bytes of its file.
     """
 
     folder: OpenFolder
@@ -90,9 +90,8 @@ class _Open:
 class ChangeRequests:
     """The change requests of all projects a caller may see.
 
-    :param projects: finds them.
-    :param indices: what is remembered of folders; may be shared.
-    :param outlines: what is remembered of texts; may be shared.
+    :param indices: what is remembered of folders; may be shared between callers.
+    :param outlines: what is remembered of texts; may be shared between callers.
     """
 
     def __init__(self, projects: Projects, indices: TicketIndices, outlines: Outlines) -> None:
@@ -101,12 +100,9 @@ class ChangeRequests:
         self._outlines = outlines
 
     def get(self, project: str | None, key: str, mode: str) -> ChangeRequest:
-        """Read a change request.
+        """Return a change request.
 
         :param mode: one of :data:`MODES`.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises ProjectNotFoundError: there is no such project.
-        :raises ChangeNotFoundError: there is no such change request.
         """
         checks.choice(mode, "mode", MODES)
         with self._found(project, key) as (place, found):
@@ -131,9 +127,6 @@ class ChangeRequests:
 
         :param operation: one of :data:`OPERATIONS`.
         :param update_mode: one of :data:`UPDATE_MODES`, of the operation ``update``; by default ``replace``.
-        :raises InvalidRequestError: an argument is absent or cannot be used, or the text cannot stand there.
-        :raises SectionNotFoundError: no section is called so, or several are.
-        :raises ConflictError: somebody else changed just this section meanwhile.
         """
         checks.choice(operation, "operation", OPERATIONS)
         how = checks.choice(update_mode or "replace", "updateMode", UPDATE_MODES)
@@ -150,13 +143,9 @@ class ChangeRequests:
 
         :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
         :param data: see :meth:`Draft.parse`.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises ProjectNotFoundError: there is no such project.
-        :raises StorageError: the file cannot be written.
         """
         draft = Draft.parse(kind, data)
         place = self.projects.find(project)
-        self.projects.wait()
         with place.folder.opened(make=True) as folder:
             if folder is None:
                 raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
@@ -178,11 +167,7 @@ class ChangeRequests:
         )
 
     def update_status(self, project: str | None, key: str, status: str) -> ChangedStatus:
-        """Set the status; any may follow any.
-
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises ChangeNotFoundError: there is no such change request.
-        """
+        """Set the status; any may follow any."""
         checks.choice(status, "status", STATUSES)
         before = self._set(project, key, {"status": status})
         return ChangedStatus(before.key, before.title, status, f"{before.status} → {status}")
@@ -190,11 +175,7 @@ class ChangeRequests:
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object]
     ) -> ChangedAttributes:
-        """Set attributes; an empty text clears one, ``None`` leaves it.
-
-        :raises InvalidRequestError: an attribute is none that can be set here, or its value does not fit.
-        :raises ChangeNotFoundError: there is no such change request.
-        """
+        """Set attributes; an empty text clears one, ``None`` leaves it."""
         changes = {
             name: check_field(_attribute(name), value, f"attributes.{name}")
             for name, value in attributes.items()
@@ -205,11 +186,7 @@ class ChangeRequests:
         return ChangedAttributes(before.key, before.title, before.status, updated)
 
     def delete(self, project: str | None, key: str) -> Deleted:
-        """Remove a change request's file.
-
-        :raises ChangeNotFoundError: there is no such change request.
-        :raises StorageError: the file cannot be removed.
-        """
+        """Remove a change request's file."""
         with self._found(project, key, lock=True) as (place, found):
             found.folder.remove(found.name)
             ticket = found.ticket
@@ -218,11 +195,7 @@ class ChangeRequests:
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
     ) -> Page[Row]:
-        """List a project's change requests, highest number first.
-
-        :raises InvalidRequestError: a filter, the limit or the offset cannot be used.
-        :raises ProjectNotFoundError: there is no such project.
-        """
+        """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
         chosen = Filters.parse(filters or {}, "filters")
         found = [ticket for ticket in self.tickets(self.projects.find(project)) if chosen.fit(ticket)]
@@ -230,10 +203,7 @@ class ChangeRequests:
         return Page(rows, len(found), wanted.limit, wanted.offset)
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
-        """Say what a change request lacks.
-
-        :raises ChangeNotFoundError: there is no such change request.
-        """
+        """Return what a change request lacks."""
         with self._found(project, key) as (place, found):
             body = divide(found.data)[1].decode("utf-8")
             return Suggestions(
@@ -255,11 +225,7 @@ class ChangeRequests:
         )
 
     def project_info(self, code: str) -> ProjectInfo:
-        """Describe a project.
-
-        :raises InvalidRequestError: the code cannot be one.
-        :raises ProjectNotFoundError: there is no such project.
-        """
+        """Describe a project."""
         project = self.projects.find(code)
         return ProjectInfo(
             project.code,
@@ -274,11 +240,7 @@ class ChangeRequests:
         )
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
-        """Return a project's change requests, highest number first.
-
-        :raises StorageError: its folder cannot be listed.
-        """
-        self.projects.wait()
+        """Return a project's change requests, highest number first."""
         with project.folder.opened() as folder:
             if folder is None:
                 return ()
@@ -286,24 +248,19 @@ class ChangeRequests:
         return tuple(ticket for ticket in found if ticket.key.startswith(f"{project.code}-"))
 
     def ticket(self, project: Project, key: Key) -> tuple[Ticket, bytes]:
-        """Return one change request and its file's bytes.
-
-        :raises ChangeNotFoundError: there is no such change request.
-        """
+        """Return one change request and its file's bytes."""
         with project.folder.opened() as folder:
             found = self._lookup(project, folder, key)
             return found.ticket, found.data
 
     def last_name(self, project: Project, key: str) -> str | None:
-        """Return the name of the file a change request lay in when its folder was last looked at."""
+        """Return the name of a change request's file when its folder was last read."""
         return self._indices.of(project.folder.path).named(key)
 
     def _list(self, project: str | None, key: str) -> Sections:
         with self._found(project, key) as (_, found):
             shown = self._outline(found.data)
-            rows = tuple(
-                SectionRow(shown.shown(place), len(shown.content(place.index))) for place in shown.places
-            )
+            rows = tuple(SectionRow(place.shown, len(shown.content(place.index))) for place in shown.places)
             return Sections(found.ticket.key, found.ticket.title, sections=rows)
 
     def _read(self, project: str | None, key: str, wanted: str) -> Sections:
@@ -319,11 +276,11 @@ class ChangeRequests:
             return Sections(found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()))
 
     def _set(self, project: str | None, key: str, changes: Mapping[str, str]) -> Ticket:
-        """Set fields of the front matter; give what the change request was before."""
+        """Set fields of the front matter; return what the change request was before."""
 
         def change(data: bytes) -> bytes:
             front, body = divide(data)
-            present = as_mapping(fields(front))
+            present = values(front)
             for name in changes:
                 if present.get(name) != before.fields.get(name):
                     raise ConflictError(
@@ -335,7 +292,7 @@ class ChangeRequests:
                 for name, value in changes.items()
                 if before.text(name) != value or name not in present
             }
-            return with_fields(front, wanted) + body
+            return with_values(front, wanted, bare=DATES).encode() + body
 
         with self._found(project, key, lock=True) as (_, found):
             before = found.ticket
@@ -343,7 +300,7 @@ class ChangeRequests:
             return before
 
     def _change(self, found: _Open, change: Callable[[bytes], bytes]) -> None:
-        """Write what a change makes of a file, again and again while others write to it.
+        """Apply a change to a file, again if another program wrote to it in between.
 
         :raises ConflictError: the change cannot be made on what is there now.
         """
@@ -352,7 +309,7 @@ class ChangeRequests:
             new = change(data)
             other = None if new == data else found.folder.replace(found.name, data, new)
             if other is None:
-                return
+                return  # written, or nothing to write
             if read_ticket(found.name, other) is None:
                 break
             data = other
@@ -360,26 +317,15 @@ class ChangeRequests:
             f"{found.ticket.key} is being changed by another program", hint="read it again, then try again"
         )
 
-    def _load(self, index: TicketIndex, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        self.projects.wait()
-        return index.load(folder, name)
-
     def _outline(self, data: bytes) -> Outline:
         """Read a file's sections."""
-        body = parts(data)[1]
-        kept = self._outlines.kept(body)
-        if kept is None:
-            self.projects.wait()
-            kept = self._outlines.of(body)
-        return kept
+        return self._outlines.of(parts(data)[1])
 
     @contextmanager
     def _found(self, project: str | None, key: str, *, lock: bool = False) -> Iterator[tuple[Project, _Open]]:
-        """Open a change request's folder and read the file, under the lock if it is to be changed."""
+        """Open a change request's folder and read the file, under the folder's lock if it will be changed."""
         wanted = Key.parse(key)
         place = self.projects.find(project, wanted)
-        if lock:
-            self.projects.wait()
         with place.folder.opened() as folder:
             if lock and folder is not None:
                 with folder.locked():
@@ -388,15 +334,18 @@ class ChangeRequests:
                 yield place, self._lookup(place, folder, wanted)
 
     def _lookup(self, project: Project, folder: OpenFolder | None, wanted: Key) -> _Open:
-        """Find a change request by its code: first where it lay last time, then among all files."""
+        """Find a change request by its code: first in the file it was in last time, then among all files.
+
+        :raises ChangeNotFoundError: there is none.
+        :raises ConflictError: several files have the code.
+        """
         key = wanted.of(wanted.code or project.code)
         if folder is not None and (wanted.code or project.code) == project.code:
             index = self._indices.of(project.folder.path)
             name = index.named(key)
-            found = name and (index.loaded(folder, name) or self._load(index, folder, name))
+            found = name and (index.loaded(folder, name) or index.load(folder, name))
             if found and found[0].key == key:
                 return _Open(folder, *found)
-            self.projects.wait()
             same = [ticket for ticket in index.tickets(folder) if _same(ticket.key, key)]
             if len(same) > 1:
                 names = ", ".join(ticket.name for ticket in same)
@@ -410,7 +359,7 @@ class ChangeRequests:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two keys are of one change request, whatever zeros they are written with."""
+    """Return whether two keys name one change request; leading zeros do not count."""
     return one.partition("-")[0] == other.partition("-")[0] and number_in(one) == number_in(other)
 
 
@@ -425,7 +374,7 @@ def _given(value: str | None, parameter: str) -> str:
 
 
 def _attribute(name: str) -> str:
-    """Check the name of an attribute that is to be set."""
+    """Check the name of an attribute to set."""
     hints = {
         "title": "the title is the first heading: replace that section with '# New title'",
         "status": "use update_cr_status",

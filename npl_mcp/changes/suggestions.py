@@ -1,4 +1,4 @@
-"""What a change request lacks, by what it says and does not say."""
+"""What a change request lacks, judged by its fields and words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _RANKS = ("High",) * 3 + ("Medium",) * 3 + ("Low",) * 2
 
 
 def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
-    """Return what to do, the most urgent first: three of high priority, three of medium, two of low at most.
+    """Return what to do, the most urgent first: at most three of high priority, three of medium, two of low.
 
     :param body: its Markdown without front matter.
-    :param code: of the project.
+    :param code: the project's.
     """
     text = body.casefold()
     kind, status = ticket.type, ticket.status

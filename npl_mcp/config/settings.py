@@ -48,7 +48,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from npl_index.choices import ESTIMATED, Weights
+from npl_index.choices import VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_mcp.config.connection import user_data
@@ -175,7 +175,9 @@ class Settings:
             "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
             "domains": parse_words(variables.get("NPL_DOMAINS", "")),
             "small_list": _flag(variables, "NPL_SMALL_LIST"),
-            "vocabulary": _choice("NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), ESTIMATED),
+            "vocabulary": _choice(
+                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), VOCABULARIES
+            ),
             "vocabulary_folders": _vocabulary_folders(variables),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),

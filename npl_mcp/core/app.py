@@ -15,7 +15,7 @@ from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
-from npl_index.tokens.counters import TokenCounter
+from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.changes.documents import CrDocuments
 from npl_mcp.changes.projects import Projects

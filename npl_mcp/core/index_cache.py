@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from npl_index.library.documents import Document
-from npl_index.ranking.indexing import INDEX_FORMAT, IndexedDocument, dump, restore
+from npl_index.ranking.indexing import IndexedDocument
+from npl_index.ranking.storing import INDEX_FORMAT, dump, restore
 
 T = TypeVar("T")
 

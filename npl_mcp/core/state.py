@@ -13,7 +13,9 @@ from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.library.documents import Document
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.tokens.counters import TokenCounter, estimator, load_vocabulary
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import load_vocabulary
 from npl_index.tokens.sections import TokenCounts, count_sections
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices

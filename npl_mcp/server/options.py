@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from npl_index.choices import ESTIMATED
+from npl_index.choices import VOCABULARIES
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_words
 from npl_mcp.tools.domains import PRESETS, domains_named
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--small-list", action="store_true", default=None, help="list two tools and what finds others"
     )
-    parser.add_argument("--vocabulary", choices=ESTIMATED, help="count tokens with this vocabulary")
+    parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
 
 

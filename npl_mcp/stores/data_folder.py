@@ -1,4 +1,4 @@
-"""What is kept on disk, one module per domain on one database."""
+"""The stores of one data folder: one database for all, and the files of artifacts beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARTIFACT_FOLDER = "artifacts"
 
 
 class Stores:
-    """The stores of one data folder; nothing is opened before it is used.
+    """All stores of a data folder; nothing is opened before it is used.
 
     :param folder: the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
@@ -31,9 +31,9 @@ class Stores:
         self.worklog = WorklogStore(self.database)
 
     def start(self) -> None:
-        """Open and check what is there, and clear up after a crash; a new data folder is not made.
+        """Open and check an existing data folder, and recover from a crash; does not make a new one.
 
-        :raises StoreError: it cannot be used; each later call tries again.
+        :raises StoreError: it cannot be used; the next call tries again.
         """
         if self.database.path.exists():
             self.database.open()

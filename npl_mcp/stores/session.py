@@ -1,7 +1,7 @@
-"""Sessions: which rooms and artifacts belong together.
+"""Sessions: they group rooms and artifacts.
 
-The functions work inside a transaction of a caller, so that a room or an artifact and its session are made
-together or not at all; :class:`SessionStore` is what the session tools call.
+The functions are parts of a caller's transaction, so that a room or an artifact and its session are made
+together or not at all. :class:`SessionStore` is what the session tools call.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.totals import add_total, read_total
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200
-"""Rooms, and artifacts, that one answer lists; the session's counts tell of more."""
+"""Most rooms, and most artifacts, that one answer lists; the session's counts include all."""
 
 _PAGE = 20
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -42,7 +43,7 @@ class Session:
     :param status: ``active``, ``completed`` or ``archived``.
     :param room_count: rooms in it.
     :param artifact_count: artifacts linked to it.
-    :param web_url: its page, if there is a web face.
+    :param web_url: its page, if there are web pages.
     """
 
     id: str
@@ -106,7 +107,7 @@ class SessionContent:
     :param session: the session itself.
     :param chat_rooms: its newest rooms, at most 200.
     :param artifacts: its newest artifacts, at most 200.
-    :param web_url: its page, if there is a web face.
+    :param web_url: its page, if there are web pages.
     """
 
     session: Session
@@ -118,7 +119,6 @@ class SessionContent:
 def require(tx: Transaction, session_id: str) -> int:
     """Return the number of a session.
 
-    :raises InvalidRequestError: no session can have such an id.
     :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
     """
     return int(_row(tx, session_id)["number"])
@@ -130,7 +130,6 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
     :param session_id: its id; ``None`` makes a session with a new one.
     :param title: for a session that is made.
     :returns: number and id.
-    :raises InvalidRequestError: the id or the title cannot be used.
     """
     clean = checks.maybe(checks.line, title, "session_title")
     wanted = None if session_id is None else _id(session_id)
@@ -188,8 +187,6 @@ class SessionStore:
         """Make a session.
 
         :param session_id: letters, digits, ``.``, ``_`` and ``-``; at most 64. ``None``: a random one.
-        :raises InvalidRequestError: the title or the id cannot be used.
-        :raises AlreadyExistsError: the id is taken.
         """
         clean = checks.maybe(checks.line, title, "title")
         wanted = None if session_id is None else _id(session_id)
@@ -197,10 +194,7 @@ class SessionStore:
             return _session(_insert(tx, wanted, clean))
 
     def get(self, session_id: str) -> SessionContent:
-        """Return a session, its rooms and its artifacts, newest first.
-
-        :raises SessionNotFoundError: there is none with that id.
-        """
+        """Return a session, its rooms and its artifacts, newest first."""
         with self._database.read() as tx:
             row = _row(tx, session_id)
             rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
@@ -217,7 +211,6 @@ class SessionStore:
         """List sessions, newest first.
 
         :param status: only those; ``None``: all.
-        :raises InvalidRequestError: an argument is out of range.
         """
         wanted = checks.maybe(checks.choice, status, "status", STATUSES)
         part = Slice.parse(limit, offset, _PAGE)
@@ -233,8 +226,6 @@ class SessionStore:
         """Change a session's title or status.
 
         :raises MissingRequestError: neither is given.
-        :raises InvalidRequestError: one of them cannot be used.
-        :raises SessionNotFoundError: there is none with that id.
         """
         if title is None and status is None:
             raise MissingRequestError(
@@ -258,21 +249,6 @@ class SessionStore:
                 add_total(tx, f"session:{before['status']}", -1)
                 add_total(tx, f"session:{after['status']}", 1)
         return _session(after)
-
-
-def add_total(tx: Transaction, name: str, more: int) -> None:
-    """Add to a count that is kept because counting rows takes time in proportion to them."""
-    tx.run(
-        "INSERT INTO total (name, value) VALUES (:name, :more)"
-        " ON CONFLICT (name) DO UPDATE SET value = total.value + :more",
-        name=name,
-        more=more,
-    )
-
-
-def read_total(tx: Transaction, name: str) -> int:
-    """Return a count that :func:`add_total` keeps."""
-    return tx.value("SELECT value FROM total WHERE name = :name", name=name) or 0
 
 
 _ROOMS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from npl_mcp.changes.answers import (
     ChangedAttributes,
@@ -18,18 +18,11 @@ from npl_mcp.changes.answers import (
     Sections,
     Suggestions,
 )
+from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, Status, Type
+from npl_mcp.changes.store import Mode, UpdateMode
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.tools.spec import ToolSpec
-
-Mode = Literal["full", "attributes", "metadata"]
-UpdateMode = Literal["replace", "append", "prepend"]
-Type = Literal[
-    "Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Documentation", "Research"
-]
-Status = Literal[
-    "Proposed", "Approved", "In Progress", "Implemented", "Rejected", "On Hold", "Partially Implemented"
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +47,7 @@ class Properties:
         return schema | {name: value for name, value in more.items() if value}
 
 
-_PRIORITY = {"priority": {"enum": ["Low", "Medium", "High", "Critical"]}}
-_KEYS = ("relatedTickets", "dependsOn", "blocks")
+_PRIORITY = {"priority": {"enum": list(PRIORITIES)}}
 
 
 def get_cr(
@@ -99,7 +91,7 @@ def create_cr(
         dict[str, Any],
         "Without content: the type's template of numbered sections",
         Properties(
-            ("title", "content", "phaseEpic", "assignee", *_KEYS),
+            ("title", "content", "phaseEpic", "assignee", *KEY_LISTS),
             ("title",),
             {**_PRIORITY, "impactAreas": {"type": "array", "items": {"type": "string"}}},
         ),
@@ -134,7 +126,7 @@ def update_cr_attrs(
         dict[str, Any],
         "Keys comma-separated; empty text clears",
         Properties(
-            ("phaseEpic", "assignee", *_KEYS, "implementationDate", "implementationNotes"), (), _PRIORITY
+            ("phaseEpic", "assignee", *KEY_LISTS, "implementationDate", "implementationNotes"), (), _PRIORITY
         ),
     ],
     project: str | None = None,

@@ -1,11 +1,11 @@
-"""Templates of change requests, under the names these tools had before; agents are not shown them."""
+"""Templates of change requests, by tools that existed before ``create_cr`` used them; they are not listed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from npl_mcp.changes.creating import template
 from npl_mcp.changes.format import TYPES
-from npl_mcp.changes.templates import TEMPLATES
 from npl_mcp.core.app import App
 from npl_mcp.stores.base import checks
 from npl_mcp.tools.spec import ToolSpec
@@ -43,7 +43,7 @@ def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the inte
 
     :raises InvalidRequestError: there is no such type.
     """
-    return Template(checks.choice(type, "type", TYPES), TEMPLATES[type])
+    return Template(type, template(checks.choice(type, "type", TYPES)))
 
 
 TOOLS = (

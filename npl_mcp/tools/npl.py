@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from npl_index.answer.assembling import Desk
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
@@ -236,17 +236,15 @@ def npl_load_tailored(
     )
     gathered = app.gather(ref, request.selectors)
     counter, counts = app.counting(gathered.collection)
-    desk = Desk(
+    documents = DocumentSet(
         collection=gathered.collection,
         several=gathered.several,
         file=app.name_of(ref, gathered),
         counts=counts,
         counter=counter,
-        companions=app.state.companions,
-        weights=app.settings.weights,
         unreadable=gathered.unreadable,
     )
-    return tailor(request, desk)
+    return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)
 
 
 def _index_in_memory(

@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 import tiktoken
 
-from npl_index.answer.assembling import Desk
-from npl_index.answer.suggestions import Companions
-from npl_index.choices import Weights
+from npl_index.answer.document_set import DocumentSet
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.indexing import Collection, index_document
-from npl_index.tokens.counters import ExactCounter, TokenCounter, estimator
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import ExactCounter
 from npl_index.tokens.sections import count_sections
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
@@ -28,21 +28,17 @@ def document(path: str, text: str) -> Document:
     return Document(PurePosixPath(path).stem, path, "test", state, data, digest, False)
 
 
-def desk(
-    texts: Mapping[str, str], counter: TokenCounter | None = None, companions: Companions | None = None
-) -> Desk:
-    """Lay documents out for a request."""
+def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) -> DocumentSet:
+    """Make the documents of a request, by path."""
     counter = counter or estimator()
     collection = Collection.build([index_document(document(path, text)) for path, text in texts.items()])
     counts = [count_sections(indexed.tree, counter) for indexed in collection.documents]
-    return Desk(
+    return DocumentSet(
         collection=collection,
         several=len(texts) > 1,
         file="docs",
         counts=counts.__getitem__,
         counter=counter,
-        companions=companions or Companions(),
-        weights=Weights(),
     )
 
 

@@ -1,19 +1,27 @@
 """Artifacts: files with revisions, numbered from 0; the highest is the current one.
 
-Rows tell what there is, :mod:`.files` keeps the bytes; both are written in one transaction.
+The database has a row for each revision, :mod:`.files` keeps its bytes, and :mod:`.recovery` keeps the two
+together. Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.files import Draft, RevisionFiles, check_filename, check_size, description
+from npl_mcp.stores.artifact.files import (
+    RevisionDraft,
+    RevisionFiles,
+    check_filename,
+    check_size,
+    description,
+)
+from npl_mcp.stores.artifact.recovery import Recovery
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import (
@@ -24,6 +32,7 @@ from npl_mcp.stores.base.errors import (
     StoreError,
 )
 from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.totals import add_total, read_total
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +147,6 @@ class RevisionEntry:
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
-    :raises InvalidRequestError: no artifact can have such an id.
     :raises ArtifactNotFoundError: there is none with that id; names the newest.
     """
     row = tx.one(
@@ -159,8 +167,6 @@ def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None
     """Return the row of table ``revision``.
 
     :param revision_num: ``None``: the highest.
-    :raises InvalidRequestError: one of the numbers is out of range.
-    :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision; says which it has.
     """
     return _revision(tx, require(tx, artifact_id), revision_num)
@@ -193,6 +199,7 @@ class ArtifactStore:
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
         self._database = database
         self._files = RevisionFiles(folder)
+        self._recovery = Recovery(database, self._files)
         self._max_bytes = max_bytes
         self._recovered = False
 
@@ -210,11 +217,6 @@ class ArtifactStore:
         """Make an artifact with its revision 0.
 
         :param session_id: a session to link it to.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises TooLargeError: the content has too many bytes.
-        :raises AlreadyExistsError: the name is taken.
-        :raises SessionNotFoundError: there is no such session.
-        :raises StoreError: the database or a file cannot be written.
         """
         clean = checks.line(name, "name")
         kind = checks.line(artifact_type, "artifact_type")
@@ -247,10 +249,6 @@ class ArtifactStore:
 
         :param once: add nothing, and answer with the revision there is, if the same maker stored the same
             content before.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises TooLargeError: the content has too many bytes.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises StoreError: the database or a file cannot be written.
         """
         draft = self._draft(content, filename, created_by, purpose, notes)
 
@@ -269,10 +267,6 @@ class ArtifactStore:
         """Return a revision and its bytes.
 
         :param revision_num: ``None``: the highest.
-        :raises InvalidRequestError: one of the numbers is out of range.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
-        :raises StorageError: its files are gone, cannot be read, or are not those that were stored.
         """
         with self._reading() as tx:
             artifact = require(tx, artifact_id)
@@ -289,24 +283,17 @@ class ArtifactStore:
         return revision, content
 
     def list(self, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
-        """List artifacts, newest first.
-
-        :raises InvalidRequestError: the limit or the offset is out of range.
-        """
+        """List artifacts, newest first."""
         part = Slice.parse(limit, offset)
         with self._reading() as tx:
             rows = tx.all(_LIST, limit=part.limit, offset=part.offset)
-            total = session.read_total(tx, "artifact")
+            total = read_total(tx, "artifact")
         return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def history(
         self, artifact_id: int, limit: int | None = None, offset: int | None = None
     ) -> Page[RevisionEntry]:
-        """List the revisions of an artifact, newest first.
-
-        :raises InvalidRequestError: the limit or the offset is out of range.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        """
+        """List the revisions of an artifact, newest first."""
         part = Slice.parse(limit, offset)
         with self._reading() as tx:
             total = require(tx, artifact_id)["revision_count"]
@@ -314,59 +301,31 @@ class ArtifactStore:
         return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def recover(self) -> None:
-        """Remove what writes that ended half-way left behind, of this process or another.
-
-        A process may have died when its rows were in the database's log already, but not yet visible: they
-        come back when all processes have ended and the next one reads the log. So something is committed
-        first, which takes their place in the log. Whoever recovers in between does the same and is noticed
-        by the count that this commits.
+        """Remove what writes that did not end left behind; see :mod:`.recovery`.
 
         :raises StoreError: it cannot be looked at or removed; the next write tries again.
         """
-        if not self._files.unfinished():
-            return
-        with self._database.write() as tx:
-            lost = self._unfinished(tx)
-            if lost:
-                session.add_total(tx, _RECOVERIES, 1)
-                turn = session.read_total(tx, _RECOVERIES)
-        if lost:
-            with self._database.write() as tx:
-                if session.read_total(tx, _RECOVERIES) == turn:
-                    for owner, number in lost:
-                        self._files.remove(owner, number)
+        self._recovery.run()
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
         if not self._recovered:
             self._recovered = True
-            # Rows say what there is; what cannot be removed now keeps nobody from reading.
+            # Only rows count for reading, so a recovery that fails is no reason to refuse.
             with suppress(StoreError):
                 self.recover()
         with self._database.read() as tx:
             yield tx
 
-    def _unfinished(self, tx: Transaction) -> Sequence[tuple[int, int]]:
-        """List the writes that ended half-way; take the notes of those away that did not."""
-        found = "SELECT 1 FROM revision WHERE artifact_id = :owner AND revision_num = :number"
-        lost = []
-        for owner, number in self._files.unfinished():
-            if tx.value(found, owner=owner, number=number) is None:
-                lost.append((owner, number))
-            else:
-                self._files.end(owner, number)
-        return lost
-
     def _write(self, work: Callable[[Transaction], Stored]) -> Stored:
-        """Store a revision; whatever goes wrong, its files go with its rows."""
+        """Store a revision; whatever goes wrong, its files are removed with its rows."""
         try:
-            stored = self._attempt(work)
-            while stored is None:
+            # Another process may leave an unfinished write after each recovery; all that takes is its death.
+            while (stored := self._attempt(work)) is None:
                 self.recover()
-                stored = self._attempt(work)
         except BaseException:
-            # Not before the transaction has ended, and in others: the number is free by then, and somebody
-            # else may have taken it and made files of the same names.
+            # The transaction has been rolled back, so the number is free, and another process may have taken
+            # it and written files of the same names. Only a recovery can tell those from ours.
             try:
                 self.recover()
             except StoreError:
@@ -376,15 +335,15 @@ class ArtifactStore:
         return stored
 
     def _attempt(self, work: Callable[[Transaction], Stored]) -> Stored | None:
-        """Store a revision unless a number may be in use by a write that ended half-way."""
+        """Store a revision, unless the number it would get may be that of an unfinished write."""
         with self._database.write() as tx:
-            return None if self._unfinished(tx) else work(tx)
+            return None if self._recovery.unfinished(tx) else work(tx)
 
     def _draft(
         self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
-    ) -> Draft:
+    ) -> RevisionDraft:
         check_size(len(content), self._max_bytes)
-        return Draft(
+        return RevisionDraft(
             content=content,
             filename=check_filename(filename),
             created_by=checks.maybe(checks.line, created_by, "created_by"),
@@ -392,7 +351,7 @@ class ArtifactStore:
             notes=checks.maybe(checks.text, notes, "notes"),
         )
 
-    def _store(self, tx: Transaction, artifact: Row, draft: Draft) -> Stored:
+    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
         owner, number, moment = artifact["id"], artifact["revision_count"], now()
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
         revision_id = tx.value(
@@ -412,7 +371,8 @@ class ArtifactStore:
         try:
             self._files.put(owner, number, draft.filename, draft.content, meta_text)
         except BaseException:
-            # The number is nobody else's yet, so this need not wait; a full disk has room again at once.
+            # Under the database's write lock the number is still ours, so this needs no recovery, and a full
+            # disk has room again at once.
             with suppress(StorageError):
                 self._files.remove(owner, number)
             raise
@@ -446,8 +406,6 @@ class ArtifactStore:
             raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
         return content, text
 
-
-_RECOVERIES = "recoveries"
 
 _RESTORE = "restore it from a backup of the data folder"
 
@@ -492,7 +450,7 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
             f"there is already an artifact {name!r}",
             hint=f"add a revision to artifact {taken}, or choose another name",
         )
-    session.add_total(tx, "artifact", 1)
+    add_total(tx, "artifact", 1)
     return row
 
 

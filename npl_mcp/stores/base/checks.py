@@ -1,19 +1,19 @@
-"""Checks of what callers hand to a store, made once, where it enters.
+"""Checks of arguments, made once, where a store is called.
 
-Every function gives the value back or raises :class:`InvalidRequestError` naming the parameter. Bounds are
-those that any database the stores may run on can hold: no NUL, no lone surrogates, whole numbers of 53 bits
+Every function returns the value or raises :class:`InvalidRequestError` naming the parameter. What passes can
+be held by any database that the stores may run on: no NUL, no lone surrogates, whole numbers of 53 bits
 (the largest that every JSON reader keeps exact).
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.library.references import near_names
 
 LINE = 200
 """Characters of a name, a title or a persona."""
@@ -40,7 +40,7 @@ def text(value: str, parameter: str, longest: int = TEXT) -> str:
 
 
 def line(value: str, parameter: str, longest: int = LINE) -> str:
-    """Check a name: one line, not blank, without control characters; blanks around it are removed.
+    """Check a name: one line, not blank, without control characters; spaces around it are removed.
 
     :param longest: characters.
     """
@@ -81,7 +81,7 @@ def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
 def choice(value: str, parameter: str, options: Sequence[str]) -> str:
     """Check that a value is one of a few."""
     if value not in options:
-        near = difflib.get_close_matches(value[:64].lower(), options, n=1, cutoff=0.5)
+        near = near_names(value[:64], options, limit=1)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise InvalidRequestError(
             f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"

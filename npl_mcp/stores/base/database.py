@@ -1,7 +1,7 @@
-"""One database of all stores: opened when first needed, one writer, a few readers, one transaction a call.
+"""The database of all stores: opened when first needed, one writer, a few readers, one transaction a call.
 
-Statements are SQL text with ``:name`` parameters, in words that SQLite and PostgreSQL share; what only one
-of them knows stands in :mod:`npl_mcp.stores.base.sqlite`. SQLAlchemy gives connections, pools, parameters and
+Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share; what only
+SQLite knows is in :mod:`npl_mcp.stores.base.sqlite`. SQLAlchemy provides connections, pools, parameters and
 transactions, Alembic the migrations; both are loaded when the database is first used.
 """
 
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 class Transaction:
-    """What one call does in the database; all of it happens, or nothing.
+    """A transaction: all of it happens, or nothing.
 
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
     """
@@ -54,7 +54,7 @@ class Transaction:
         return self._execute(sql, values).scalar()
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute a statement; give the number of rows it touched."""
+        """Execute a statement and return the number of rows it changed."""
         return self._execute(sql, values).rowcount
 
     def run_many(self, sql: str, rows: Sequence[Mapping[str, Any]], /) -> None:
@@ -156,7 +156,7 @@ class Database:
             with _translated(), engine.connect() as connection, connection.begin():
                 yield Transaction(connection, self._statements)
         except DatabaseError:
-            # Its connections may have seen files that are gone; the next call starts with new ones.
+            # Some causes, such as a removed log, stay with a connection; the next call opens new ones.
             self.close()
             raise
 
@@ -178,7 +178,11 @@ class Database:
         self._engines = None
 
     def _present_file(self) -> tuple[int, int] | None:
-        """Tell which file has the name now: a connection would go on writing to one that was removed."""
+        """Return device and inode of the file; ``None`` if there is none.
+
+        A connection goes on reading and writing a file that was removed or replaced, and what it writes is
+        lost. So each transaction first makes sure that its connections belong to the file of this name.
+        """
         try:
             found = self.path.stat()
         except OSError:

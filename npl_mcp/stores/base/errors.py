@@ -1,4 +1,4 @@
-"""What can go wrong in a store; continues the tree of :mod:`npl_index.errors`.
+"""Errors of the stores and of change requests; the tree continues that of :mod:`npl_index.errors`.
 
 ::
 
@@ -12,13 +12,13 @@
     │   ├── ChangeNotFoundError        a change request
     │   └── RecordNotFoundError        a revision, an event, a notification, a worklog session
     └── StoreError                     the store refuses, or cannot
-        ├── AlreadyExistsError         the name is taken
+        ├── AlreadyExistsError         the name is taken, or the folder is not empty
         ├── NotAllowedError            the caller may not do that there
-        ├── ConflictError              somebody else changed the same thing meanwhile
-        ├── ClosedError                what was completed or closed takes nothing more
-        ├── TooLargeError              over a limit of size
+        ├── ConflictError              somebody else changed the same thing in between
+        ├── ClosedError                nothing can be added: it is completed or closed
+        ├── TooLargeError              larger than a limit
         ├── DatabaseError              the database cannot be used
-        └── StorageError               a file of the data folder cannot be written or read
+        └── StorageError               a file cannot be written or read
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class StoreError(NPLError):
 
 
 class AlreadyExistsError(StoreError):
-    """The name or the id is taken."""
+    """The name or the id is taken, or a folder that was to be new holds something."""
 
 
 class NotAllowedError(StoreError):
@@ -71,16 +71,16 @@ class ConflictError(StoreError):
 
 
 class ClosedError(StoreError):
-    """What was completed, closed or archived takes nothing more."""
+    """Nothing can be added, because it was completed, closed or archived."""
 
 
 class TooLargeError(StoreError):
-    """Something has more bytes than the settings allow."""
+    """A content has more bytes than the settings allow."""
 
 
 class DatabaseError(StoreError):
-    """The database cannot be used: full, read-only, locked for too long, damaged, or somebody else's."""
+    """The database cannot be used: full, read-only, locked for too long, damaged, or another program's."""
 
 
 class StorageError(StoreError):
-    """A file of the data folder cannot be written or read."""
+    """A file of an artifact, a worklog, a change request or a backup cannot be written or read."""

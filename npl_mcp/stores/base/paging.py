@@ -1,4 +1,4 @@
-"""Lists in pages, ordered by id; a cursor for callers that come back for what is new."""
+"""Pages of lists, ordered by id, with a cursor for callers that come back for what is new."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Page(Generic[T]):
     :param total: entries in the whole list.
     :param limit: most entries of a page, after capping.
     :param offset: entries left out before the first.
-    :param cursor: of a feed: hand it back as ``since`` to get what is new.
+    :param cursor: of a feed: give it as ``since`` to get what is new.
     """
 
     items: Sequence[T]
@@ -37,7 +37,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Which entries of a list are wanted.
+    """The part of a list that is wanted.
 
     :param limit: most entries.
     :param offset: entries left out before the first.

@@ -1,4 +1,4 @@
-"""All that is particular to SQLite: how a connection is made, begun, checked and copied.
+"""What is particular to SQLite: opening, beginning transactions, checking, migrating, copying.
 
 WAL so that readers never wait for the writer; ``synchronous=FULL`` so that what was acknowledged survives a
 loss of power; ``BEGIN IMMEDIATE`` for every write, because a transaction that reads first and then writes is
@@ -28,12 +28,12 @@ CACHE_KIBIBYTES = 16 * 1024
 
 
 def driver() -> Any:
-    """Return the SQLite driver: the bundled current one where there is one, else that of Python.
+    """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python.
 
     Versions before 3.51.3 can damage a database in WAL mode when two connections write and checkpoint in
     the same instant (https://sqlite.org/wal.html#walresetbug).
     """
-    # Loaded when the first store is used: loading paths should not pay for the database.
+    # Loaded when a store is first used, so that calls without stores need not wait for it.
     name = "pysqlite3" if importlib.util.find_spec("pysqlite3") else "sqlite3"
     return importlib.import_module(f"{name}.dbapi2")
 
@@ -81,16 +81,16 @@ def _set_up(raw: Any, read_only: bool) -> None:
 
 
 def _check_owner(cursor: Any) -> None:
-    # SQLite itself must look. Were the file opened here and closed again, the system would drop all locks
-    # this process has on it, and another process could remove the log that a connection still writes to.
+    # Asked through SQLite. If the file were opened and closed here, the system would drop all locks that this
+    # process has on it (POSIX), and another process could remove the log that a connection still writes to.
     owner = cursor.execute("PRAGMA application_id").fetchone()[0]
-    # A crash before the first commit leaves a database that says nothing of whose it is.
+    # 0: a crash before the first commit leaves a database that does not say whose it is.
     if owner not in (0, APPLICATION_ID):
         raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
 
 def _use_log(cursor: Any) -> None:
-    # Of two processes that switch a new database to WAL at once SQLite refuses one without waiting.
+    # If two processes switch a new database to WAL at once, SQLite refuses one of them without waiting.
     end = time.monotonic() + BUSY_MILLISECONDS / 1000
     while True:
         try:
@@ -115,7 +115,7 @@ def _pragmas(read_only: bool) -> tuple[str, ...]:
 
 
 def check_content(connection: Connection) -> None:
-    """Check the database's structure, and mark it as ours.
+    """Check the structure of the database.
 
     :raises DatabaseError: it is damaged.
     """
@@ -132,7 +132,8 @@ def mark(connection: Connection) -> None:
 def migrating(engine: Engine, work: Callable[[Connection], None]) -> None:
     """Run a migration: one transaction, foreign keys off while it runs and checked before it ends.
 
-    Tables are changed by making them anew; with foreign keys on, dropping the old one deletes its children.
+    Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would delete
+    the rows that refer to it.
 
     :raises DatabaseError: a row would lose what it refers to.
     """
@@ -161,7 +162,7 @@ def copy(path: Path, target: Path) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Say in words what a driver's error means; no path of this machine is in it."""
+    """Return what an error of the driver means, in words that show no path of this machine."""
     text = str(error).lower()
     for part, meaning in _REASONS.items():
         if part in text:

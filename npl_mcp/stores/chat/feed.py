@@ -1,4 +1,4 @@
-"""What happened in a room: its events in order, and the place in them where a caller left off."""
+"""The events of a room in order, from the place where a caller left off."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LONGEST_CURSOR = 16
 class Event:
     """Something that happened in a room.
 
-    :param id: grows with time; the cursor of a feed is such an id.
+    :param id: grows with time; the cursor of a feed is the id of an event.
     :param room_id: the room.
     :param event_type: persona_join, message, emoji_reaction, artifact_share, todo_create or todo_update.
     :param persona: who did it.
     :param timestamp: when; never earlier than the event before it.
     :param data: what, by type; of a todo_create with the todo's present status and assigned_to.
     :param reply_to_id: the event it answers, reacts to or changes.
-    :param reactions: who reacted to it, by emoji, the first first.
+    :param reactions: who reacted to it, by emoji, in the order of their reactions.
     """
 
     id: int
@@ -51,10 +51,8 @@ class Event:
 def parse_since(since: int | str | None) -> int | str | None:
     """Check where a caller left off: the id of an event, or a time, which is brought to the stored form.
 
-    A time is ISO 8601: a date, hours and minutes after ``T`` or a blank, seconds, a fraction and a zone, each
-    if wanted; without zone it is UTC.
-
-    :raises InvalidRequestError: it is neither.
+    A time is ISO 8601: a date, hours and minutes after ``T`` or a space, seconds, a fraction and a zone; all
+    but the date are optional. Without a zone it is UTC.
     """
     if since is None:
         return None
@@ -90,7 +88,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     Positions in a room have no gaps, so that a page is a range of them wherever it lies.
 
     :param count: events in the room.
-    :param since: give what came after this event or time; with ``None`` the latest events, where
+    :param since: only events after this one, or after this time; with ``None`` the latest events, where
         ``page.offset`` leaves out the newest.
     :returns: its total counts all events, or all that came after.
     """
@@ -116,7 +114,7 @@ _ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
 
 
 def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
-    """Count the events of a room up to an event or a time; neither ids nor times fall in a room."""
+    """Return how many events of a room lie before a place; both ids and times never decrease in a room."""
     if isinstance(since, int):
         next_one: int | None = tx.value(
             "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1",
@@ -181,7 +179,7 @@ def _reactions(tx: Transaction, room_id: int, first: int, last: int) -> dict[int
 
 
 def present_data(row: Row) -> dict[str, Any]:
-    """Read an event's data; a todo has its present state instead of that it began with.
+    """Return an event's data; that of a todo has its present state, not the one it began with.
 
     :param row: ``data`` of an event, ``status`` and ``assigned_to`` of its todo or ``None``.
     """

@@ -1,4 +1,4 @@
-"""Notifications: what a persona should look at, one mailbox each."""
+"""Notifications: what a persona should look at; each persona has one mailbox."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Notification:
     :param event_id: the event.
     :param notification_type: mention, artifact_share, todo_assign or todo_update.
     :param created_at: when it was sent.
-    :param read_at: when it was read; only where read ones are asked for, too.
+    :param read_at: when it was read; only if read ones are asked for, too.
     :param room_id: the event's room.
     :param event_type: what happened.
     :param event_persona: who did it.
@@ -100,7 +100,7 @@ def read(
 ) -> Page[Notification]:
     """Return notifications of a persona, the newest first.
 
-    :param since: give what came after this notification, the oldest first.
+    :param since: only notifications after this one, the oldest first.
     :returns: its total counts all that are asked for, on this page and others.
     """
     which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")

@@ -1,4 +1,4 @@
-"""Who a message speaks to: ``@name``."""
+"""Members that a message mentions: ``@name``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 MOST_SIGNS = 1_000
-"""Further signs of a text mention nobody; looking names up at each takes time."""
+"""Further signs of a text are ignored, since names are looked up at each."""
 
 # Not the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
 _SIGN = re.compile(r"(?<![\w.+\-@/])@(?=\S)")

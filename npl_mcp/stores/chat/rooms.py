@@ -1,4 +1,4 @@
-"""Rooms: who is in them, and writing down what happens there.
+"""Rooms, their members, and the writing of events.
 
 Everything that happens is an event of a room. Its position counts the room's events without gaps, so that any
 page of a feed is found at once. The functions work inside a transaction of a caller.
@@ -20,11 +20,12 @@ from npl_mcp.stores.base.errors import (
     RoomNotFoundError,
 )
 from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.totals import add_total, read_total
 
 _NEAR = 5
 
 _TOTAL = "room"
-"""The name of the count of all rooms; with a colon and a persona behind it, of those it is a member of."""
+"""Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class NewRoom:
     :param name: its name.
     :param description: what it is for.
     :param members: personas, in the order given, each once.
-    :param web_url: its page, if there is a web face.
+    :param web_url: its page, if there are web pages.
     """
 
     room_id: int
@@ -97,7 +98,6 @@ def create(
 
     :param personas: its members, each once.
     :raises AlreadyExistsError: the name is taken.
-    :raises InvalidRequestError: the session's id or title cannot be used.
     """
     number = its_id = None
     if session_id is not None or session_title is not None:
@@ -120,7 +120,7 @@ def create(
             f"there is already a room {name!r}, room {taken}", hint="choose another name"
         )
     _join(tx, room_id, personas, moment)
-    session.add_total(tx, _TOTAL, 1)
+    add_total(tx, _TOTAL, 1)
     return NewRoom(room_id, its_id, name, description, tuple(personas))
 
 
@@ -160,10 +160,10 @@ def read(tx: Transaction, persona: str | None, page: Slice) -> Page[Room]:
     :param persona: only rooms it is a member of.
     """
     if persona is None:
-        total = session.read_total(tx, _TOTAL)
+        total = read_total(tx, _TOTAL)
         rows = tx.all(_rooms("SELECT id FROM room"), limit=page.limit, offset=page.offset)
     else:
-        total = session.read_total(tx, f"{_TOTAL}:{persona}")
+        total = read_total(tx, f"{_TOTAL}:{persona}")
         source = "SELECT room_id AS id FROM member WHERE persona = :persona"
         rows = tx.all(_rooms(source), persona=persona, limit=page.limit, offset=page.offset)
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
@@ -232,9 +232,8 @@ def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
 
 
 def require_member(tx: Transaction, room_id: int, persona: str) -> None:
-    """Make sure that a persona may do something in a room.
+    """Refuse a persona that is not a member of a room.
 
-    :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member; names members that look alike.
     """
     if tx.value("SELECT 1 FROM member WHERE room_id = :room AND persona = :who", room=room_id, who=persona):
@@ -251,7 +250,7 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
 
 
 def require_room(tx: Transaction, room_id: int) -> int:
-    """Count the events of a room.
+    """Return the number of events in a room.
 
     :raises RoomNotFoundError: there is no such room; names those with the nearest ids.
     """
@@ -277,7 +276,7 @@ def room_of(tx: Transaction, event_id: int) -> int:
 
 
 def no_event(event_id: int) -> RecordNotFoundError:
-    """Say that there is no such event."""
+    """Return the error for an event that does not exist."""
     return RecordNotFoundError(
         f"there is no event {event_id}", hint="chat_get_feed shows the events of a room"
     )

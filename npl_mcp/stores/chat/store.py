@@ -1,4 +1,7 @@
-"""What personas do in rooms; each method is one transaction."""
+"""What personas do in rooms; each method is one transaction.
+
+Errors are those of the functions that they call, and ``InvalidRequestError`` for arguments.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ EMOJI = 32
 
 MOST_MEMBERS = 1_000
 MOST_ROOMS = 100
-"""Rooms of one page; each brings the names of its members."""
+"""Rooms of one page; each comes with the names of its members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Message:
     :param room_id: the room.
     :param persona: who sent it.
     :param message: the text.
-    :param mentions: members it speaks to, in order of first appearance.
+    :param mentions: members it mentions, in order of first appearance.
     :param notifications: sent to each of them but the sender.
     """
 
@@ -65,7 +68,7 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An artifact shown to a room.
+    """An artifact that was shared in a room.
 
     :param event_id: its event.
     :param room_id: the room.
@@ -103,9 +106,7 @@ class ChatStore:
         """Make a room; with a session's id or title it belongs to that session, which is made if absent.
 
         :param members: personas, up to 1,000; repeated ones count once.
-        :raises AlreadyExistsError: the name is taken.
         :raises MissingRequestError: a name is empty, or there are no members.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         clean = checks.line(name, "name")
         personas = checks.lines(members, "members", MOST_MEMBERS)
@@ -121,7 +122,6 @@ class ChatStore:
         """List rooms, the newest first; a page has at most 100.
 
         :param persona: only rooms it is a member of.
-        :raises InvalidRequestError: an argument is out of range.
         """
         who = checks.maybe(checks.line, persona, "persona")
         page = Slice.parse(None if limit is None else min(limit, MOST_ROOMS), offset)
@@ -134,10 +134,7 @@ class ChatStore:
         """Write into a room; members the text mentions are notified.
 
         :param reply_to_id: an event of the same room.
-        :raises RoomNotFoundError: there is no such room.
-        :raises NotAllowedError: the persona is not a member of it.
         :raises RecordNotFoundError: what is answered is not in the room.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
         text = checks.text(message, "message")
@@ -158,9 +155,6 @@ class ChatStore:
         """React to an event; a second equal reaction adds nothing.
 
         :param emoji: one line of up to 32 characters.
-        :raises RecordNotFoundError: there is no such event.
-        :raises NotAllowedError: the persona is not a member of its room.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         target, who = checks.row_id(event_id, "event_id"), checks.line(persona, "persona")
         sign = checks.line(emoji, "emoji", EMOJI)
@@ -190,14 +184,9 @@ class ChatStore:
     def share_artifact(
         self, room_id: int, persona: str, artifact_id: int, revision: int | None = None
     ) -> Share:
-        """Show an artifact to a room; it is linked to the room's session.
+        """Share an artifact in a room; it is linked to the room's session.
 
         :param revision: its number; ``None``: the present one.
-        :raises RoomNotFoundError: there is no such room.
-        :raises NotAllowedError: the persona is not a member of it.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
         shared = checks.row_id(artifact_id, "artifact_id")
@@ -215,12 +204,9 @@ class ChatStore:
     def create_todo(
         self, room_id: int, persona: str, description: str, assigned_to: str | None = None
     ) -> Todo:
-        """Note in a room what is to be done.
+        """Make a todo in a room.
 
         :param assigned_to: a member.
-        :raises RoomNotFoundError: there is no such room.
-        :raises NotAllowedError: one of the personas is not a member of it.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
         text = checks.text(description, "description")
@@ -236,9 +222,6 @@ class ChatStore:
         :param event_id: the event that made it.
         :param status: pending, in_progress, done or cancelled.
         :param assigned_to: a member; ``None``: as before.
-        :raises RecordNotFoundError: there is no such event.
-        :raises NotAllowedError: one of the personas is not a member of its room.
-        :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
         """
         target, who = checks.row_id(event_id, "event_id"), checks.line(persona, "persona")
         state = checks.choice(status, "status", todos.STATUSES)
@@ -255,10 +238,8 @@ class ChatStore:
     ) -> Page[Event]:
         """Return events of a room, the oldest first.
 
-        :param since: a cursor (an event's id) or a time: give what came after it. Without it, the latest
+        :param since: a cursor (an event's id) or a time: only events after it. Without it, the latest
             events, where ``offset`` leaves out the newest.
-        :raises RoomNotFoundError: there is no such room.
-        :raises InvalidRequestError: an argument cannot be used.
         """
         room, start = checks.row_id(room_id, "room_id"), feed.parse_since(since)
         page = Slice.parse(limit, offset)
@@ -275,8 +256,7 @@ class ChatStore:
     ) -> Page[Notification]:
         """Return notifications of a persona, the newest first.
 
-        :param since: a cursor (a notification's id): give what came after it, the oldest first.
-        :raises InvalidRequestError: an argument cannot be used.
+        :param since: a cursor (a notification's id): only notifications after it, the oldest first.
         """
         who = checks.line(persona, "persona")
         start = checks.maybe(checks.whole, since, "since")
@@ -285,11 +265,7 @@ class ChatStore:
             return inbox.read(tx, who, unread_only, start, page)
 
     def mark_read(self, notification_id: int) -> MarkedRead:
-        """Mark a notification as read; one that was read keeps its time.
-
-        :raises RecordNotFoundError: there is no such notification.
-        :raises InvalidRequestError: the id cannot be one.
-        """
+        """Mark a notification as read; one that was read keeps its time."""
         wanted = checks.row_id(notification_id, "notification_id")
         with self._database.write() as tx:
             return inbox.mark_read(tx, wanted)

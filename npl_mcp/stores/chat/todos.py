@@ -1,4 +1,4 @@
-"""Todos of a room: made, handed on, finished.
+"""Todos of a room: created, reassigned, finished.
 
 The functions work inside a transaction of a caller.
 """
@@ -19,7 +19,7 @@ STATUSES = ("pending", "in_progress", "done", "cancelled")
 class Todo:
     """A todo that was made.
 
-    :param event_id: its event, by which it is called.
+    :param event_id: its event, which is also the id of the todo.
     :param room_id: the room.
     :param persona: who made it.
     :param description: what is to be done.
@@ -58,11 +58,7 @@ class TodoUpdate:
 
 
 def create(tx: Transaction, room_id: int, persona: str, description: str, assigned_to: str | None) -> Todo:
-    """Note in a room what is to be done.
-
-    :raises RoomNotFoundError: there is no such room.
-    :raises NotAllowedError: one of the personas is not a member of it.
-    """
+    """Make a todo in a room."""
     rooms.require_member(tx, room_id, persona)
     others = [] if assigned_to in (None, persona) else [assigned_to]
     for name in others:
@@ -89,9 +85,6 @@ def update(tx: Transaction, event_id: int, persona: str, status: str, assigned_t
     :param event_id: the event that made it.
     :param status: one of :data:`STATUSES`.
     :param assigned_to: who is to do it; ``None``: as before.
-    :raises RecordNotFoundError: there is no such event.
-    :raises NotAllowedError: one of the personas is not a member of its room.
-    :raises InvalidRequestError: the event is no todo.
     """
     before = _require(tx, event_id)
     room_id, creator = before["room_id"], before["creator"]
@@ -112,7 +105,7 @@ def update(tx: Transaction, event_id: int, persona: str, status: str, assigned_t
         event=event_id,
     )
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
-    # One event brings nobody two notifications.
+    # Nobody gets two notifications for one event.
     if status != before["status"] and creator not in (persona, *assigned):
         sent += inbox.deliver(tx, event, "todo_update", [creator])
     return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)

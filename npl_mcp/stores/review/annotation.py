@@ -1,4 +1,4 @@
-"""Comments to places in a file: what a location says, and a text with all comments as footnotes."""
+"""Comments on places in a file: how locations are written, and texts with all comments as footnotes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npl_mcp.stores.base import checks
 
 FORMS = "write line:<n>, line:<first>-<last> or @x:<n>,y:<n>"
 PLACEHOLDER = "[Add overall review here]"
-"""Stands in a reviewer's file, as it always did, where there is no overall comment."""
+"""What a reviewer's file has in place of an overall comment, if there is none."""
 
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
@@ -90,10 +90,10 @@ def split_lines(text: str) -> list[str]:
 
 
 def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
-    """Return every remark its label: persona and a number that no other has, in the order of the places.
+    """Return a label for each remark: its persona and a number, counted in the order of the places.
 
-    :param text: labels of footnotes it already has are left out.
-    :returns: label by the remark's id, in the order of the numbers.
+    :param text: labels of footnotes that it already has are not used.
+    :returns: label by id of the remark, in the order of the numbers.
     """
     taken = set(_FOOTNOTE.findall(text))
     found: dict[int, str] = {}
@@ -108,10 +108,10 @@ def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
 
 
 def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str:
-    """Put a marker behind each line that was commented on, and the comments below the text.
+    """Return a text with a marker at the end of each line that has a comment, and the comments at its end.
 
     A range is marked at its last line. Every character of the text stays, line ends included; a marker in
-    a code block becomes part of the code, since the result is for reading.
+    a code block becomes part of the code, since the result is only for reading.
 
     :param marks: see :func:`labels`.
     """
@@ -140,9 +140,9 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
 def reviewer_files(
     reviews: Sequence[Review], remarks: Sequence[Remark], marks: dict[int, str]
 ) -> dict[str, str]:
-    """Write each reviewer's comments, with the numbers they have in the annotated copy.
+    """Return the text of each reviewer's comments, with the labels they have in the annotated copy.
 
-    :param reviews: of one reviewer there may be several; they make one file.
+    :param reviews: those of one reviewer make one text.
     :returns: text by reviewer, in the order of the reviews.
     """
     by_id = {remark.id: remark for remark in remarks}
@@ -187,6 +187,6 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _newline(text: str) -> str:
-    """Return the line end a text begins with."""
+    """Return the first line end of a text."""
     found = re.search(r"\r\n|\r|\n", text)
     return found[0] if found else "\n"

@@ -1,4 +1,4 @@
-"""Pictures with numbered marks where somebody commented, and the comments below them."""
+"""Pictures with numbered marks where there are comments, and the comments below."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_PIXELS = 50_000_000
 NARROWEST = 360
-"""Pixels the result is wide at least, so that the comments can be read."""
+"""Least width of the result in pixels, so that the comments can be read."""
 
 LEGEND_ENTRIES = 60
 ENTRY_LINES = 4
@@ -48,7 +48,7 @@ class Mark:
 
 
 def picture_format(content: bytes) -> str | None:
-    """Tell ``PNG`` or ``JPEG`` by the first bytes, ``None`` for anything else."""
+    """Return ``PNG`` or ``JPEG``, told by the first bytes; ``None`` for anything else."""
     return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
 
 
@@ -97,7 +97,7 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
 
 
 def _open(content: bytes) -> Image:
-    # Needed by few calls, and takes longer to load than most calls take.
+    # Loaded late: few calls need it, and loading takes longer than most calls.
     from PIL import Image, UnidentifiedImageError
 
     # The limit is checked here, before anything is decoded; Pillow's own only warns.
@@ -193,7 +193,7 @@ class _Legend:
         self._entries.append((mark.number, mark.persona, self._wrapped(mark.comment)))
 
     def more(self, count: int) -> None:
-        """Say that there are more."""
+        """Add a line that says how many more there are."""
         self._entries.append(("", f"and {count} more", []))
 
     def draw(self, pen: ImageDraw, top: int) -> None:
@@ -209,7 +209,7 @@ class _Legend:
             y += self._line + self._letters // 2
 
     def _wrapped(self, text: str) -> list[str]:
-        """Break a comment into lines that fit, the rest cut off."""
+        """Return the lines of a comment that fit; the rest is cut off."""
         lines = [""]
         for word in self._shown(text).split():
             for piece in self._pieces(word):
@@ -228,7 +228,7 @@ class _Legend:
         return lines
 
     def _pieces(self, word: str) -> list[str]:
-        """Cut a word that is longer than a line."""
+        """Return a word in pieces that are not longer than a line."""
         pieces = [word]
         while self._font.getlength(pieces[-1]) > self._room:
             last = pieces.pop()
@@ -239,7 +239,7 @@ class _Legend:
         return pieces
 
     def _shown(self, text: str) -> str:
-        """Keep what the font can show; of accented letters the letter, of everything else a box."""
+        """Return a text with what the font can show: letters without accents it lacks, a box for all else."""
         return "".join(self._sign(sign) for sign in text[: 100 * ENTRY_LINES])
 
     def _sign(self, sign: str) -> str:
@@ -251,5 +251,5 @@ class _Legend:
         return plain if plain.isprintable() and plain else _BOX
 
     def _is_missing(self, sign: str) -> bool:
-        # What the font draws for a sign that no font has, it draws for every sign it misses.
+        # A font draws the same box for every sign it lacks, also for this one, which no font has.
         return bytes(self._font.getmask(sign)) == bytes(self._font.getmask("\U0010fffe"))

@@ -1,4 +1,7 @@
-"""Reviews: comments on one revision of an artifact, and copies of it with the comments in them."""
+"""Reviews: comments on one revision of an artifact, and copies of it with the comments in them.
+
+Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ MOST_COMMENTS = 10_000
 """Comments one review takes."""
 
 MAKER = "npl"
-"""Who made a revision that was drawn."""
+"""The maker of revisions that are annotated pictures."""
 
 _NAMED = 5
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
@@ -106,7 +109,7 @@ class ReviewContent:
     :param created_at: UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
     :param completed_at: UTC, ISO 8601.
-    :param overall_comment: what the reviewer says of the whole.
+    :param overall_comment: what the reviewer says about the whole.
     :param comments: oldest first.
     """
 
@@ -130,7 +133,7 @@ class Completion:
 
     :param review_id: the review.
     :param status: ``completed``.
-    :param overall_comment: what the reviewer says of the whole.
+    :param overall_comment: what the reviewer says about the whole.
     """
 
     review_id: int
@@ -186,7 +189,7 @@ class ReviewStore:
     """Reviews.
 
     :param database: where they are kept.
-    :param artifacts: what they are about.
+    :param artifacts: the store of what is reviewed.
     """
 
     def __init__(self, database: Database, artifacts: ArtifactStore) -> None:
@@ -197,9 +200,6 @@ class ReviewStore:
         """Begin a review.
 
         :param revision_id: row id of a revision of the artifact.
-        :raises InvalidRequestError: an argument cannot be used.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
         """
         persona = checks.line(reviewer_persona, "reviewer_persona")
         with self._database.write() as tx:
@@ -219,9 +219,6 @@ class ReviewStore:
     def comment(self, review_id: int, location: str, comment: str, persona: str) -> NewComment:
         """Add a comment to a place.
 
-        :raises InvalidRequestError: the location cannot be read or lies outside the file, or another
-            argument cannot be used.
-        :raises ReviewNotFoundError: there is no such review.
         :raises ClosedError: the review is complete.
         """
         place = parse_location(location)
@@ -249,10 +246,7 @@ class ReviewStore:
         return NewComment(comment_id, review_id, str(place), clean, author)
 
     def get(self, review_id: int) -> ReviewContent:
-        """Return a review with its comments, oldest first.
-
-        :raises ReviewNotFoundError: there is no such review.
-        """
+        """Return a review with its comments, oldest first."""
         with self._database.read() as tx:
             review = _review(tx, review_id)
             comments = tx.all(
@@ -263,9 +257,8 @@ class ReviewStore:
         return ReviewContent(**review, comments=tuple(Comment(**row) for row in comments))
 
     def complete(self, review_id: int, overall_comment: str | None = None) -> Completion:
-        """End a review; what is complete stays as it is.
+        """Complete a review; one that is complete stays as it is.
 
-        :raises ReviewNotFoundError: there is no such review.
         :raises ClosedError: it is complete, with another overall comment.
         """
         clean = checks.maybe(checks.text, overall_comment, "overall_comment")
@@ -288,14 +281,10 @@ class ReviewStore:
         return Completion(review_id, "completed", review["overall_comment"])
 
     def annotated(self, artifact_id: int, revision_id: int) -> Annotated:
-        """Put the comments of all reviews of a revision into a copy of it.
+        """Return a copy of a revision with the comments of all its reviews.
 
-        A text comes back with footnotes. A picture comes back drawn on, and is stored as a new revision
-        unless an equal one was stored before.
-
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
-        :raises StoreError: it is neither text nor a PNG or JPEG.
+        A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an
+        equal one was stored before.
         """
         with self._database.read() as tx:
             row = _revision(tx, artifact_id, revision_id)
@@ -415,12 +404,12 @@ def _check_open(review: Row) -> None:
 def _check_place(place: Lines | Spot, content: bytes) -> None:
     """Check that a place lies in a file.
 
-    Spots are taken in any file, lines only in a text.
+    Spots are accepted in any file, lines only in a text.
     """
     text = _text(content)
     if isinstance(place, Lines):
         if text is None:
-            problem = "the file is no text and has no lines"
+            problem = "the file is not text and has no lines"
             raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
         count = len(split_lines(text))
         if place.last > count:
@@ -453,6 +442,6 @@ def _remark(row: Row) -> Remark:
 
 
 def _annotated_name(filename: str) -> str:
-    """Put a word into a file name that shortens it where it would become too long."""
+    """Return a file name with ``-annotated`` in it, shortened if it would become too long."""
     name = PurePath(filename)
     return f"{name.stem[:80]}-annotated{name.suffix}"

@@ -1,7 +1,7 @@
 """Brings the folder of a project's worklogs up to date with the database.
 
-It runs after the commit and beside it: whatever it writes it reads from the database while it holds the
-folder's lock, so writers that come in another order than they committed change nothing.
+It runs after the commit. Whatever it writes it reads from the database while it holds the folder's lock, so
+it does not matter if writers get the lock in another order than they committed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from npl_index.library.files import Folder
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import DatabaseError, StorageError
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.folder import ENTRIES, META, ProjectFolder
+from npl_mcp.stores.worklog.folder import (
+    CURSORS,
+    ENTRIES,
+    LOG,
+    META,
+    SESSIONS,
+    ProjectFolder,
+    append,
+    rewrite,
+    write_cursor,
+    write_meta,
+)
 from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
 
 logger = logging.getLogger(__name__)
@@ -23,8 +35,8 @@ logger = logging.getLogger(__name__)
 class WorklogExport:
     """Writes worklogs to the folders of their projects.
 
-    The methods that follow a commit give ``False`` if the folder could not be written, else ``None``; they
-    never raise, since nothing is lost.
+    The methods that follow a commit return ``False`` if the folder could not be written, else ``None``. They
+    never raise: the entry is in the database, and the next write adds it to the file.
     """
 
     def __init__(self, database: Database) -> None:
@@ -34,7 +46,7 @@ class WorklogExport:
     def entries(self, project: str, number: int) -> bool | None:
         """Add to a session's log what it does not have.
 
-        :param number: of the session's row; so below.
+        :param number: of the session's row, here and below.
         """
         return self._quietly(project, partial(self._sync, project, number, False))
 
@@ -43,40 +55,45 @@ class WorklogExport:
         return self._quietly(project, partial(self._sync, project, number, True))
 
     def cursor(self, project: str, number: int, agent_id: str) -> bool | None:
-        """Write how far an agent has read; makes no folder for it."""
+        """Write how far an agent has read; a session without a folder gets none for it."""
 
         def write(files: ProjectFolder) -> None:
-            folder = files.checked(files.path_of(self._described(number)))
-            if folder.is_dir():
+            path = files.path_of(self._described(number))
+            if files.exists(path):
                 with self._database.read() as tx:
                     cursor = rows.cursor(tx, number, agent_id)
-                files.write_cursor(folder, agent_id, cursor)
+                with files.opened(f"{path}/{CURSORS}", make=True) as cursors:
+                    write_cursor(cursors, agent_id, cursor)
 
-        return self._quietly(project, write) if ProjectFolder(project).sessions.is_dir() else None
+        return self._quietly(project, write) if ProjectFolder(project).exists(SESSIONS) else None
 
     def renumbered(self, project: str, number: int) -> bool | None:
-        """Write a log anew whose entries got other numbers when they were imported; keep the old one."""
+        """Write a log again whose entries got other numbers when they were imported; keep the old one."""
 
         def write(files: ProjectFolder) -> None:
-            folder = files.place(self._described(number))
-            files.rewrite(folder, partial(self._page, number), "before-import")
+            with files.session_folder(self._described(number)) as folder:
+                rewrite(folder, partial(self._page, number), "before-import")
 
         return self._quietly(project, write)
 
     def whole(self, project: str, number: int, target: Path | None) -> Path:
-        """Write all files of a session anew.
+        """Write all files of a session again.
 
         :param target: the folder, made if need be; by default the session's own.
         :returns: the folder.
         :raises StorageError: it cannot be written.
         """
         files = ProjectFolder(project)
+        session = self._described(number)
         try:
             if target is not None:
                 target.mkdir(parents=True, exist_ok=True)
-                return self._write(files, number, target)
-            with files.locked():
-                return self._write(files, number, files.place(self._described(number)))
+                with Folder.opened(target) as folder:
+                    self._write(folder, number)
+                return target
+            with files.locked(), files.session_folder(session) as folder:
+                self._write(folder, number)
+            return Path(project, files.path_of(session))
         except OSError as error:
             raise StorageError(f"the worklog cannot be written: {error.strerror}") from error
 
@@ -96,33 +113,38 @@ class WorklogExport:
     def _sync(self, project: str, number: int, changed: bool, files: ProjectFolder) -> None:
         session = self._described(number)
         if changed and session.archived_as is None:
-            self._place_older(files, project, session.session_id)
-        folder = files.place(session)
-        files.append(folder, partial(self._page, number))
-        if changed or not (folder / META).exists():
-            files.write_meta(folder, session)
+            self._archive_older(files, project, session.session_id)
+        with files.session_folder(session) as folder:
+            if not append(folder, partial(self._page, number)):
+                name = files.path_of(session)
+                logger.warning("%s of %s did not fit the database and was written again", LOG, name)
+                rewrite(folder, partial(self._page, number), "replaced")
+            if changed or folder.stat(META) is None:
+                write_meta(folder, session)
         if changed:
             with self._database.read() as tx:
                 current = rows.current(tx, project)
             files.write_current(current)
 
-    def _place_older(self, files: ProjectFolder, project: str, session_id: str) -> None:
-        """Move a folder to the archive where that was not done before the id was used again."""
+    def _archive_older(self, files: ProjectFolder, project: str, session_id: str) -> None:
+        """Move older folders to the archive where that was not done before the id was used again."""
         sql = f"{rows.SESSION} WHERE project = :project AND id = :id AND archived_as IS NOT NULL"
         with self._database.read() as tx:
             older = tx.all(sql, project=project, id=session_id)
         for row in older:
-            files.place(rows.described(row, None, {}))
+            with files.session_folder(rows.described(row, None, {})):
+                pass
 
-    def _write(self, files: ProjectFolder, number: int, folder: Path) -> Path:
-        files.rewrite(folder, partial(self._page, number))
-        files.write_meta(folder, self._described(number))
+    def _write(self, folder: Folder, number: int) -> None:
+        rewrite(folder, partial(self._page, number))
+        write_meta(folder, self._described(number))
         sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
         with self._database.read() as tx:
             found = tx.all(f"{sql} AND last_seq > 0", number=number)
-        for row in found:
-            files.write_cursor(folder, row["agent_id"], Cursor(row["last_seq"], row["last_read"]))
-        return folder
+        if found:
+            with folder.inner(CURSORS, make=True) as cursors:
+                for row in found:
+                    write_cursor(cursors, row["agent_id"], Cursor(row["last_seq"], row["last_read"]))
 
     def _described(self, number: int) -> WorklogSession:
         with self._database.read() as tx:

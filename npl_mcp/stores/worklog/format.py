@@ -133,7 +133,7 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
 
 
 def meta_text(session: WorklogSession) -> str:
-    """Write a session's ``meta.json``; nobody ever filled ``agents``."""
+    """Write a session's ``meta.json``; the predecessor never filled ``agents`` either."""
     body: dict[str, Any] = {
         "session_id": session.session_id,
         "created": offset(session.created),
@@ -166,7 +166,7 @@ def offset(moment: str) -> str:
 
 
 def read_time(text: object) -> str | None:
-    """Read a time of the predecessor's as it is stored; ``None`` if it is none."""
+    """Return a time that the predecessor wrote as it is stored here; ``None`` if it is not a time."""
     if not isinstance(text, str):
         return None
     try:
@@ -176,7 +176,7 @@ def read_time(text: object) -> str | None:
 
 
 def read_object(content: bytes) -> dict[str, Any]:
-    """Read a JSON object; empty if it is none, or holds what no database can hold."""
+    """Return a JSON object; empty if it is not one, or holds what no database can hold."""
     try:
         found = json.loads(content.decode("utf-8"))
         checks.json_text(found, "object", LONGEST_LINE)

@@ -1,8 +1,8 @@
-"""Reads the worklogs that the predecessor left in a project's folder into the database.
+"""Imports the worklogs that the predecessor left in a project's folder.
 
-Every line is kept once, in the order of the file. The predecessor could give one ``seq`` twice and leave
-others out, so entries are numbered by their place; cursors follow, and where a number stands twice an agent
-gets entries again rather than not at all.
+Every line is kept once, in the order of the file. The predecessor could use one ``seq`` twice and skip
+others, so entries are numbered by their place. Cursors are translated; where a number was used twice, an
+agent gets entries again rather than not at all.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
+from npl_index.library.files import Folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import stamp
@@ -27,9 +30,8 @@ from npl_mcp.stores.worklog.folder import (
     CURSORS,
     LOG,
     META,
+    SESSIONS,
     ProjectFolder,
-    is_file,
-    open_file,
     small_file,
 )
 from npl_mcp.stores.worklog.format import (
@@ -47,20 +49,20 @@ from npl_mcp.stores.worklog.rows import INSERT_ENTRY
 logger = logging.getLogger(__name__)
 
 LARGEST_LOG = 256 * 1024 * 1024
-"""Bytes of a log that is still imported."""
+"""Most bytes of a log that is imported."""
 
 _ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was taken from a folder.
+    """What was imported from a folder.
 
     :param sessions: sessions that were not known before.
     :param entries: their entries.
-    :param skipped_lines: lines that are no entry.
-    :param dropped_keys: keys of entries that mean nothing here.
-    :param renumbered: the sessions whose entries got other numbers; their rows' numbers.
+    :param skipped_lines: lines that are not an entry.
+    :param dropped_keys: keys of entries that are not known here.
+    :param renumbered: row numbers of the sessions whose entries got other numbers.
     """
 
     sessions: int = 0
@@ -71,17 +73,21 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A session in the folder."""
+class _OldSession:
+    """A session in the folder.
+
+    :param path: of its folder, below the project's.
+    :param cursors: by agent.
+    """
 
     session: WorklogSession
-    folder: Path
+    path: str
     cursors: Mapping[str, Cursor]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted while a log is read."""
+    """Counts taken while a log is read."""
 
     entries: int = 0
     skipped: int = 0
@@ -100,23 +106,23 @@ class _Tally:
         self.first_places.setdefault(entry.seq, self.entries)
 
     def place_of(self, seq: int) -> int:
-        """Return where the highest number that is not above a cursor's stands first; 0 before all."""
+        """Return the first place of the highest number that is not above a cursor's; 0 if there is none."""
         seen = max((number for number in self.first_places if number <= seq), default=None)
         return 0 if seen is None else self.first_places[seen]
 
 
 def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imported:
-    """Take in the sessions of a project's folder that the database does not know.
+    """Import the sessions of a project's folder that the database does not know.
 
     :param tx: a transaction that may write.
-    :returns: what was taken in.
-    :raises DatabaseError: nothing was.
+    :returns: what was imported.
     """
     tallies: dict[int, _Tally] = {}
     for found in _list(folder):
         if not _known(tx, project, found.session):
             number = _insert_session(tx, project, found.session)
-            tallies[number] = _insert_entries(tx, number, found.folder / LOG)
+            with folder.opened(found.path) as inside:
+                tallies[number] = _insert_entries(tx, number, inside)
             _finish(tx, number, found.cursors, tallies[number])
     done = Imported(
         sessions=len(tallies),
@@ -133,7 +139,7 @@ def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imp
 
 
 def _known(tx: Transaction, project: str, session: WorklogSession) -> bool:
-    # The same id and moment: archived here, and its folder not moved yet.
+    # Same id and same moment: archived by us, but its folder was not moved yet.
     found = tx.value(
         """
         SELECT 1 FROM worklog_session
@@ -167,10 +173,10 @@ def _insert_session(tx: Transaction, project: str, session: WorklogSession) -> i
     )
 
 
-def _insert_entries(tx: Transaction, number: int, log: Path) -> _Tally:
+def _insert_entries(tx: Transaction, number: int, folder: Folder) -> _Tally:
     tally = _Tally()
     rows: list[dict[str, Any]] = []
-    for parsed in _lines(log):
+    for parsed in _lines(folder):
         if parsed is None:
             tally.skipped += 1
             continue
@@ -234,73 +240,98 @@ def _finish(tx: Transaction, number: int, cursors: Mapping[str, Cursor], tally: 
     )
 
 
-def _list(folder: ProjectFolder) -> list[_Found]:
+def _list(project: ProjectFolder) -> list[_OldSession]:
     """List the sessions of a folder, the archived ones too, oldest first."""
-    live = [_read(path, None) for path in _below(folder, folder.sessions) if path.name.lower() != ARCHIVE]
-    gone = [_read(path, path.name) for path in _below(folder, folder.sessions / ARCHIVE)]
+    archive = f"{SESSIONS}/{ARCHIVE}"
+    live = [
+        _parse(project, SESSIONS, name, None) for name in _names(project, SESSIONS) if name.lower() != ARCHIVE
+    ]
+    gone = [_parse(project, archive, name, name) for name in _names(project, archive)]
     return sorted((one for one in live + gone if one), key=lambda one: one.session.created)
 
 
-def _below(folder: ProjectFolder, path: Path) -> list[Path]:
+def _names(project: ProjectFolder, path: str) -> list[str]:
+    """Return the names of the folders in a folder; links are left out."""
     try:
-        inner = sorted(folder.checked(path).iterdir())
+        with project.opened(path) as folder, folder.scan() as entries:
+            names = (one.name for one in entries if one.is_dir(follow_symlinks=False))
+            return sorted(name for name in names if name[0] != ".")
     except FileNotFoundError:
         return []
     except OSError as error:
         logger.warning("worklogs cannot be imported: %s", error.strerror)
         return []
-    return [one for one in inner if one.name[:1] != "." and not one.is_symlink() and one.is_dir()]
 
 
-def _read(path: Path, archived_as: str | None) -> _Found | None:
-    meta, log = read_object(small_file(path / META)), path / LOG
-    if not meta and not is_file(log):
-        return None
-    if not _usable(path.name, log):
-        logger.warning("worklog %r cannot be imported: its name, its size or its permissions", path.name)
+def _parse(project: ProjectFolder, above: str, name: str, archived_as: str | None) -> _OldSession | None:
+    """Describe the session in a folder; ``None`` if there is none, or it cannot be imported."""
+    path = f"{above}/{name}"
+    try:
+        with project.opened(path) as folder:
+            meta = read_object(small_file(folder, META))
+            if not meta and not _has_log(folder):
+                return None
+            if not _usable(folder, name):
+                logger.warning("worklog %r cannot be imported: its name, its size or its permissions", name)
+                return None
+            changed = Path(folder.path).stat().st_mtime
+            cursors = _cursors(folder)
+    except OSError as error:
+        logger.warning("worklog %r cannot be imported: %s", name, error.strerror)
         return None
     own_id, task, status = meta.get("session_id"), meta.get("task"), meta.get("status", "active")
     named = isinstance(own_id, str) and FILE_NAME.fullmatch(own_id)
-    changed = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     session = WorklogSession(
-        session_id=str(own_id) if archived_as is not None and named else path.name,
+        session_id=str(own_id) if archived_as is not None and named else name,
         status="active" if status == "active" and archived_as is None else "closed",
-        created=read_time(meta.get("created")) or stamp(changed),
+        created=read_time(meta.get("created")) or stamp(datetime.fromtimestamp(changed, timezone.utc)),
         task=task if isinstance(task, str) else None,
         closed=read_time(meta.get("closed")),
         archived_as=archived_as,
     )
-    return _Found(session, path, _cursors(path / CURSORS))
+    return _OldSession(session, path, cursors)
 
 
-def _usable(name: str, log: Path) -> bool:
+def _usable(folder: Folder, name: str) -> bool:
     try:
-        as_typed = checks.line(name, "session_id") == name
-    except InvalidRequestError:
+        if checks.line(name, "session_id") != name:
+            return False
+        if not _has_log(folder):
+            return True
+        with os.fdopen(folder.open(LOG), "rb") as log:
+            return os.fstat(log.fileno()).st_size <= LARGEST_LOG
+    except (InvalidRequestError, OSError):
         return False
-    if not is_file(log):
-        return as_typed
-    return as_typed and os.access(log, os.R_OK) and log.stat().st_size <= LARGEST_LOG
 
 
-def _lines(log: Path) -> Iterator[tuple[Entry, int] | None]:
-    if is_file(log):
-        with os.fdopen(open_file(log, os.O_RDONLY), "rb") as file:
+def _has_log(folder: Folder) -> bool:
+    found = folder.stat(LOG)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def _lines(folder: Folder) -> Iterator[tuple[Entry, int] | None]:
+    if _has_log(folder):
+        with os.fdopen(folder.open(LOG), "rb") as file:
             for raw in file:
                 if not raw.isspace():
                     yield parse_line(raw)
 
 
-def _cursors(folder: Path) -> dict[str, Cursor]:
+def _cursors(session: Folder) -> dict[str, Cursor]:
+    """Return how far each agent has read; none where the folder is absent or a link."""
     found = {}
-    for path in sorted(folder.glob("*.cursor")):
-        name = path.name.removesuffix(".cursor")
-        try:
-            agent = checks.line(unquote(checks.line(name, "agent_id")), "agent_id")
-            last_seq = read_object(small_file(path)).get("last_seq")
-        except InvalidRequestError:
-            continue
-        if type(last_seq) is int and last_seq > 0:
-            last_read = read_time(read_object(small_file(path)).get("last_read"))
-            found[agent if cursor_name(agent) == name else name] = Cursor(last_seq, last_read)
+    with suppress(OSError), session.inner(CURSORS) as folder:
+        for file_name in sorted(folder.names()):
+            if not file_name.endswith(".cursor"):
+                continue
+            name = file_name.removesuffix(".cursor")
+            content = read_object(small_file(folder, file_name))
+            last_seq = content.get("last_seq")
+            try:
+                agent = checks.line(unquote(checks.line(name, "agent_id")), "agent_id")
+            except InvalidRequestError:
+                continue
+            if type(last_seq) is int and last_seq > 0:
+                last_read = read_time(content.get("last_read"))
+                found[agent if cursor_name(agent) == name else name] = Cursor(last_seq, last_read)
     return found

@@ -1,6 +1,6 @@
-"""The statements of the worklog store; each function is a part of somebody's transaction.
+"""The SQL statements of worklogs; each function is a part of its caller's transaction.
 
-A session's row holds its counts, so that none of this takes longer when a worklog grows.
+A session's row holds its counts, so that nothing here takes longer when a worklog grows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
 
 
 def find(tx: Transaction, project: str, session_id: str) -> Row:
-    """Look a session up by its id, or by its place in the archive."""
+    """Return a session by its id, or by its place in the archive.
+
+    :raises RecordNotFoundError: there is none; carries ids that look alike.
+    """
     name = checks.line(session_id, "session_id")
     archived = _ARCHIVED.fullmatch(name)
     row = None if archived else live(tx, project, name)
@@ -98,7 +101,7 @@ def must_be_open(row: Row) -> None:
 def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:
     """Make a session.
 
-    :raises AlreadyExistsError: an id is the same but for case; some file systems would mix their folders.
+    :raises AlreadyExistsError: another id differs only in case; some file systems would mix up their folders.
     """
     twin = tx.one(
         "SELECT id FROM worklog_session"
@@ -131,7 +134,7 @@ def set_current(tx: Transaction, project: str, number: int | None) -> None:
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
-    """Return an entry the next number and write it.
+    """Write an entry under the next number.
 
     :param values: its other columns.
     :returns: the number.
@@ -155,7 +158,7 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
 
 
 def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], bool]) -> None:
-    """Return a closed session a name in the archive, if it has none.
+    """Give a closed session a name in the archive, if it has none.
 
     :param taken: whether a name cannot be used, whatever the database says.
     """

@@ -1,9 +1,9 @@
 """Worklogs: what agents on one project report to each other, in sessions of numbered entries.
 
-The database is the truth: a number is given in the transaction that writes its entry, so it is never lost,
-repeated or out of order, which no file could promise together with the rest. The folder ``.npl/sessions`` is
-brought up to date after each commit, in the predecessor's format; it may lag or be lost and costs nothing.
-What lies there when a project is first used is taken in.
+The database is the truth: an entry gets its number in the transaction that writes it, so within a session
+numbers have no gaps, no repetitions, and the order of the commits. The folder ``.npl/sessions`` is brought up
+to date after each commit, in the predecessor's format; it may be behind, or be lost, without harm. What is in
+it when a project is first used is imported.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class Opened:
     """A session that was asked for.
 
     :param session_id: its id.
-    :param new: false: it was there, and nothing of it was changed.
+    :param new: whether it was made; otherwise it was there and was not changed.
     :param created: when it was made.
     :param task: what it is about.
     :param entry_count: entries it has.
-    :param exported: only false: the project's ``.npl`` folder could not be written; nothing is lost.
+    :param exported: false if the project's ``.npl`` folder could not be written, which loses nothing; else
+        ``None``.
     """
 
     session_id: str
@@ -77,7 +78,7 @@ class ReadEntries:
     :param session_id: the session they are in.
     :param entries: in order.
     :param cursor: up to where the agent has now read.
-    :param remaining: entries after the last one given here; the next read gives them.
+    :param remaining: entries after these; the next read returns them.
     :param exported: see :class:`Opened`.
     """
 
@@ -125,9 +126,6 @@ class WorklogStore:
 
         :param session_id: by default today's date in UTC.
         :param switch: a session that is there already becomes the current one.
-        :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
-        :raises AlreadyExistsError: the id is another's but for case.
-        :raises ClosedError: the session is there, closed, and cannot become the current one.
         """
         wanted = _new_id(session_id) if session_id is not None else _today()
         task = checks.maybe(checks.text, task, "task")
@@ -166,9 +164,6 @@ class WorklogStore:
 
         :param agent_type: by default ``unknown``.
         :param session_id: by default the current session; without one, today's is made and becomes current.
-        :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
-        :raises RecordNotFoundError: there is no such session.
-        :raises ClosedError: the session takes no more entries.
         """
         values = {
             "agent_id": checks.line(agent_id, "agent_id"),
@@ -185,7 +180,7 @@ class WorklogStore:
             rows.must_be_open(row)
             if made:
                 rows.set_current(tx, project, row["number"])
-            # The moment is taken when no other writer can come between, so times follow the numbers.
+            # Taken while we hold the write lock, so that times are in the order of the numbers.
             ts = now()
             seq = rows.append(tx, row["number"], ts, values)
         exported = self._export.session if made else self._export.entries
@@ -201,14 +196,12 @@ class WorklogStore:
         session_id: str | None = None,
         limit: int | None = None,
     ) -> ReadEntries:
-        """Return what an agent has not seen yet, and move its cursor to the last entry given.
+        """Return what an agent has not seen yet, and move its cursor to the last entry returned.
 
         :param peek: leave the cursor where it is.
-        :param since: give what comes after this number, whatever the cursor says.
+        :param since: return what comes after this number, whatever the cursor says.
         :param session_id: by default the current session.
         :param limit: most entries.
-        :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
-        :raises RecordNotFoundError: there is no such session, or no current one.
         """
         agent_id = checks.line(agent_id, "agent_id")
         checks.maybe(checks.whole, since, "since")
@@ -230,7 +223,6 @@ class WorklogStore:
         """Describe a session.
 
         :param session_id: by default the current session.
-        :raises RecordNotFoundError: there is no such session, or no current one.
         """
         with self._project(project, self._database.read) as (tx, current):
             row = rows.chosen(tx, project, current, session_id)
@@ -253,7 +245,6 @@ class WorklogStore:
 
         :param session_id: by default the current session.
         :param archive: move its folder to the archive too; its id can then be used again.
-        :raises RecordNotFoundError: there is no such session, or no current one.
         """
         with self._project(project, self._database.write) as (tx, current):
             number = rows.chosen(tx, project, current, session_id)["number"]
@@ -274,25 +265,23 @@ class WorklogStore:
         )
 
     def export(self, project: str, session_id: str | None = None, target: Path | None = None) -> Path:
-        """Write a session's files anew.
+        """Write a session's files again.
 
         :param session_id: by default the current session.
         :param target: folder to write to, made if need be; by default the session's own.
         :returns: the folder.
-        :raises RecordNotFoundError: there is no such session, or no current one.
-        :raises StorageError: the folder cannot be written.
         """
         with self._project(project, self._database.read) as (tx, current):
             number = rows.chosen(tx, project, current, session_id)["number"]
         return self._export.whole(project, number, target)
 
     def import_folder(self, project: str) -> Imported:
-        """Take in the sessions of a project's ``.npl`` folder that are not known yet.
+        """Import the sessions of a project's ``.npl`` folder that are not known yet.
 
-        A log whose entries got other numbers is written anew; the one that was there stays beside it as
+        A log whose entries got other numbers is written again; the old one stays beside it as
         ``worklog.jsonl.before-import``.
 
-        :returns: what was taken in.
+        :returns: what was imported.
         """
         files = ProjectFolder(project)
         with self._database.write() as tx:
@@ -316,7 +305,7 @@ class WorklogStore:
     def _project(
         self, project: str, begin: Callable[[], AbstractContextManager[Transaction]]
     ) -> Iterator[tuple[Transaction, int | None]]:
-        """Begin a transaction of a project, which is taken in first if it was never used.
+        """Begin a transaction on a project; if it was never used, its folder is imported first.
 
         :returns: the transaction, and the number of the current session.
         """
@@ -357,6 +346,6 @@ def _tags(tags: Sequence[str], parameter: str) -> str:
         raise InvalidRequestError(
             f"{parameter} has {len(tags):,} entries", parameter=parameter, hint=f"at most {TAGS}"
         )
-    # Empty ones are kept: a list typed with a comma too many counts as it was typed.
+    # Empty ones are kept: a list with a comma too many is stored as it was typed.
     clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in enumerate(tags)]
     return checks.json_text(clean, parameter)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from npl_index.answer.assembling import Desk
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
 from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
-from tests.npl_index.conftest import desk, exact_counter
+from tests.npl_index.conftest import document_set, exact_counter
 
 TREE = {
     "a.md": "# A\n\nIntro of a.\n\n## One\n\nalpha beta\n\n### Deep\n\ngamma\n\n## Two\n\ndelta epsilon\n",
@@ -22,23 +21,12 @@ TREE = {
 }
 
 
-def ask(on: Desk, **arguments: object) -> Tailored:
+def ask(on: DocumentSet, **arguments: object) -> Tailored:
     return tailor(TailorRequest.parse(**arguments), on)  # type: ignore[arg-type]
 
 
-def others() -> list[dict[str, str]]:
-    """Return a few folders of other people's Markdown, where they are at hand beside the project."""
-    shared = Path(__file__).resolve().parents[4] / "shared"
-    folders = [shared / "corpora/npl/npl", shared / "corpora/npl/core", shared / "eval/structure/files"]
-    found = []
-    for folder in folders:
-        texts = {path.name: path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))[:40]}
-        found += [texts] if texts else []
-    return found
-
-
 @pytest.fixture(scope="module")
-def desks(corpus: Mapping[str, str]) -> list[Desk]:
+def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
     """The whole corpus at once, a long file, a folder, and texts made to be awkward."""
     awkward = {
         "slash.md": "/starts with a slash\n\n# A\n\n   indented\n",
@@ -51,24 +39,23 @@ def desks(corpus: Mapping[str, str]) -> list[Desk]:
     }
     exact = exact_counter()
     return [
-        desk(corpus),
-        desk(corpus, exact),
-        desk(awkward, exact),
-        *(desk({path: text}, exact) for path, text in awkward.items()),
-        *(desk(texts) for texts in others()),
-        desk({"npl.md": corpus["npl.md"]}),
-        desk({path: text for path, text in corpus.items() if path.startswith("npl/fences")}),
-        desk(awkward),
-        *(desk({path: text}) for path, text in awkward.items()),
+        document_set(corpus),
+        document_set(corpus, exact),
+        document_set(awkward, exact),
+        *(document_set({path: text}, exact) for path, text in awkward.items()),
+        document_set({"npl.md": corpus["npl.md"]}),
+        document_set({path: text for path, text in corpus.items() if path.startswith("npl/fences")}),
+        document_set(awkward),
+        *(document_set({path: text}) for path, text in awkward.items()),
     ]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), budget=st.one_of(st.integers(0, 120), st.integers(0, 6000)))
-def test_no_answer_is_over_its_budget(desks: list[Desk], seed: int, budget: int) -> None:
+def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int) -> None:
     """Whatever is asked of whatever documents: the count is that of the content, and within the budget."""
     chance = random.Random(seed)
-    on = chance.choice(desks)
+    on = chance.choice(sets)
     indexed = chance.choice(on.collection.documents)
     words = (indexed.tree.source + " overview").split()
     context = " ".join(chance.choices(words, k=chance.randint(1, 12)))
@@ -81,7 +68,7 @@ def test_no_answer_is_over_its_budget(desks: list[Desk], seed: int, budget: int)
         assert answer.truncated
 
 
-def on_selectors(on: Desk) -> list[str]:
+def on_selectors(on: DocumentSet) -> list[str]:
     return [
         selector
         for indexed in on.collection.documents[:5]
@@ -91,10 +78,10 @@ def on_selectors(on: Desk) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
-def test_what_an_answer_names_can_be_asked_for(desks: list[Desk], seed: int) -> None:
+def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: int) -> None:
     """Selectors of sections, suggestions and request_more select again what they stand for."""
     chance = random.Random(seed)
-    on = chance.choice(desks)
+    on = chance.choice(sets)
     words = on.collection.documents[-1].tree.source.split() or ["overview"]
     answer = ask(
         on, context=" ".join(chance.choices(words, k=6)), token_budget=chance.choice([60, 300, 2000])
@@ -112,9 +99,9 @@ def test_what_an_answer_names_can_be_asked_for(desks: list[Desk], seed: int) -> 
         assert [one.selector for one in ask(on, selectors=[selector]).sections] == [selector]
 
 
-def test_paging_through_a_section_gives_all_of_it(desks: list[Desk]) -> None:
+def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> None:
     """Cut, ask for the rest, cut again: the parts are the whole, in order."""
-    on = desk({"list.md": "# L\n\n" + "".join(f"- item {n}\n" for n in range(100))})
+    on = document_set({"list.md": "# L\n\n" + "".join(f"- item {n}\n" for n in range(100))})
     wanted, seen = ["list"], []
     while wanted:
         answer = ask(on, selectors=wanted, token_budget=80)
@@ -126,17 +113,17 @@ def test_paging_through_a_section_gives_all_of_it(desks: list[Desk]) -> None:
 
 
 def test_a_fence_larger_than_the_budget_is_named_not_broken() -> None:
-    """A fence is never cut; its section is offered instead."""
-    on = desk({"f.md": "# F\n\n```\n" + "line\n" * 300 + "```\n"})
+    """A fence is never cut; its section is named instead."""
+    on = document_set({"f.md": "# F\n\n```\n" + "line\n" * 300 + "```\n"})
     answer = ask(on, selectors=["f"], token_budget=50)
     assert answer.content == ""
     assert answer.request_more == ("f",) or len(answer.request_more) == 1
     assert answer.truncated
 
 
-def test_nothing_is_handed_over_twice() -> None:
+def test_nothing_is_returned_twice() -> None:
     """Selectors that overlap, and hits inside them, give each section once."""
-    on = desk({"a.md": TREE["a.md"]})
+    on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, context="alpha gamma delta", selectors=["## One", "### Deep", "a > # A", "## One"])
     headings = [line for line in answer.content.split("\n") if line.startswith("#")]
     assert headings == ["# A", "## One", "### Deep", "## Two"]
@@ -144,7 +131,7 @@ def test_nothing_is_handed_over_twice() -> None:
 
 def test_content_is_in_document_order_and_rows_best_first() -> None:
     """The text reads as the file does; the list says what matters most."""
-    on = desk({"a.md": TREE["a.md"]})
+    on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, selectors=["## Two", "## One"])
     assert answer.content.index("## One") < answer.content.index("## Two")
     assert [row.title for row in answer.sections] == ["Two", "One"]
@@ -152,7 +139,7 @@ def test_content_is_in_document_order_and_rows_best_first() -> None:
 
 def test_documents_of_a_set_are_marked_in_the_content() -> None:
     """Where several files answer, each is named before its sections, within the token count."""
-    on = desk(TREE)
+    on = document_set(TREE)
     answer = ask(on, selectors=["## One"])
     assert answer.content.startswith("<!-- a.md -->\n\n## One\n\nalpha beta\n\n### Deep")
     assert "<!-- b.md -->\n\n## One\n\nalpha zeta\n" in answer.content
@@ -161,7 +148,7 @@ def test_documents_of_a_set_are_marked_in_the_content() -> None:
 
 def test_a_selector_that_finds_nothing_is_reported_beside_those_that_do() -> None:
     """Nothing is silently left out; alone it is an error."""
-    on = desk({"a.md": TREE["a.md"]})
+    on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, selectors=["## One", "## Onne"])
     assert answer.not_found is not None
     assert "## Onne" in answer.not_found[0]
@@ -189,5 +176,5 @@ def test_a_context_without_words_of_its_own_still_answers() -> None:
     """Stop words alone, punctuation alone, an empty document: an answer, never an error."""
     for texts in ({"a.md": TREE["a.md"]}, {"e.md": ""}, {"n.md": "no heading here\n"}):
         for context in ("the of and", "?!", "堆肥", "\ud800", "zzzz qqqq"):
-            answer = ask(desk(texts), context=context)
-            assert answer.total_tokens == desk(texts).counter.count(answer.content)
+            answer = ask(document_set(texts), context=context)
+            assert answer.total_tokens == document_set(texts).counter.count(answer.content)

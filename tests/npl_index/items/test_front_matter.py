@@ -1,14 +1,15 @@
-"""Front matter and versions, as written by hand."""
+"""Front matter, as written by hand, and as set by the program."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from npl_index.items.front_matter import front_matter, version_of
+from npl_index.items.front_matter import divide, front_matter, new_front_matter, values, with_values
 
 
 @pytest.mark.parametrize(
@@ -24,10 +25,11 @@ from npl_index.items.front_matter import front_matter, version_of
         ("---\n---\n", {}),
         ("---\njust text\n---\n", {}),
         ("---\n- a\n---\n", {}),
-        ("---\na: b: c\n---\n", {}),
-        ("---\na: [\n---\n", {}),
-        ("---\na: &x 1\nb: *x\n---\n", {}),
-        ("---\n<<: {a: 1}\nb: *x\n---\n", {}),
+        ("---\na: b: c\n---\n", {"a": "b: c"}),
+        ("---\na: [\n---\n", {"a": "["}),
+        ("---\na: &x 1\nb: *x\n---\n", {"a": "&x 1", "b": "*x"}),
+        ("---\na: &x [1]\nb: [*x]\n---\n", {"a": "&x [1]", "b": "[*x]"}),
+        ("---\n<<: {a: 1}\nb: *x\n---\n", {"<<": {"a": "1"}, "b": "*x"}),
         ("---\n!!python/object/apply:os.system [ls]: a\n---\n", {}),
         ("---\nname: a\n", {}),
         ("name: a\n---\n", {}),
@@ -35,38 +37,14 @@ from npl_index.items.front_matter import front_matter, version_of
         ("# A\n\n---\nname: a\n---\n", {}),
         ("", {}),
         ("---\na: " + "x" * 20_000 + "\n---\n", {}),
-        ("---\na: " + "[" * 17 + "]" * 17 + "\n---\n", {}),
+        ("---\na: " + "[" * 17 + "]" * 17 + "\n---\n", {"a": "[" * 17 + "]" * 17}),
         ("---\na: " + "[" * 10 + "]" * 10 + "\n---\n", {"a": [[[[[[[[[[]]]]]]]]]]}),
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_fields(text: str, fields: dict[str, object]) -> None:
-    """Front matter is read as text, lists and mappings; what is broken or abusive gives no fields."""
+    """Front matter is read as text, lists and mappings; what is broken or abusive stays as it is written."""
     assert front_matter(text) == fields
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ("npl-instructions:\n   name: p\n   version: 1.5.0\n---\n\n# P\n", "1.5.0"),
-        ("npl-instructions:\n  version: 1.10\n---\n", "1.10"),
-        ("npl-instructions:\n  version: '2.0' # new\n---\n", "2.0"),
-        ("* * *\n\nnpl-instructions:\n  version: 1\n---\n", "1"),
-        ("---\nversion: 3\n---\n\nnpl-instructions:\n  version: 4\n---\n", "4"),
-        ("---\nversion: 3.10\n---\n# A\n", "3.10"),
-        ("---\nversion: [1, 2]\n---\n# A\n", None),
-        ("npl-instructions:\n   name: p\n---\n", None),
-        ("npl-instructions:\n  version:\n---\n", None),
-        ("npl-instructions:\n  version: 1\n# no end\n", None),
-        ("# A\n\nnpl-instructions:\n  version: 1\n---\n", None),
-        ("version: 1\n", None),
-        ("", None),
-    ],
-    ids=range(13),
-)
-def test_versions(text: str, version: str | None) -> None:
-    """The version is that of the header at the start, else of the front matter, as written."""
-    assert version_of(text) == version
 
 
 @given(
@@ -80,12 +58,9 @@ def test_nothing_raises(parts: list[str]) -> None:
     """Whatever stands between two lines of dashes, reading it is no error."""
     text = "---\n" + "".join(parts) + "\n---\n"
     assert isinstance(front_matter(text), dict)
-    assert version_of(text) is None or isinstance(version_of(text), str)
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "- ", "? ", "{a: ", "\n", " ", "a: b\n", "npl-instructions:\n", " x\n"]
-)
+@pytest.mark.parametrize("unit", ["[", "- ", "a: b" + 1_000 * " ", "? ", "{a: ", "\n", " ", "a: b\n", " x\n"])
 def test_long_front_matter_takes_linear_time(unit: str) -> None:
     """Four times the text does not take sixteen times the time."""
 
@@ -93,9 +68,74 @@ def test_long_front_matter_takes_linear_time(unit: str) -> None:
         text = "---\n" + unit * (size // len(unit))
         start = time.process_time()
         front_matter(text + "\n---\n")
-        version_of(unit * (size // len(unit)))
         return time.process_time() - start
 
     small = min(cost(4_000) for _ in range(3))
     large = min(cost(16_000) for _ in range(3))
     assert large < 12 * small + 0.01
+
+
+texts = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)
+lines = st.sampled_from(
+    [
+        "a: 1",
+        "b: 'x'  # why",
+        "# c",
+        "",
+        "list:\n  - 1\n  - 2",
+        'd: "say: so"',
+        "e: [1, 2]",
+        "f : x",
+        "g:",
+        "h: a: b",
+    ]
+)
+
+
+@given(texts.filter(bool))
+@example("0xAB")
+@example("2026-01-31")
+@example("Yes")
+@example("A-")
+@example("a: b # c")
+@example('"it\'s" \\')
+@settings(deadline=None)
+def test_a_value_is_read_as_it_was_written(value: str) -> None:
+    """By this program and by one that reads YAML."""
+    text = new_front_matter({"code": "TST-001", "assignee": value})
+    assert text.count("\n") == 4
+    assert values(text)["assignee"] == value
+    if value.isprintable():
+        assert yaml.safe_load(text.split("---\n")[1])["assignee"] == value
+
+
+@given(
+    st.lists(lines, max_size=6, unique=True),
+    texts,
+    st.sampled_from(["a", "list", "e", "new"]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_one_field_is_set_and_no_other_byte_changes(
+    kept: list[str], value: str, name: str, dos: bool
+) -> None:
+    """Whatever stands before and behind it."""
+    source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
+    text = source.replace("\n", "\r\n" if dos else "\n")
+    front, body = divide(text)
+    assert front + body == text
+    before = values(front)
+    changed = with_values(front, {name: value})
+    after = values(changed)
+    if name == "e" and isinstance(before.get("e"), list):
+        assert str(after.get("e")).count("1, 2") == 0 or value == "1, 2"
+    elif name == "new" or name in before:
+        assert after.get(name, "") == value or isinstance(before.get(name), list)
+    assert {key: part for key, part in after.items() if key != name} == {
+        key: part for key, part in before.items() if key != name
+    }
+    old_lines, new_lines = front.splitlines(keepends=True), changed.splitlines(keepends=True)
+    assert [line for line in new_lines if line not in old_lines] == [
+        line for line in new_lines if line.startswith(name) and line not in old_lines
+    ]
+    assert not dos or "\n" not in changed.replace("\r\n", "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from npl_index.items.versioned import Source, append, compare, renew, versioned_sections
+from npl_index.items.versioned import Source, append, compare, renew, version_of, versioned_sections
 
 
 def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> str:
@@ -95,3 +97,34 @@ def test_separators_are_not_doubled() -> None:
     """A prompt that brings its own gets no second one; nothing stands before the first in an empty file."""
     assert append("", ["* * *\nA\n\n* * *\n", "B\n"]) == "A\n\n* * *\n\nB"
     assert append("Top\n", []) == "Top\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("npl-instructions:\n   name: p\n   version: 1.5.0\n---\n\n# P\n", "1.5.0"),
+        ("npl-instructions:\n  version: 1.10\n---\n", "1.10"),
+        ("npl-instructions:\n  version: '2.0' # new\n---\n", "2.0"),
+        ("* * *\n\nnpl-instructions:\n  version: 1\n---\n", "1"),
+        ("---\nversion: 3\n---\n\nnpl-instructions:\n  version: 4\n---\n", "4"),
+        ("---\nversion: 3.10\n---\n# A\n", "3.10"),
+        ("---\nversion: [1, 2]\n---\n# A\n", None),
+        ("npl-instructions:\n   name: p\n---\n", None),
+        ("npl-instructions:\n  version:\n---\n", None),
+        ("npl-instructions:\n  version: 1\n# no end\n", None),
+        ("# A\n\nnpl-instructions:\n  version: 1\n---\n", None),
+        ("version: 1\n", None),
+        ("", None),
+    ],
+    ids=range(13),
+)
+def test_versions(text: str, version: str | None) -> None:
+    """The version is that of the header at the start, else of the front matter, as written."""
+    assert version_of(text) == version
+
+
+@given(st.text(st.sampled_from("\n -:*npl-instructions version1.0'\"#a")))
+def test_a_version_is_text_or_none(text: str) -> None:
+    """Whatever the text holds."""
+    found = version_of(f"npl-instructions:\n  {text}\n---\n")
+    assert found is None or found

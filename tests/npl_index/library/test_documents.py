@@ -23,7 +23,6 @@ from npl_index.errors import (
     OutsideRootError,
     UnreadableDocumentError,
 )
-from npl_index.library import documents
 from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Document, DocumentRef, Found, Library, Limits
 
@@ -315,17 +314,16 @@ def test_what_takes_a_files_place_is_not_read(tmp_path: Path) -> None:
         library.read(found)
 
 
-def test_fallback_opens_regular_files_only(hostile: Library) -> None:
-    """Where links cannot be refused while opening, they are refused by comparing afterwards."""
-    root = next(iter(hostile.roots)).path
-    file = documents._open_compared(root, "sub/ok.md")
-    try:
-        assert os.read(file, 100) == b"fine"
-    finally:
-        os.close(file)
+def test_files_are_opened_by_path_where_folders_cannot_be_opened(
+    hostile: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where links cannot be refused while opening, they are refused by comparing."""
+    monkeypatch.setattr("npl_index.library.files._HAS_DIR_FD", False)
+    root = next(iter(hostile.roots))
+    assert hostile.read(Found(root, "sub/ok.md", "root")).data == b"fine"
     for path in ("out.md", "outdir/s.md", "pipe.md", "folder.md", "nothing.md"):
-        with pytest.raises(OSError, match=r".+"):
-            documents._open_compared(root, path)
+        with pytest.raises(NPLError):
+            hostile.read(Found(root, path, "root"))
 
 
 def test_a_document_says_what_it_is(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from npl_index.choices import Weights
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.indexing import Collection, index_document
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, cut, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 
 GUIDE = """\
 # NPL Guide
@@ -228,35 +228,6 @@ def test_many_documents_at_once() -> None:
     among = collection(*filler, GUIDE)
     hits = ask("how is an agent declared between corner marks with name and type and alignment", among=among)
     assert names(hits, among)[0] == "Agent Declaration"
-
-
-def test_the_cut_keeps_the_best() -> None:
-    """What is handed over are the first hits, few of them, and with a budget at least as many."""
-    hits = ask("agent definition of a table list")
-    few, more = cut(hits, ONE), cut(hits, ONE, generous=True)
-    assert few == hits[: len(few)]
-    assert 0 < len(few) <= len(more) <= len(hits)
-    assert set(few) <= set(more)
-
-
-def test_a_bare_heading_gives_way_to_its_sections() -> None:
-    """A heading without text of its own is not handed over; what stands below it is."""
-    hits = ask("formatting")
-    assert "Formatting" in names(hits)
-    assert names(cut(hits, ONE))[0] == "Table Formatting"
-
-
-def test_named_topics_survive_the_cut() -> None:
-    """A section whose heading is a topic the caller named is handed over, however good another one is."""
-    topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
-    hits = ask("corner marks with name and type of an agent declaration", *topics)
-    wanted = {"Agent Declaration", "Definition List", "Runtime Environment", "Table Formatting"}
-    assert wanted <= set(names(cut(hits, ONE)))
-
-
-def test_cutting_nothing() -> None:
-    """Without hits nothing is handed over."""
-    assert cut([], ONE) == []
 
 
 def test_keywords_alone_make_a_query() -> None:

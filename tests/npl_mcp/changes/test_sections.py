@@ -1,22 +1,16 @@
-"""Which section a text means, and how front matter is read and written as data."""
+"""Which section a text means, and how titles are written."""
 
 from __future__ import annotations
 
 import pytest
-import yaml
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.format import (
-    as_mapping,
-    divide,
-    fields,
-    head,
     heading_of,
     title_of,
-    with_fields,
     without_title,
 )
 from npl_mcp.changes.sections import outline
@@ -76,6 +70,8 @@ SHOWN = outline(parse_sections(DOCUMENT.encode(), "x"))
         ("goals", "a"),
         ("Goals and", "b\n\n### Input / Output\n\nc\n\n### Notes [2]\n\nd"),
         ("### Input / Output", "c"),
+        ("Input / Output [1]", "c"),
+        ("1. Input / Output", "c"),
         ("Input / Output", "c"),
         ("Goals and Scope / Input / Output", "c"),
         ("Scope / Notes [2]", "d"),
@@ -98,8 +94,8 @@ def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
 
 def test_the_title_is_meant_only_where_nothing_else_is() -> None:
     """A word of it finds no section; its whole text does."""
-    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.title
-    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.title
+    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.tree.title
+    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.tree.title
     with pytest.raises(SectionNotFoundError):
         SHOWN.find("import", "X-001")
 
@@ -118,7 +114,10 @@ def test_candidates_work_as_they_are(wanted: str) -> None:
 
 headings = st.lists(
     st.tuples(
-        st.integers(1, 4), st.sampled_from(["A", "B", "1. A", "a / b", "B [1]", "C ###", "t\tu\x01v", ""])
+        st.integers(1, 4),
+        st.sampled_from(
+            ["A", "B", "1. A", "a / b", "A / ## B", "B [1]", "A [2]", '"A"', "*A*", "C ###", "t\tu\x01v", ""]
+        ),
     ),
     max_size=8,
 )
@@ -130,77 +129,42 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     """The full one and the one that lists show, however the headings are called."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
     shown = outline(parse_sections(text.encode(), "x"))
-    addresses = [place.address for place in shown.places]
     for place in shown.places:
-        if addresses.count(place.address) == 1:
-            assert shown.find(place.address, "X-001") == place
+        assert shown.find(place.address, "X-001", whole=True) == place
+        assert shown.find(place.shown, "X-001", whole=True) == place
 
 
-values = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)
-lines = st.sampled_from(
-    [
-        "a: 1",
-        "b: 'x'  # why",
-        "# c",
-        "",
-        "list:\n  - 1\n  - 2",
-        'd: "say: so"',
-        "e: [1, 2]",
-        "f : x",
-        "g:",
-        "h: a: b",
+@pytest.mark.parametrize("wanted", ["Goals and", "caf", "Setext", "api / err", "Scope / Notes [2]"])
+def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
+    """A part of a name finds nothing then, and the answer has the paths of those that hold it."""
+    meant = SHOWN.find(wanted, "X-001")
+    with pytest.raises(SectionNotFoundError, match="added by append") as caught:
+        SHOWN.find(wanted, "X-001", whole=True)
+    assert meant.address in caught.value.near
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    """Programs write an accent with its letter or behind it."""
+    assert SHOWN.find("Cafe\u0301", "X-001", whole=True).address.endswith("## Café")
+
+
+def test_versioned_parts_do_not_share_paths() -> None:
+    """A heading of the same name may stand in each."""
+    part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
+    shown = outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
+    assert [shown.content(shown.find(place.shown, "X-001").index)[:1] for place in shown.places[1::2]] == [
+        "x",
+        "y",
     ]
-)
-set_names = st.sampled_from(["a", "list", "e", "new"])
 
 
-@given(values.filter(bool))
-@example("0xAB")
-@example("2026-01-31")
-@example("Yes")
-@example("A-")
-@example("a: b # c")
-@example('"it\'s" \\')
-@settings(deadline=None)
-def test_a_value_is_read_as_it_was_written(value: str) -> None:
-    """By this program and by one that reads YAML."""
-    text = head({"code": "TST-001", "assignee": value})
-    assert text.count("\n") == 4
-    assert as_mapping(fields(text.encode()))["assignee"] == value
-    if value.isprintable():
-        assert yaml.safe_load(text.split("---\n")[1])["assignee"] == value
-
-
-@given(
-    st.lists(lines, max_size=6, unique=True),
-    values,
-    st.sampled_from(["a", "list", "e", "new"]),
-    st.booleans(),
-)
-@settings(deadline=None)
-def test_one_field_is_set_and_no_other_byte_changes(
-    kept: list[str], value: str, name: str, dos: bool
-) -> None:
-    """Whatever stands before and behind it."""
-    source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
-    data = source.replace("\n", "\r\n" if dos else "\n").encode()
-    front, body = divide(data)
-    assert front + body == data
-    before = as_mapping(fields(front))
-    changed = with_fields(front, {name: value})
-    after = as_mapping(fields(changed))
-    if name == "e" and isinstance(before.get("e"), list):
-        assert str(after.get("e")).count("1, 2") == 0 or value == "1, 2"
-    elif name == "new" or name in before:
-        assert after.get(name, "") == value or isinstance(before.get(name), list)
-    assert {key: part for key, part in after.items() if key != name} == {
-        key: part for key, part in before.items() if key != name
-    }
-    old_lines, new_lines = front.splitlines(keepends=True), changed.splitlines(keepends=True)
-    assert [line for line in new_lines if line not in old_lines] == [
-        line for line in new_lines if line.startswith(name.encode()) and line not in old_lines
-    ]
-    assert not dos or b"\n" not in changed.replace(b"\r\n", b"")
+def test_long_lists_of_candidates_end() -> None:
+    """They say how many there are."""
+    many = outline(parse_sections(b"## Notes\n\n" * 100, "x"))
+    with pytest.raises(SectionNotFoundError, match="100 sections") as caught:
+        many.find("Notes", "X-001")
+    assert len(caught.value.near) == 20
+    assert "and 80 more" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def _odd_log(app: App, project: Path) -> list[str]:
     with app.stores.database.read() as tx:
         rows = tx.all("SELECT seq, summary FROM worklog_entry ORDER BY seq")
     lines = [json.loads(line) for line in after.splitlines()]
-    odd = [path.as_posix() for path in project.rglob(".*.new")]
+    odd = [path.as_posix() for path in project.rglob(".npl-*.tmp")]
     if not after.startswith(before):
         odd.append("the file was not the beginning of the log")
     if [(line["seq"], line["summary"]) for line in lines] != [(row["seq"], row["summary"]) for row in rows]:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_mcp.changes.templates import TEMPLATES
+from npl_mcp.changes.creating import template
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import cr
 from tests.conftest import calls, envelope, with_client
@@ -29,7 +29,7 @@ STATUSES = (
 TYPES = ("Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Documentation", "Research")
 
 
-class Desk:
+class Workspace:
     """A project and a server started in it.
 
     :param folder: the project's.
@@ -77,13 +77,13 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(settings: Settings, tmp_path: Path) -> Desk:
-    return Desk(settings, tmp_path / "proj")
+def workspace(settings: Settings, tmp_path: Path) -> Workspace:
+    return Workspace(settings, tmp_path / "proj")
 
 
 @pytest.fixture(params=["\n", "\r\n"], ids=["LF", "CRLF"])
-def ended(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> tuple[Desk, str]:
-    return Desk(settings, tmp_path / "proj", request.param), request.param
+def ended(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> tuple[Workspace, str]:
+    return Workspace(settings, tmp_path / "proj", request.param), request.param
 
 
 def listed(settings: Settings) -> list[dict[str, Any]]:
@@ -130,14 +130,14 @@ def test_schemas_say_what_may_be_given(settings: Settings) -> None:
         assert all(described)
 
 
-def test_the_whole_text_comes_by_default(ended: tuple[Desk, str]) -> None:
+def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
     """All headings and paragraphs, the title's too; no front matter."""
     data = ended[0].ask("get_cr", key="TST-002")
     assert data["content"] == SECOND.split("---\n\n", 1)[1].rstrip("\n")
     assert (data["code"], data["title"], data["status"]) == ("TST-002", "Second", "Proposed")
 
 
-def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Desk, str]) -> None:
+def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Workspace, str]) -> None:
     """The first heading beats the front matter; fields nobody knows are there too."""
     assert ended[0].ask("get_cr", key="TST-002", mode="attributes") == {
         "code": "TST-002",
@@ -151,28 +151,28 @@ def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Des
     }
 
 
-def test_metadata_is_short_and_says_where_the_file_is(desk: Desk) -> None:
+def test_metadata_is_short_and_says_where_the_file_is(workspace: Workspace) -> None:
     """No text of the body."""
-    data = desk.ask("get_cr", key="TST-002", mode="metadata")
+    data = workspace.ask("get_cr", key="TST-002", mode="metadata")
     assert data["path"] == f"docs/CRs/{NAME}"
     assert {"code", "title", "status", "type", "priority"} <= data.keys()
     assert "first para" not in str(data)
-    whole = desk.ask("get_cr", key="TST-002"), desk.ask("get_cr", key="TST-002", mode="attributes")
+    whole = workspace.ask("get_cr", key="TST-002"), workspace.ask("get_cr", key="TST-002", mode="attributes")
     assert len(str(data)) < len(str(whole))
 
 
 @pytest.mark.parametrize("mode", ["x", ""])
-def test_an_unknown_mode_is_refused_with_the_three(desk: Desk, mode: str) -> None:
+def test_an_unknown_mode_is_refused_with_the_three(workspace: Workspace, mode: str) -> None:
     """An empty one too."""
-    code, error = desk.fail("get_cr", key="TST-002", mode=mode)
+    code, error = workspace.fail("get_cr", key="TST-002", mode=mode)
     assert code == "INVALID_PARAMETER"
     assert all(known in error for known in ("full", "attributes", "metadata"))
 
 
 @pytest.mark.parametrize("key", ["2", "002", "tst-2", "TST-0002", " 2 "])
-def test_a_key_may_be_short(desk: Desk, key: str) -> None:
+def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
     """Number alone, any case, any zeros, blanks around it."""
-    assert desk.ask("get_cr", key=key, mode="metadata")["code"] == "TST-002"
+    assert workspace.ask("get_cr", key=key, mode="metadata")["code"] == "TST-002"
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,20 @@ def test_a_key_may_be_short(desk: Desk, key: str) -> None:
         ({"key": "٢"}, "INVALID_PARAMETER", ["no key"]),
     ],
 )
-def test_a_wrong_name_is_told(desk: Desk, arguments: dict[str, Any], code: str, parts: list[str]) -> None:
+def test_a_wrong_name_is_told(
+    workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
+) -> None:
     """With the names there are; nothing of other files is read."""
-    found, error = desk.fail("get_cr", **arguments)
+    found, error = workspace.fail("get_cr", **arguments)
     assert found == code
     assert all(part in error for part in parts), error
     assert "root:" not in error
 
 
-def test_sections_are_listed_in_document_order(ended: tuple[Desk, str]) -> None:
+def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> None:
     """Seven, levels shown; equal headings have different paths, each of which leads to its section."""
-    desk, _ = ended
-    rows = desk.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    workspace, _ = ended
+    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
     assert [(row["section"], row["chars"]) for row in rows] == [
         ("# Second", 150),
         ("## 1. Description", 42),
@@ -214,7 +216,7 @@ def test_sections_are_listed_in_document_order(ended: tuple[Desk, str]) -> None:
         ("## 3. Acceptance Criteria", 9),
     ]
     for row in rows:
-        assert len(desk.section(row["section"])) == row["chars"]
+        assert len(workspace.section(row["section"])) == row["chars"]
 
 
 @pytest.mark.parametrize(
@@ -228,56 +230,91 @@ def test_sections_are_listed_in_document_order(ended: tuple[Desk, str]) -> None:
         "Descr",
     ],
 )
-def test_a_section_is_found_by_any_form_of_its_name(ended: tuple[Desk, str], name: str) -> None:
+def test_a_section_is_found_by_any_form_of_its_name(ended: tuple[Workspace, str], name: str) -> None:
     """All mean the same one, subsections included."""
     assert ended[0].section(name) == "first para\n\n### Sub A\n\naaa\n\n### Sub B\n\nbbb"
 
 
-def test_an_ambiguous_name_is_answered_with_paths_that_work(desk: Desk) -> None:
+def test_an_ambiguous_name_is_answered_with_paths_that_work(workspace: Workspace) -> None:
     """Reading and writing take each of them as it is."""
-    code, error = desk.fail("manage_cr_sections", key="2", operation="get", section="Sub A")
+    code, error = workspace.fail("manage_cr_sections", key="2", operation="get", section="Sub A")
     assert code == "NOT_FOUND"
     paths = [line.removeprefix("  - ") for line in error.split("\n")[1:]]
     assert paths == [
         "# Second / ## 1. Description / ### Sub A",
         "# Second / ## 2. Rationale / ### Sub A",
     ]
-    assert [desk.section(path) for path in paths] == ["aaa", "dup"]
+    assert [workspace.section(path) for path in paths] == ["aaa", "dup"]
     for path in paths:
-        assert desk.edit("append", path, "more")["section"] == path
+        assert workspace.edit("append", path, "more")["section"] == path
 
 
 @pytest.mark.parametrize("path", ["# Second / ## 2. Rationale / ### Sub A", "## 2. Rationale / ### Sub A"])
-def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Desk, str], path: str) -> None:
+def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Workspace, str], path: str) -> None:
     """Whole or from anywhere inside; only its paragraph changes."""
-    desk, end = ended
-    assert desk.section(path) == "dup"
-    before = desk.file.read_bytes()
-    desk.edit("replace", path, "DUP2")
+    workspace, end = ended
+    assert workspace.section(path) == "dup"
+    before = workspace.file.read_bytes()
+    workspace.edit("replace", path, "DUP2")
     wanted = before.replace(f"dup{end}".encode(), f"DUP2{end}".encode())
-    assert without_stamp(desk.file.read_bytes()) == without_stamp(wanted)
+    assert without_stamp(workspace.file.read_bytes()) == without_stamp(wanted)
 
 
 def test_equal_headings_below_one_are_told_apart_by_number(settings: Settings, tmp_path: Path) -> None:
     """Where no path can do it."""
     text = SECOND.replace("### Sub B", "### Sub A")
-    desk = Desk(settings, tmp_path / "proj", text=text)
+    workspace = Workspace(settings, tmp_path / "proj", text=text)
     first, second = "## 1. Description / ### Sub A [1]", "## 1. Description / ### Sub A [2]"
-    assert [desk.section(first), desk.section(second)] == ["aaa", "bbb"]
-    code, error = desk.fail(
+    assert [workspace.section(first), workspace.section(second)] == ["aaa", "bbb"]
+    code, error = workspace.fail(
         "manage_cr_sections", key="2", operation="get", section="## 1. Description / ### Sub A"
     )
     assert code == "NOT_FOUND"
     assert first in error
     assert second in error
-    desk.edit("replace", second, "BBB")
-    assert desk.file.read_text(encoding="utf-8").count("BBB") == 1
-    assert desk.section(first) == "aaa"
+    workspace.edit("replace", second, "BBB")
+    assert workspace.file.read_text(encoding="utf-8").count("BBB") == 1
+    assert workspace.section(first) == "aaa"
 
 
-def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("text", "wanted", "heading", "contents"),
+    [
+        ("### Step\n\na\n\n### Step\n\nb\n\n### Step\n\nc\n", "Step [2]", "### Step [2]", ["a", "new", "c"]),
+        ("## A\n\n### B\n\nb\n\n## C\n\nc\n", "C", "## A / ### B", ["### B\n\nb", "b", "new"]),
+    ],
+)
+def test_every_path_leads_to_its_own_section(
+    workspace: Workspace, text: str, wanted: str, heading: str, contents: list[str]
+) -> None:
+    """Also when a heading is written like the path of another section."""
+    workspace.file.write_text(SECOND.partition("## 1.")[0] + text, encoding="utf-8")
+    answer = workspace.edit("replace", wanted, f"{heading}\n\nnew")
+    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    paths = [row["section"] for row in rows][1:]
+    assert [workspace.section(path) for path in paths] == contents
+    assert workspace.section(answer["section"]) == "new"
+    for path in paths:
+        workspace.edit("append", path, "more")
+        assert workspace.section(path).endswith("more")
+    assert workspace.fail("manage_cr_sections", key="2", operation="get", section=heading)[0] == "NOT_FOUND"
+
+
+def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None:
+    """The answer says which sections have it in their names, and how to add one."""
+    assert workspace.section("Criteria") == "- [ ] one"
+    code, error = workspace.fail(
+        "manage_cr_sections", key="2", operation="update", section="Criteria", content="x"
+    )
+    assert code == "NOT_FOUND"
+    assert "# Second / ## 3. Acceptance Criteria" in error
+    assert "append" in error
+    workspace.edit("append", "Criteria", "- [ ] two")
+
+
+def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(workspace: Workspace) -> None:
     """All of them where they are few."""
-    code, error = desk.fail("manage_cr_sections", key="2", operation="get", section="Nope")
+    code, error = workspace.fail("manage_cr_sections", key="2", operation="get", section="Nope")
     assert code == "NOT_FOUND"
     assert "not found" in error
     assert "# Second / ## 2. Rationale" in error
@@ -303,10 +340,10 @@ def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(desk: Desk) 
     ],
 )
 def test_an_operation_that_cannot_be_done_changes_nothing(
-    desk: Desk, arguments: dict[str, Any], parts: list[str]
+    workspace: Workspace, arguments: dict[str, Any], parts: list[str]
 ) -> None:
     """And says what is missing or wrong."""
-    code, error = desk.fail("manage_cr_sections", key="2", **arguments)
+    code, error = workspace.fail("manage_cr_sections", key="2", **arguments)
     assert code in ("MISSING_REQUIRED", "INVALID_PARAMETER", "NOT_FOUND")
     assert all(part in error for part in parts), error
 
@@ -326,7 +363,7 @@ EDITS = [
         "## 2. Rationale\n\nwhy\n\n### Sub A\n\ndup\n",
         "## 2. Reasons\n\nbetter\n",
     ),
-    ("replace", "Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
+    ("replace", "Acceptance Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
     ("append", "Criteria", "- [ ] two", "- [ ] one\n", "- [ ] one\n\n- [ ] two\n"),
     ("append", "# Second", "## 4. Notes\n\nx", "- [ ] one\n", "- [ ] one\n\n## 4. Notes\n\nx\n"),
     ("append", "Rationale", r"a literal \n\n and $& stay", "dup\n", "dup\n\na literal \\n\\n and $& stay\n"),
@@ -342,13 +379,13 @@ EDITS = [
 
 @pytest.mark.parametrize(("operation", "section", "content", "old", "new"), EDITS)
 def test_an_edit_changes_these_bytes_and_no_others(
-    ended: tuple[Desk, str], operation: str, section: str, content: str, old: str, new: str
+    ended: tuple[Workspace, str], operation: str, section: str, content: str, old: str, new: str
 ) -> None:
     """Line ends, blank lines, front matter and the final line end stay; only ``lastModified`` follows."""
-    desk, end = ended
-    before = desk.file.read_bytes()
-    desk.edit(operation, section, content)
-    after = desk.file.read_bytes()
+    workspace, end = ended
+    before = workspace.file.read_bytes()
+    workspace.edit(operation, section, content)
+    after = workspace.file.read_bytes()
     assert SECOND.count(old) == 1
     wanted = before.replace(old.replace("\n", end).encode(), new.replace("\n", end).encode())
     assert without_stamp(after) == without_stamp(wanted)
@@ -366,25 +403,25 @@ def test_an_edit_changes_these_bytes_and_no_others(
     ],
 )
 def test_both_spellings_of_an_update_do_the_same(
-    desk: Desk, settings: Settings, tmp_path: Path, more: dict[str, str], expected: str
+    workspace: Workspace, settings: Settings, tmp_path: Path, more: dict[str, str], expected: str
 ) -> None:
     """``update`` with a mode, ``replace`` being the default, and the mode as operation."""
-    answer = desk.edit("update", "Rationale", "x", **more)
-    assert desk.section("Rationale") == expected
+    answer = workspace.edit("update", "Rationale", "x", **more)
+    assert workspace.section("Rationale") == expected
     assert answer["operation"] == more.get("updateMode", "replace")
-    other = Desk(settings, tmp_path / "other")
+    other = Workspace(settings, tmp_path / "other")
     other.edit(more.get("updateMode", "replace"), "Rationale", "x")
-    assert without_stamp(other.file.read_bytes()) == without_stamp(desk.file.read_bytes())
+    assert without_stamp(other.file.read_bytes()) == without_stamp(workspace.file.read_bytes())
 
 
-def test_a_renamed_section_is_answered_with_its_new_path(desk: Desk) -> None:
+def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -> None:
     """Which the next call takes."""
-    answer = desk.edit("replace", "Rationale", "## 2. Reasons")
+    answer = workspace.edit("replace", "Rationale", "## 2. Reasons")
     assert answer["section"] == "# Second / ## 2. Reasons"
-    assert desk.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
+    assert workspace.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
 
 
-def test_what_was_written_is_what_is_read(desk: Desk) -> None:
+def test_what_was_written_is_what_is_read(workspace: Workspace) -> None:
     """By the same server, which has read the section before; and what others write is seen."""
 
     async def ask(client: Client[Any]) -> list[str]:
@@ -397,23 +434,23 @@ def test_what_was_written_is_what_is_read(desk: Desk) -> None:
         seen = [await content()]
         await content(operation="replace", content="NEW")
         seen.append(await content())
-        text = desk.file.read_bytes()
-        desk.file.write_bytes(text.replace(b"NEW", b"OUT"))
+        text = workspace.file.read_bytes()
+        workspace.file.write_bytes(text.replace(b"NEW", b"OUT"))
         return [*seen, await content()]
 
-    assert with_client(desk.settings, ask) == ["why\n\n### Sub A\n\ndup", "NEW", "OUT"]
+    assert with_client(workspace.settings, ask) == ["why\n\n### Sub A\n\ndup", "NEW", "OUT"]
 
 
-def test_marks_inside_code_and_comments_are_text(ended: tuple[Desk, str]) -> None:
+def test_marks_inside_code_and_comments_are_text(ended: tuple[Workspace, str]) -> None:
     """A section with a fence, a comment and an indented block is whole and stays so."""
-    desk, end = ended
+    workspace, end = ended
     code = "```bash\n# comment\nls\n```\n\n~~~\n## not one\n~~~\n\n<!--\n# nor this\n-->\n\n    # nor that"
-    desk.edit("replace", "Rationale", code)
-    rows = desk.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    workspace.edit("replace", "Rationale", code)
+    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
     assert [row["section"] for row in rows][-2:] == ["## 2. Rationale", "## 3. Acceptance Criteria"]
-    assert desk.section("Rationale") == code
-    assert code.replace("\n", end).encode() in desk.file.read_bytes()
-    desk.fail("manage_cr_sections", key="2", operation="get", section="# comment")
+    assert workspace.section("Rationale") == code
+    assert code.replace("\n", end).encode() in workspace.file.read_bytes()
+    workspace.fail("manage_cr_sections", key="2", operation="get", section="# comment")
 
 
 def test_lines_of_front_matter_nobody_knows_stay(settings: Settings, tmp_path: Path) -> None:
@@ -422,19 +459,19 @@ def test_lines_of_front_matter_nobody_knows_stay(settings: Settings, tmp_path: P
         "# a comment\nTags :  [a, 'b']   # both\nnested:\n  - one\n  -   two\n\npriority:   'High'  # soon\n"
     )
     text = "\ufeff" + SECOND.replace("priority: Medium\n", odd)
-    desk = Desk(settings, tmp_path / "proj", text=text)
-    before = desk.file.read_bytes()
-    desk.edit("replace", "Rationale", "NEW")
+    workspace = Workspace(settings, tmp_path / "proj", text=text)
+    before = workspace.file.read_bytes()
+    workspace.edit("replace", "Rationale", "NEW")
     wanted = before.replace(b"why\n\n### Sub A\n\ndup\n", b"NEW\n")
-    assert without_stamp(desk.file.read_bytes()) == without_stamp(wanted)
-    data = desk.ask("get_cr", key="2", mode="attributes")
+    assert without_stamp(workspace.file.read_bytes()) == without_stamp(wanted)
+    data = workspace.ask("get_cr", key="2", mode="attributes")
     assert data["priority"] == "High"
     assert data["other"] == {"custom": "kept: yes", "Tags": ["a", "b"], "nested": ["one", "two"]}
-    desk.ask("update_cr_attrs", key="2", attributes={"priority": "Low"})
-    assert desk.file.read_bytes().count(b"priority:   'Low'  # soon\n") == 1
+    workspace.ask("update_cr_attrs", key="2", attributes={"priority": "Low"})
+    assert workspace.file.read_bytes().count(b"priority:   'Low'  # soon\n") == 1
 
 
-def test_appends_sent_at_once_all_stay(desk: Desk) -> None:
+def test_appends_sent_at_once_all_stay(workspace: Workspace) -> None:
     """None is lost, whatever their order."""
 
     async def ask(client: Client[Any]) -> None:
@@ -451,18 +488,18 @@ def test_appends_sent_at_once_all_stay(desk: Desk) -> None:
             for number in range(5):
                 group.start_soon(one, number)
 
-    with_client(desk.settings, ask)
-    assert sorted(line for line in desk.section("Rationale").split("\n") if line.startswith("line")) == [
+    with_client(workspace.settings, ask)
+    assert sorted(line for line in workspace.section("Rationale").split("\n") if line.startswith("line")) == [
         f"line {number}" for number in range(5)
     ]
 
 
-def test_a_new_change_request_gets_the_next_key(desk: Desk) -> None:
+def test_a_new_change_request_gets_the_next_key(workspace: Workspace) -> None:
     """File, name and front matter are as they have always been."""
-    data = desk.ask("create_cr", type="Bug Fix", data={"title": "First bug", "priority": "Critical"})
+    data = workspace.ask("create_cr", type="Bug Fix", data={"title": "First bug", "priority": "Critical"})
     assert (data["key"], data["status"]) == ("TST-003", "Proposed")
     assert data["path"] == "docs/CRs/TST-003-first-bug.md"
-    text = (desk.tickets / "TST-003-first-bug.md").read_text(encoding="utf-8")
+    text = (workspace.tickets / "TST-003-first-bug.md").read_text(encoding="utf-8")
     front, _, body = text.removeprefix("---\n").partition("---\n")
     names = [line.partition(":")[0] for line in front.splitlines()]
     assert names == ["code", "status", "dateCreated", "type", "priority"]
@@ -482,19 +519,19 @@ OUTLINES = {
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_every_type_has_its_template(desk: Desk, kind: str) -> None:
+def test_every_type_has_its_template(workspace: Workspace, kind: str) -> None:
     """Numbered sections, each of which can be read and written by its name."""
-    made = desk.ask("create_cr", type=kind, data={"title": "Some title"})
+    made = workspace.ask("create_cr", type=kind, data={"title": "Some title"})
     wanted = OUTLINES.get(kind, OUTLINES["Architecture"]).split(", ")
     assert made["sections"] == [f"## {number}. {name}" for number, name in enumerate(wanted, 1)]
-    assert TEMPLATES[kind].count("- [ ] ") >= 3
-    done = desk.ask(
+    assert template(kind).count("- [ ] ") >= 3
+    done = workspace.ask(
         "manage_cr_sections", key="3", operation="replace", section="Acceptance Criteria", content="- [x] all"
     )
     assert done["section"] == "# Some title / ## 4. Acceptance Criteria"
 
 
-def test_content_takes_the_templates_place(desk: Desk) -> None:
+def test_content_takes_the_templates_place(workspace: Workspace) -> None:
     """Its own title gives way to the one given; comments in code stay; everything else is written."""
     data = {
         "title": "With: content #1",
@@ -505,22 +542,22 @@ def test_content_takes_the_templates_place(desk: Desk) -> None:
         "dependsOn": ["TST-0002"],
         "impactAreas": ["Backend", "API"],
     }
-    made = desk.ask("create_cr", type="Technical Debt", data=data)
+    made = workspace.ask("create_cr", type="Technical Debt", data=data)
     assert "sections" not in made
-    text = (desk.folder / made["path"]).read_text(encoding="utf-8")
+    text = (workspace.folder / made["path"]).read_text(encoding="utf-8")
     assert text.endswith("---\n\n# With: content #1\n\ntext\n\n```bash\n# comment\n```\n")
     assert 'phaseEpic: "Phase 2: Import"\n' in text
-    found = desk.ask("get_cr", key="3", mode="attributes")
+    found = workspace.ask("get_cr", key="3", mode="attributes")
     assert found["title"] == "With: content #1"
     assert (found["phaseEpic"], found["assignee"]) == ("Phase 2: Import", "me@example.com")
     assert (found["relatedTickets"], found["dependsOn"]) == ("TST-002", "TST-002")
     assert found["impactAreas"] == "Backend, API"
 
 
-def test_a_comment_in_code_that_begins_the_content_stays(desk: Desk) -> None:
+def test_a_comment_in_code_that_begins_the_content_stays(workspace: Workspace) -> None:
     """It is no title."""
-    made = desk.ask("create_cr", type="Research", data={"title": "T", "content": "```\n# comment\n```"})
-    assert "```\n# comment\n```\n" in (desk.folder / made["path"]).read_text(encoding="utf-8")
+    made = workspace.ask("create_cr", type="Research", data={"title": "T", "content": "```\n# comment\n```"})
+    assert "```\n# comment\n```\n" in (workspace.folder / made["path"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -545,9 +582,11 @@ def test_a_comment_in_code_that_begins_the_content_stays(desk: Desk) -> None:
         ({"type": "Bug Fix", "data": {"title": "x"}, "project": "../x"}, "project"),
     ],
 )
-def test_what_cannot_be_written_as_data_is_refused(desk: Desk, arguments: dict[str, Any], part: str) -> None:
+def test_what_cannot_be_written_as_data_is_refused(
+    workspace: Workspace, arguments: dict[str, Any], part: str
+) -> None:
     """The field is named, and no file is made anywhere."""
-    code, error = desk.fail("create_cr", **arguments)
+    code, error = workspace.fail("create_cr", **arguments)
     assert code in ("INVALID_PARAMETER", "MISSING_REQUIRED")
     assert part in error
 
@@ -565,61 +604,65 @@ def test_what_cannot_be_written_as_data_is_refused(desk: Desk, arguments: dict[s
         ("$& and C #", "and-c"),
     ],
 )
-def test_a_title_is_kept_whatever_its_file_is_called(desk: Desk, title: str, name: str) -> None:
+def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title: str, name: str) -> None:
     """The name of the file drops what not every system holds; the title reads back as given."""
-    made = desk.ask("create_cr", type="Bug Fix", data={"title": title})
+    made = workspace.ask("create_cr", type="Bug Fix", data={"title": title})
     assert made["path"] == f"docs/CRs/TST-003-{name}.md"
-    assert desk.ask("get_cr", key="3", mode="metadata")["title"] == title
+    assert workspace.ask("get_cr", key="3", mode="metadata")["title"] == title
 
 
 @pytest.mark.parametrize("name", ["TST-050.md", "tst-050-x.md", "TST-050-.md"])
-def test_a_number_that_any_file_has_is_not_given_again(desk: Desk, name: str) -> None:
+def test_a_number_that_any_file_has_is_not_given_again(workspace: Workspace, name: str) -> None:
     """Whatever the file holds, and with or without a slug."""
-    (desk.tickets / name).write_text("", encoding="utf-8")
-    assert desk.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
+    (workspace.tickets / name).write_text("", encoding="utf-8")
+    assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
 
 
-def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(desk: Desk) -> None:
+def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(workspace: Workspace) -> None:
     """At least three digits, more when needed."""
-    config = desk.folder / ".mdt-config.toml"
+    config = workspace.folder / ".mdt-config.toml"
     config.write_text(config.read_text(encoding="utf-8") + "startNumber = 1000\n", encoding="utf-8")
-    assert desk.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
+    assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
 
 
-def test_any_status_may_follow_any(ended: tuple[Desk, str]) -> None:
+def test_any_status_may_follow_any(ended: tuple[Workspace, str]) -> None:
     """Only its line changes."""
-    desk, _ = ended
-    before = desk.file.read_bytes()
-    data = desk.ask("update_cr_status", key="2", status="Implemented")
+    workspace, _ = ended
+    before = workspace.file.read_bytes()
+    data = workspace.ask("update_cr_status", key="2", status="Implemented")
     assert (data["change"], data["status"]) == ("Proposed → Implemented", "Implemented")
-    assert desk.file.read_bytes() == before.replace(b"status: Proposed", b"status: Implemented")
-    assert desk.ask("update_cr_status", key="2", status="Proposed")["change"] == "Implemented → Proposed"
-    assert desk.file.read_bytes() == before
+    assert workspace.file.read_bytes() == before.replace(b"status: Proposed", b"status: Implemented")
+    assert workspace.ask("update_cr_status", key="2", status="Proposed")["change"] == "Implemented → Proposed"
+    assert workspace.file.read_bytes() == before
     for status in STATUSES:
-        desk.ask("update_cr_status", key="2", status=status)
-        assert desk.ask("get_cr", key="2", mode="metadata")["status"] == status
+        workspace.ask("update_cr_status", key="2", status=status)
+        assert workspace.ask("get_cr", key="2", mode="metadata")["status"] == status
 
 
 @pytest.mark.parametrize("more", [{"status": "approved"}, {"status": ""}, {}])
-def test_a_status_there_is_not_is_refused_with_those_there_are(desk: Desk, more: dict[str, str]) -> None:
+def test_a_status_there_is_not_is_refused_with_those_there_are(
+    workspace: Workspace, more: dict[str, str]
+) -> None:
     """All seven are named, where any was given."""
-    code, error = desk.fail("update_cr_status", key="2", **more)
+    code, error = workspace.fail("update_cr_status", key="2", **more)
     assert code == ("INVALID_PARAMETER" if more else "MISSING_REQUIRED")
     assert not more or all(status in error for status in STATUSES)
 
 
-def test_a_new_attribute_gets_a_line_before_the_end(ended: tuple[Desk, str]) -> None:
+def test_a_new_attribute_gets_a_line_before_the_end(ended: tuple[Workspace, str]) -> None:
     """All other bytes stay, and cleared it keeps its line."""
-    desk, end = ended
-    before = desk.file.read_bytes()
-    data = desk.ask("update_cr_attrs", key="2", attributes={"assignee": "me"})
+    workspace, end = ended
+    before = workspace.file.read_bytes()
+    data = workspace.ask("update_cr_attrs", key="2", attributes={"assignee": "me"})
     assert data["updated"] == {"assignee": "me"}
     closing = f"{end}---{end}".encode()
     wanted = before.replace(closing, f"{end}assignee: me{end}---{end}".encode(), 1)
-    assert desk.file.read_bytes() == wanted
-    assert desk.ask("update_cr_attrs", key="2", attributes={"assignee": ""})["updated"] == {"assignee": ""}
-    assert desk.file.read_bytes() == wanted.replace(b"assignee: me", b"assignee:")
-    assert "assignee" not in desk.ask("get_cr", key="2", mode="attributes")
+    assert workspace.file.read_bytes() == wanted
+    assert workspace.ask("update_cr_attrs", key="2", attributes={"assignee": ""})["updated"] == {
+        "assignee": ""
+    }
+    assert workspace.file.read_bytes() == wanted.replace(b"assignee: me", b"assignee:")
+    assert "assignee" not in workspace.ask("get_cr", key="2", mode="attributes")
 
 
 ATTRIBUTES = {
@@ -635,22 +678,22 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize(("name", "values"), ATTRIBUTES.items())
-def test_every_attribute_is_set_and_read(desk: Desk, name: str, values: tuple[object, str]) -> None:
+def test_every_attribute_is_set_and_read(workspace: Workspace, name: str, values: tuple[object, str]) -> None:
     """As data: what a value looks like does not matter. Set again, nothing is written."""
     given, read = values
-    desk.ask("update_cr_attrs", key="2", attributes={name: given})
-    assert desk.ask("get_cr", key="2", mode="attributes")[name] == read
-    stamp = desk.file.stat().st_mtime_ns
-    assert desk.ask("update_cr_attrs", key="2", attributes={name: given})["updated"] == {}
-    assert desk.file.stat().st_mtime_ns == stamp
+    workspace.ask("update_cr_attrs", key="2", attributes={name: given})
+    assert workspace.ask("get_cr", key="2", mode="attributes")[name] == read
+    stamp = workspace.file.stat().st_mtime_ns
+    assert workspace.ask("update_cr_attrs", key="2", attributes={name: given})["updated"] == {}
+    assert workspace.file.stat().st_mtime_ns == stamp
 
 
-def test_nothing_to_set_is_no_failure(desk: Desk) -> None:
+def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
     """``null`` leaves an attribute as it is."""
-    before = tree(desk.folder)
+    before = tree(workspace.folder)
     for attributes in ({}, {"assignee": None}):
-        assert desk.ask("update_cr_attrs", key="2", attributes=attributes)["updated"] == {}
-    assert tree(desk.folder) == before
+        assert workspace.ask("update_cr_attrs", key="2", attributes=attributes)["updated"] == {}
+    assert tree(workspace.folder) == before
 
 
 @pytest.mark.parametrize(
@@ -672,37 +715,39 @@ def test_nothing_to_set_is_no_failure(desk: Desk) -> None:
     ],
 )
 def test_an_attribute_that_does_not_fit_changes_nothing(
-    desk: Desk, attributes: dict[str, Any], part: str
+    workspace: Workspace, attributes: dict[str, Any], part: str
 ) -> None:
     """Nor do those that came with it."""
-    code, error = desk.fail("update_cr_attrs", key="2", attributes=attributes)
+    code, error = workspace.fail("update_cr_attrs", key="2", attributes=attributes)
     assert code == "INVALID_PARAMETER"
     assert part in error
 
 
 def test_a_repeated_field_is_changed_everywhere(settings: Settings, tmp_path: Path) -> None:
     """So that readers that take the first and readers that take the last agree."""
-    desk = Desk(settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:"))
-    assert desk.ask("get_cr", key="2")["status"] == "Rejected"
-    desk.ask("update_cr_status", key="2", status="Approved")
-    assert desk.file.read_bytes().count(b"status: Approved\n") == 2
+    workspace = Workspace(
+        settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:")
+    )
+    assert workspace.ask("get_cr", key="2")["status"] == "Rejected"
+    workspace.ask("update_cr_status", key="2", status="Approved")
+    assert workspace.file.read_bytes().count(b"status: Approved\n") == 2
 
 
-def numbered(desk: Desk, number: int, **fields: str) -> None:
+def numbered(workspace: Workspace, number: int, **fields: str) -> None:
     text = SECOND.replace("TST-002", f"TST-{number:03d}").replace("# Second", f"# Number {number}")
     for name, value in fields.items():
         text = text.replace(f"{name}: ", f"{name}: {value} # was ", 1)
-    (desk.tickets / f"TST-{number:03d}-n.md").write_text(text, encoding="utf-8")
+    (workspace.tickets / f"TST-{number:03d}-n.md").write_text(text, encoding="utf-8")
 
 
-def test_lists_are_short_rows_from_the_highest_number_down(desk: Desk) -> None:
+def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace) -> None:
     """By numbers, not as texts; in pages."""
     for number in (10, 1000, 9):
-        numbered(desk, number)
-    page = desk.ask("list_crs", limit=2, offset=1)
+        numbered(workspace, number)
+    page = workspace.ask("list_crs", limit=2, offset=1)
     assert [row["key"] for row in page["items"]] == ["TST-010", "TST-009"]
     assert (page["total"], page["limit"], page["offset"]) == (4, 2, 1)
-    assert desk.ask("list_crs")["items"][-1] == {
+    assert workspace.ask("list_crs")["items"][-1] == {
         "key": "TST-002",
         "title": "Second",
         "status": "Proposed",
@@ -725,12 +770,14 @@ def test_lists_are_short_rows_from_the_highest_number_down(desk: Desk) -> None:
         ({"dateRange": {"end": "2025-06-01"}}, [4, 3, 2]),
     ],
 )
-def test_filters_compare_whole_values(desk: Desk, filters: dict[str, Any], numbers: list[int]) -> None:
+def test_filters_compare_whole_values(
+    workspace: Workspace, filters: dict[str, Any], numbers: list[int]
+) -> None:
     """Several values of a field are alternatives, several fields all hold; case does not count."""
-    numbered(desk, 3, status="Implemented")
-    numbered(desk, 4, status="Partially Implemented", type="Bug Fix")
-    numbered(desk, 5, priority="Critical", dateCreated="2025-07-01")
-    found = desk.ask("list_crs", filters=filters)["items"]
+    numbered(workspace, 3, status="Implemented")
+    numbered(workspace, 4, status="Partially Implemented", type="Bug Fix")
+    numbered(workspace, 5, priority="Critical", dateCreated="2025-07-01")
+    found = workspace.ask("list_crs", filters=filters)["items"]
     assert [int(row["key"][4:]) for row in found] == numbers
 
 
@@ -744,44 +791,44 @@ def test_filters_compare_whole_values(desk: Desk, filters: dict[str, Any], numbe
         {"offset": -1},
     ],
 )
-def test_a_list_that_cannot_be_made_is_refused(desk: Desk, arguments: dict[str, Any]) -> None:
+def test_a_list_that_cannot_be_made_is_refused(workspace: Workspace, arguments: dict[str, Any]) -> None:
     """An unknown filter, too: it would find everything."""
-    assert desk.fail("list_crs", **arguments)[0] == "INVALID_PARAMETER"
+    assert workspace.fail("list_crs", **arguments)[0] == "INVALID_PARAMETER"
 
 
-def test_what_is_deleted_is_gone(desk: Desk) -> None:
+def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
     """Its file and nothing else, whatever its status."""
-    notes = desk.tickets / "TST-002" / "notes.md"
+    notes = workspace.tickets / "TST-002" / "notes.md"
     notes.parent.mkdir()
     notes.write_text("kept", encoding="utf-8")
-    gone = desk.ask("delete_cr", key="2")
+    gone = workspace.ask("delete_cr", key="2")
     assert (gone["key"], gone["title"], gone["status"]) == ("TST-002", "Second", "Proposed")
-    assert desk.fail("get_cr", key="2")[0] == "NOT_FOUND"
-    assert desk.fail("delete_cr", key="2")[0] == "NOT_FOUND"
+    assert workspace.fail("get_cr", key="2")[0] == "NOT_FOUND"
+    assert workspace.fail("delete_cr", key="2")[0] == "NOT_FOUND"
     assert notes.exists()
 
 
-def test_improvements_are_those_that_are_missing(desk: Desk) -> None:
+def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
     """A heading counts, whatever its case; at most three are urgent."""
-    found = desk.ask("suggest_cr_improvements", key="2")
+    found = workspace.ask("suggest_cr_improvements", key="2")
     texts = " ".join(entry["text"] for entry in found["suggestions"])
     assert "acceptance criteria" not in texts
     assert "phaseEpic" in texts
-    made = desk.ask("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
-    found = desk.ask("suggest_cr_improvements", key=made["key"])
+    made = workspace.ask("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
+    found = workspace.ask("suggest_cr_improvements", key=made["key"])
     assert [entry["priority"] for entry in found["suggestions"]][:4] == ["High"] * 3 + ["Medium"]
     assert "root cause" in found["suggestions"][2]["text"]
 
 
-def test_projects_are_listed_and_described(desk: Desk) -> None:
+def test_projects_are_listed_and_described(workspace: Workspace) -> None:
     """With the number of their change requests; a code may be written small."""
-    listed = desk.ask("list_projects")["projects"]
+    listed = workspace.ask("list_projects")["projects"]
     assert [(one["code"], one["name"], one["crs"]) for one in listed] == [("TST", "Test Project", 1)]
-    info = desk.ask("get_project_info", key="tst")
+    info = workspace.ask("get_project_info", key="tst")
     assert info["ticketsPath"] == "docs/CRs"
-    assert info["path"] == str(desk.folder)
+    assert info["path"] == str(workspace.folder)
     for key, code in (("NOPE", "NOT_FOUND"), ("", "MISSING_REQUIRED"), ("../x", "INVALID_PARAMETER")):
-        assert desk.fail("get_project_info", key=key)[0] == code
+        assert workspace.fail("get_project_info", key=key)[0] == code
 
 
 def test_there_may_be_no_project(settings: Settings) -> None:
@@ -801,34 +848,34 @@ def test_there_may_be_no_project(settings: Settings) -> None:
     ],
 )
 def test_names_from_before_are_accepted(
-    desk: Desk, old: str, arguments: dict[str, str], new: str, more: dict[str, str]
+    workspace: Workspace, old: str, arguments: dict[str, str], new: str, more: dict[str, str]
 ) -> None:
     """They answer as the tool that took their place."""
     given = {"project": "TST", "key": "TST-002", **arguments}
-    assert desk.call(old, **given) == desk.call(new, **given, **more)
+    assert workspace.call(old, **given) == workspace.call(new, **given, **more)
 
 
-def test_sections_are_updated_and_templates_read_by_names_from_before(desk: Desk) -> None:
+def test_sections_are_updated_and_templates_read_by_names_from_before(workspace: Workspace) -> None:
     """They are accepted and not listed."""
     given = {"project": "TST", "key": "TST-002", "section": "Rationale"}
-    desk.ask("update_cr_section", **given, operation="append", content="tail")
-    assert desk.section("Rationale").endswith("dup\n\ntail")
-    assert desk.ask("list_cr_templates")["types"] == list(TYPES)
-    assert desk.ask("get_cr_template", type="Bug Fix")["template"] == TEMPLATES["Bug Fix"]
-    assert desk.fail("get_cr_template", type="x")[0] == "INVALID_PARAMETER"
+    workspace.ask("update_cr_section", **given, operation="append", content="tail")
+    assert workspace.section("Rationale").endswith("dup\n\ntail")
+    assert workspace.ask("list_cr_templates")["types"] == list(TYPES)
+    assert workspace.ask("get_cr_template", type="Bug Fix")["template"] == template("Bug Fix")
+    assert workspace.fail("get_cr_template", type="x")[0] == "INVALID_PARAMETER"
 
 
-def test_many_calls_are_all_answered(desk: Desk) -> None:
+def test_many_calls_are_all_answered(workspace: Workspace) -> None:
     """No limit per minute."""
-    answers = calls(desk.settings, [("get_cr", {"key": "2", "mode": "metadata"})] * 120)
+    answers = calls(workspace.settings, [("get_cr", {"key": "2", "mode": "metadata"})] * 120)
     assert all(answer["success"] for answer in answers)
 
 
-def test_reading_changes_no_file(desk: Desk) -> None:
+def test_reading_changes_no_file(workspace: Workspace) -> None:
     """Nor does what is refused; an old configuration is read as it is."""
-    config = desk.folder / ".mdt-config.toml"
+    config = workspace.folder / ".mdt-config.toml"
     config.write_text('[project]\nname = "T"\ncode = "TST"\npath = "docs/CRs"\n', encoding="utf-8")
-    before = tree(desk.folder)
+    before = tree(workspace.folder)
     requests: list[tuple[str, dict[str, Any]]] = [
         ("list_projects", {}),
         ("get_project_info", {"key": "TST"}),
@@ -838,9 +885,12 @@ def test_reading_changes_no_file(desk: Desk) -> None:
         ("manage_cr_sections", {"key": "2", "operation": "get", "section": "Rationale"}),
         ("suggest_cr_improvements", {"key": "2"}),
     ]
-    assert all(answer["success"] for answer in calls(desk.settings, requests * 2))
-    assert tree(desk.folder) == before
-    calls(desk.settings, [("manage_cr_sections", {**requests[-2][1], "operation": "append", "content": "x"})])
-    after = tree(desk.folder)
+    assert all(answer["success"] for answer in calls(workspace.settings, requests * 2))
+    assert tree(workspace.folder) == before
+    calls(
+        workspace.settings,
+        [("manage_cr_sections", {**requests[-2][1], "operation": "append", "content": "x"})],
+    )
+    after = tree(workspace.folder)
     assert {name for name in after if after[name] != before.get(name)} == {f"docs/CRs/{NAME}"}
     assert after.keys() == before.keys()

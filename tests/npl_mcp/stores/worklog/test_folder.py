@@ -430,3 +430,29 @@ def test_a_worklog_too_large_is_not_taken_in(
     with caplog.at_level(logging.WARNING, "npl_mcp"):
         assert store.sessions(str(project)) == ()
     assert "'s1' cannot be imported" in caplog.text
+
+
+def test_what_a_killed_writer_left_is_removed(store: WorklogStore, project: Path) -> None:
+    """By the next write in that folder; files of others stay, whatever they are called."""
+    store.init(str(project), "s1")
+    folder = sessions(project) / "s1"
+    (folder / ".npl-0123456789abcdef.tmp").write_text("half")
+    (folder / ".worklog.jsonl.new").write_text("not ours")
+    log(store, project, "one")
+    assert {path.name for path in folder.iterdir()} == {
+        "meta.json",
+        "worklog.jsonl",
+        "tmp",
+        ".worklog.jsonl.new",
+    }
+
+
+def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: Path) -> None:
+    """Only links that leave it are refused."""
+    (project / "elsewhere").mkdir()
+    (project / ".npl").symlink_to("elsewhere")
+    store.init(str(project), "s1")
+    log(store, project, "one")
+    assert store.close(str(project), archive=True).exported is None
+    kept = project / "elsewhere" / "sessions" / "archive" / "s1"
+    assert [line["summary"] for line in lines(kept)] == ["one"]

@@ -1,0 +1,122 @@
+"""The documents of a request: their texts, selectors and parts with token counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from npl_index.answer.budget import Part
+from npl_index.answer.suggestions import Place
+from npl_index.markdown.blocks import parse_blocks
+from npl_index.markdown.sections import SectionTree, Span
+from npl_index.ranking.indexing import Collection
+from npl_index.selectors.selection import narrowed
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.sections import TokenCounts, trimmed_text
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSet:
+    """The documents that a request is about, with what an answer says of them.
+
+    :param collection: the documents.
+    :param several: selectors name the document, and the content marks where one begins.
+    :param file: what the answer calls the documents.
+    :param counts: returns the token counts of a document by its index in the collection.
+    :param counter: counts other texts.
+    :param unreadable: files that were asked for and are not in the collection, and why.
+    """
+
+    collection: Collection
+    several: bool
+    file: str
+    counts: Callable[[int], TokenCounts]
+    counter: TokenCounter
+    unreadable: tuple[str, ...] = ()
+
+    def tree(self, document: int) -> SectionTree:
+        """Return a document's sections."""
+        return self.collection.documents[document].tree
+
+    def path(self, document: int) -> str:
+        """Return a document's path below its root."""
+        return self.collection.documents[document].document.path
+
+    def names(self, document: int) -> tuple[str, ...]:
+        """Return the names by which selectors know a document beside its own: path, ends of it, items."""
+        path = PurePosixPath(self.path(document))
+        parts = path.with_suffix("").parts
+        ends = [parts[start:] for start in range(len(parts))]
+        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
+
+    def text(self, place: Place) -> str:
+        """Return a section's own text."""
+        tree = self.tree(place[0])
+        return trimmed_text(tree, tree.sections[place[1]].own)
+
+    def selector(self, place: Place, *, own: bool = False, lines: Span | None = None) -> str:
+        """Write the selector of a section, of its own text, or of some lines of that."""
+        indexed = self.collection.documents[place[0]]
+        selectors = indexed.qualified_selectors if self.several else indexed.selectors
+        only_own = own and bool(indexed.tree.sections[place[1]].children)
+        return narrowed(selectors[place[1]], own=only_own, lines=lines)
+
+    def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
+        """Make a part of a section's own text, or of some lines of it."""
+        document, index = place
+        tree = self.collection.documents[document].tree
+        own = tree.sections[index].own
+        if lines is None or lines == own:
+            counts = self.counts(document)
+            return Part(
+                document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
+            )
+        text = trimmed_text(tree, lines)
+        followed, last = self.counter.count(text + "\n"), self.counter.count(text)
+        cost = self.counter.upper_bound(max(followed, last))
+        return Part(document, index, lines, followed, last, cost, chosen)
+
+    def mark(self, document: int) -> str:
+        """Return the line that tells a reader which file follows."""
+        return f"<!-- {self.path(document)} -->\n"
+
+    def entry_cost(self, document: int) -> int:
+        """Return the tokens of :meth:`mark` where the content has one, else 0."""
+        if not self.several:
+            return 0
+        return self.counter.upper_bound(self.counter.count(self.mark(document) + "\n"))
+
+    def cut(self, part: Part, room: int) -> tuple[Part, Part] | None:
+        """Cut a part at the last end of a block that leaves it within ``room`` tokens."""
+        tree = self.tree(part.document)
+        place = (part.document, part.section)
+        first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+        ends = _block_ends(tree, part.lines, first)
+        low, high = 0, len(ends)
+        best: Part | None = None
+        while low < high:
+            middle = (low + high) // 2
+            head = self.part(place, chosen=part.chosen, lines=Span(part.lines.start, ends[middle]))
+            if head.cost <= room:
+                best, low = head, middle + 1
+            else:
+                high = middle
+        if best is None:
+            return None
+        rest = Span(best.lines.stop, part.lines.stop)
+        return best, self.part(place, chosen=part.chosen, lines=rest)
+
+
+def _block_ends(tree: SectionTree, lines: Span, first: int) -> list[int]:
+    """Return the lines before which a cut falls between blocks, in order.
+
+    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; a
+    fence is never cut.
+
+    :param lines: of the section.
+    :param first: no cut is made before this line or at it, so that more than the heading is kept.
+    """
+    tokens = parse_blocks(tree.text(lines), nesting=tree.dialect == "npl")
+    ends = {lines.start + token.map[1] for token in tokens if token.map}
+    return sorted(end for end in ends if first < end < lines.stop)

@@ -1,0 +1,157 @@
+"""What speaks for a section beside its own words: its page, its parent, word order, and named topics.
+
+BM25F looks at a section alone and at words one by one. Each function here returns what one further
+observation adds to the sections' scores, in the unit of those scores, so that the rank value is a sum.
+The constants are those that found labelled sections best (``benchmarks/relevance``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from rapidfuzz import fuzz, process
+
+from npl_index.ranking.analysis import without_compounds
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1
+from npl_index.ranking.indexing import Collection
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PAGE_SHARE = 0.25
+"""What the best page adds to its sections, compared with the best section's own score."""
+
+PARENT_SHARE = 0.35
+"""Share of its parent's score that a section gets."""
+
+PAIR_SHARE = 0.3
+"""What two words of the query side by side add, compared with a single word of the same rarity."""
+
+PAIR_DEPTH = 32
+"""Sections, best first, whose texts are looked through for words side by side; fewer in small collections."""
+
+PAIR_FLOOR = 0.4
+"""Share of the best value below which no section is looked through."""
+
+TOPIC_IN_PART = 0.6
+TOPIC_SIMILAR = 0.5
+"""Fit of a topic that shares its words with a heading, and of one that is merely spelt alike, at most."""
+
+_SIMILARITY_CUTOFF = 80.0
+
+
+def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
+    """Return what their page adds to sections that match.
+
+    Headings such as "Usage" stand on every page; which one is meant is said elsewhere on the page. The whole
+    document's evidence helps to choose among its passages (Callan, "Passage-level evidence in document
+    retrieval", SIGIR 1994).
+
+    :param pages: weight of the query's terms on each page.
+    :param scores: the sections' own; at least one is above 0.
+    """
+    import numpy as np
+
+    if len(pages) == 1:
+        return np.zeros(len(scores))
+    share = PAGE_SHARE * scores.max() / pages.max() * pages[collection.pages]
+    return np.where(scores > 0, share, 0)
+
+
+def from_parent(collection: Collection, values: NDArray[Any]) -> NDArray[Any]:
+    """Return what its parent adds to a section that matches.
+
+    A subsection answers in the frame of its parent and rarely repeats the parent's words (as in Arvola,
+    Junkkari and Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
+    """
+    import numpy as np
+
+    return np.where(values > 0, PARENT_SHARE * values[collection.parents] * collection.inherits, 0)
+
+
+def from_word_pairs(
+    collection: Collection, pairs: Sequence[tuple[str, str]], values: NDArray[Any]
+) -> NDArray[Any]:
+    """Return what words that stand side by side in the query and in a section add to the best sections.
+
+    "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
+    normalised and saturated as in BM25F, and the fewer of the sections looked at hold it, the more it says
+    (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005, add ordered pairs to
+    single words in the same way). Only the best sections are read, since postings have no positions.
+
+    :param values: at least one is above 0.
+    """
+    import numpy as np
+
+    added = np.zeros(len(values))
+    known = collection.postings.row_of
+    wanted = {pair for pair in pairs if pair[0] in known and pair[1] in known}
+    if not wanted:
+        return added
+    holders: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    norms = collection.postings.body_norms
+    depth = min(PAIR_DEPTH, PAIR_DEPTH // 4 + len(values) // PAIR_DEPTH)
+    candidates = highest(np.where(values > PAIR_FLOOR * values.max(), values, 0), depth)
+    for number, document, section in zip(candidates.tolist(), *collection.locate(candidates), strict=True):
+        counts = collection.documents[document].counts
+        # The inner loop of a warm call: filter is twice as fast as a comprehension.
+        in_heading = list(filter(wanted.__contains__, pairwise(counts.headings[section])))
+        in_body = list(filter(wanted.__contains__, pairwise(counts.bodies[section])))
+        for pair in dict.fromkeys((*in_heading, *in_body)):
+            mass = in_body.count(pair) / norms[number] + FIELD_WEIGHTS[0] * in_heading.count(pair)
+            holders.setdefault(pair, []).append((number, mass))
+    for held in holders.values():
+        weight = PAIR_SHARE * log((len(values) + 1) / len(held))
+        for number, mass in held:
+            added[number] += weight * mass / (mass + K1)
+    return added
+
+
+def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
+    """Return the positions of the highest values above 0, highest first, of equal ones the first."""
+    import numpy as np
+
+    found = (values > 0).nonzero()[0]
+    chosen = values[found]
+    if len(found) > limit:
+        least = np.partition(chosen, len(found) - limit)[len(found) - limit]
+        found = found[chosen >= least]
+        chosen = values[found]
+    return found[(-chosen).argsort(kind="stable")][:limit]
+
+
+def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[Any]:
+    """Return for each section how well the best topic fits its heading, 0 to 1.
+
+    A heading that is the topic has 1; one that holds all its words, or is held by it, from ``TOPIC_IN_PART``
+    up; one that is merely spelt alike at most ``TOPIC_SIMILAR``. Who names a topic means a section that is
+    called so, however rare its words are, so the fit is a number of its own and not part of BM25F.
+
+    :param topics: terms of each.
+    """
+    import numpy as np
+
+    fits = np.zeros(collection.postings.size)
+    for words in topics:
+        for heading, fit in _headings_like(collection, without_compounds(words)):
+            places = collection.headings[heading]
+            fits[places] = np.maximum(fits[places], fit)
+    return fits
+
+
+def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[str, float]]:
+    topic = " ".join(words)
+    wanted = set(words)
+    for heading, similarity, _ in process.extract(
+        topic, collection.headings.keys(), scorer=fuzz.ratio, score_cutoff=_SIMILARITY_CUTOFF, limit=None
+    ):
+        yield heading, TOPIC_SIMILAR * similarity / 100
+    for heading in {heading for word in wanted for heading in collection.headings_with.get(word, ())}:
+        held = heading.split(" ")
+        common = wanted.intersection(held)
+        if len(common) in (len(wanted), len(held)):
+            share = 2 * len(common) / (len(words) + len(held))  # Dice's coefficient
+            yield heading, 1.0 if heading == topic else TOPIC_IN_PART + 0.3 * share

@@ -1,0 +1,90 @@
+"""Words of an index that stand for a word of a query: itself, abbreviations, parts, corrected spellings."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from npl_index.ranking.analysis import RARE, commonness
+
+MIN_PART = 3
+MIN_SHARE = 0.3
+VARIANT_WEIGHT = 0.5
+"""A word can stand for another that begins with it, or that it ends with: it needs at least ``MIN_PART``
+letters and ``MIN_SHARE`` of the longer one's, and counts ``VARIANT_WEIGHT`` times the share it has."""
+
+MAX_EXTENSIONS = 24
+_CACHED = 4096
+_SHORT_WORD = 7
+
+Variants = tuple[tuple[int, float], ...]
+"""Rows of terms, each with its share of the weight of the query's term."""
+
+
+def variant_finder(terms: Sequence[str], row_of: Mapping[str, int]) -> Callable[[str], Variants]:
+    """Return a function from a query's term to the terms that stand for it, the term itself first.
+
+    The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
+    ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
+    ``kuberay``. A word that is unknown has the words most like it, too.
+
+    :param terms: sorted.
+    :param row_of: the position of each.
+    """
+
+    # Queries repeat their words, and looking for a misspelt one reads all words with its first letter.
+    @lru_cache(_CACHED)
+    def find(term: str) -> Variants:
+        row = row_of.get(term)
+        found = [] if row is None else [(row, 1.0)]
+        if len(term) >= MIN_PART and term[0].isalpha():
+            others = dict(_parts(term, row_of))
+            others.update(_extensions(term, terms))
+            if row is None:
+                others.update(dict.fromkeys(_misspelt(term, terms), 1.0))
+            found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+        return tuple(found)
+
+    return find
+
+
+def _parts(term: str, row_of: Mapping[str, int]) -> Iterator[tuple[int, float]]:
+    """Find the words that a term begins or ends with."""
+    length = len(term)
+    for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
+        for part in (term[:part_length], term[-part_length:]):
+            row = row_of.get(part)
+            if row is not None:
+                yield row, part_length / length
+
+
+def _extensions(term: str, terms: Sequence[str]) -> Iterator[tuple[int, float]]:
+    """Find the words that begin with a term; in sorted order they stand right behind it."""
+    length = len(term)
+    begin = bisect_left(terms, term)
+    for row in range(begin, min(begin + MAX_EXTENSIONS, len(terms))):
+        other = terms[row]
+        if not other.startswith(term):
+            break
+        if len(other) > length and length >= MIN_SHARE * len(other) and other.isalpha():
+            yield row, length / len(other)
+
+
+def _misspelt(term: str, terms: Sequence[str]) -> list[int]:
+    """Find the words nearest to an unknown one.
+
+    They have the same first letter and nearly the same length; at most two letters are wrong, left out, added
+    or swapped (one in short words), by optimal string alignment. Common English words are no misspellings.
+    """
+    if len(term) == MIN_PART or commonness(term) > RARE:
+        return []
+    begin = bisect_left(terms, term[0])
+    end = bisect_left(terms, chr(ord(term[0]) + 1))
+    near = {row: terms[row] for row in range(begin, end) if abs(len(terms[row]) - len(term)) <= 1}
+    allowed = 1 if len(term) <= _SHORT_WORD else 2
+    matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=3)
+    return [row for _, distance, row in matches if distance == matches[0][1]]

@@ -1,0 +1,62 @@
+"""What a token counter is. :mod:`exact` and :mod:`estimated` have one each.
+
+Answers are packed from parts that were counted one by one. That works because no piece of the vocabularies
+begun in one line goes on from its line end to a character that is neither white space nor ``/``. Where ``a``
+ends in a line end and ``b`` starts a token, exact counts and estimates add up::
+
+    count(a + b) == count(a) + count(b)
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from npl_index.choices import VOCABULARIES
+from npl_index.errors import InvalidRequestError
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of texts in one vocabulary. Safe to share between threads."""
+
+    @property
+    def name(self) -> str:
+        """``tiktoken:<vocabulary>`` where counts are exact, ``estimate:<vocabulary>`` where they are not."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``count`` returns the true number."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens, or the best estimate of it; special tokens count as plain text."""
+        ...
+
+    def upper_bound(self, count: int) -> int:
+        """Return a number that the true count of a text hardly ever exceeds.
+
+        The bounds of parts add up to no less than the bound of the whole.
+
+        :param count: what :meth:`count` returned for the text.
+        """
+        ...
+
+
+def starts_token(text: str) -> bool:
+    """Return whether a text that follows a line end surely begins a new token."""
+    return not (text[:1].isspace() or text.startswith("/"))
+
+
+def check_vocabulary(vocabulary: str) -> None:
+    """Refuse an unknown vocabulary.
+
+    :raises InvalidRequestError: it is not one of :data:`~npl_index.choices.VOCABULARIES`.
+    """
+    if vocabulary not in VOCABULARIES:
+        problem = f"there is no vocabulary {vocabulary!r}"
+        raise InvalidRequestError(problem, parameter="vocabulary", hint=f"use {' or '.join(VOCABULARIES)}")
+
+
+def base_vocabulary(vocabulary: str) -> str:
+    """Return the vocabulary that counts plain text the same: ``o200k_harmony`` adds special tokens only."""
+    return "o200k_base" if vocabulary == "o200k_harmony" else vocabulary

@@ -1,0 +1,111 @@
+"""What every counter promises, exact or estimated."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, example, given, settings
+
+from npl_index.errors import InvalidRequestError
+from npl_index.tokens.counting import TokenCounter, starts_token
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import load_vocabulary
+from tests.npl_index.tokens.counters import EVERY, SMALL, TRUTH, bound, case, texts
+
+
+@pytest.mark.parametrize("counter", EVERY, ids=lambda counter: counter.name)
+@given(left=texts, right=texts)
+@example(left="a.\n\n", right="## B")
+@example(left="-\n\n", right="'s")
+@example(left="/\n", right="\u0301x")
+@settings(deadline=None)
+def test_counts_of_parts_add_up(counter: TokenCounter, left: str, right: str) -> None:
+    """Where no token joins two texts, the count of the whole is the sum of the counts."""
+    left += "\n\n"
+    assume(starts_token(right))
+    assert counter.count(left + right) == counter.count(left) + counter.count(right)
+    assert bound(counter, left + right) <= bound(counter, left) + bound(counter, right)
+
+
+@pytest.mark.parametrize("counter", EVERY, ids=lambda counter: counter.name)
+def test_bound_is_never_below_the_count(counter: TokenCounter) -> None:
+    """An exact counter's bound is the count; an estimate's is larger, and sums of bounds hold for sums."""
+    batch = [case(name) + "\n" for name in TRUTH]
+    for text in batch:
+        count, limit = counter.count(text), bound(counter, text)
+        assert limit == count if counter.exact else limit > count
+    assert sum(bound(counter, text) for text in batch) >= bound(counter, "".join(batch))
+    assert bound(counter, "") == 0
+
+
+@pytest.mark.parametrize("counter", EVERY, ids=lambda counter: counter.name)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        " ",
+        "\t",
+        "\u00a0",
+        "-",
+        "/",
+        "7",
+        "漢",
+        "🎯",
+        "\u0301",
+        "Aa",
+        "a ",
+        "\n",
+        " \n",
+        "\0",
+        "\ud800",
+        "\u200d🎯",
+    ],
+    ids=ascii,
+)
+def test_endless_repetition_is_counted(counter: TokenCounter, text: str) -> None:
+    """Long runs that overflow a regular expression or a merge table in one go are counted all the same."""
+    times = (1_200_000 if text.isspace() and counter.exact else 60_000) // len(text)
+    assert counter.count(text * times + "x") > 0
+
+
+def test_special_tokens_are_text() -> None:
+    """What looks like a special token is counted as the characters it is."""
+    for counter in EVERY:
+        assert counter.count("<|endoftext|>") > 3
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\ud800b", "\x00", "\u202e\ufeff", "👩🏽‍🌾" * 50], ids=ascii)
+def test_odd_characters_are_counted(text: str) -> None:
+    """Lone surrogates, control characters and joined emoji are no failure, and repeat like other text."""
+    for counter in EVERY:
+        assert counter.count(text) >= 1
+
+
+def test_names_say_what_was_counted() -> None:
+    """A counter's name tells the vocabulary, and whether the count is exact."""
+    assert [
+        (counter.name, counter.exact) for counter in (SMALL["cl100k_base"], estimator("o200k_harmony"))
+    ] == [
+        ("tiktoken:cl100k_base", True),
+        ("estimate:o200k_harmony", False),
+    ]
+
+
+def test_unknown_vocabulary_names_those_alike() -> None:
+    """A misspelt vocabulary is refused with the nearest name, by both functions."""
+    for ask in (estimator, lambda name: load_vocabulary(name, [])):
+        with pytest.raises(InvalidRequestError, match=r"no vocabulary 'o200k'.*o200k_base"):
+            ask("o200k")
+
+
+@pytest.mark.parametrize(("left", "right"), [("-\n", "/a"), ("a\n\n", "\nb"), ("a\n", "\r")])
+def test_texts_that_continue_a_token_are_told(left: str, right: str) -> None:
+    """The condition is needed: each of these pairs costs another number of tokens when put together."""
+    assert not starts_token(right)
+    counter = SMALL["o200k_base"]
+    assert counter.count(left + right) != counter.count(left) + counter.count(right)
+
+
+@pytest.mark.parametrize("text", ["", "b", "# B", "⟪"])
+def test_texts_that_start_a_token_are_told(text: str) -> None:
+    """After a line end, neither letter nor sign but the slash goes on with the token before."""
+    assert starts_token(text)

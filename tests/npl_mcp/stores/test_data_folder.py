@@ -1,0 +1,123 @@
+"""Data folders of other versions: older ones open and lose nothing, newer ones are refused untouched."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.maintenance import check
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.tools.domains import listed_tools
+from npl_mcp.tools.responses import Reply, as_dict
+
+CASE = Path(__file__).resolve().parents[2] / "cases" / "data-folder-0.1.0"
+ANSWERS = json.loads((CASE / "answers.json").read_text(encoding="utf-8"))
+TOOLS = {spec.name: spec.function for spec in listed_tools()}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the data folder and the project folder of an older version."""
+    with zipfile.ZipFile(CASE / "written.zip") as archive:
+        archive.extractall(tmp_path)
+    # Worklogs are known by the path of their project, which was another one.
+    with closing(sqlite3.connect(tmp_path / "data" / "npl.db")) as connection, connection:
+        for table in ("worklog_project", "worklog_session"):
+            connection.execute(f"UPDATE {table} SET project = ?", (str(tmp_path / "project"),))
+    return tmp_path
+
+
+@contextmanager
+def opened(place: Path, data: str = "data") -> Iterator[App]:
+    app = App(Settings(cwd=place / "project", home=place, data_dir=place / data, warm_up=False))
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+def ask(app: App, tool: str, arguments: dict[str, Any]) -> Any:
+    return as_dict(Reply(data=TOOLS[tool](app, **arguments)))["data"]
+
+
+def kept(before: Any, now: Any) -> bool:
+    """Return whether all of an answer is still there; later versions may add to it."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return all(name in now and kept(value, now[name]) for name, value in before.items())
+    if isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(map(kept, before, now))
+    return bool(before == now)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
+    """Sessions, artifacts, rooms, notifications, reviews, worklogs: tools answer what they answered then."""
+    with opened(place) as app:
+        assert check(app.stores).problems == ()
+        for recorded in ANSWERS:
+            now = ask(app, recorded["tool"], recorded["arguments"])
+            expected = json.loads(json.dumps(recorded["data"]).replace("{data}", str(place / "data")))
+            assert kept(expected, now), (recorded["tool"], recorded["arguments"], now)
+
+
+def test_an_older_data_folder_can_be_written(place: Path) -> None:
+    """What is added comes after what was there."""
+    with opened(place) as app:
+        made = ask(
+            app,
+            "artifact_add_revision",
+            {"artifact_id": 1, "file_content_base64": "bmV3", "filename": "plan.md"},
+        )
+        said = ask(app, "chat_send_message", {"room_id": 1, "persona": "bob", "message": "@alice new"})
+        logged = ask(app, "worklog_log", {"agent_id": "bob", "action": "did", "summary": "it"})
+        assert (made["revision_num"], logged["session_id"], logged["seq"]) == (2, "second", 2)
+        assert "exported" not in logged
+        assert ask(app, "chat_get_feed", {"room_id": 1})["items"][-1]["id"] == said["event_id"]
+        assert check(app.stores).problems == ()
+
+
+def test_an_older_project_folder_is_taken_in(place: Path) -> None:
+    """Where the database does not know the project, its worklogs come from its files."""
+    recorded = [one for one in ANSWERS if one["tool"] == "worklog_read"]
+    assert len(recorded) == 3
+    with opened(place, data="empty") as app:
+        for one in recorded:
+            assert kept(one["data"], ask(app, one["tool"], one["arguments"]))
+
+
+def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:
+    """Not one byte of it changes, and no file comes or goes."""
+    with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = contents(place)
+    with opened(place) as app:
+        for recorded in ANSWERS:
+            with pytest.raises(DatabaseError, match="newer version"):
+                ask(app, recorded["tool"], recorded["arguments"])
+        with pytest.raises(DatabaseError, match="newer version"):
+            app.stores.start()
+        for tool, arguments in (
+            ("session_create", {}),
+            (
+                "artifact_create",
+                {"name": "x", "artifact_type": "t", "file_content_base64": "eA==", "filename": "x"},
+            ),
+            ("worklog_log", {"agent_id": "a", "action": "b", "summary": "c"}),
+        ):
+            with pytest.raises(DatabaseError, match="newer version"):
+                ask(app, tool, arguments)
+    assert contents(place) == before
