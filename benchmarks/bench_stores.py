@@ -24,12 +24,12 @@ from typing import Any
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.stores.base import sqlite
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.responses import as_dict
 
 Call = Callable[[int], Any]
 
-TOOLS = {spec.name: spec.function for spec in SPECS}
+TOOLS = {spec.name: spec.function for spec in listed_tools()}
 CONTENT = base64.b64encode(b"# Note\n\nA line of text that somebody wrote.\n" * 24).decode()
 MOMENT = "2026-01-31T12:00:00.000000Z"
 PAGE = 50

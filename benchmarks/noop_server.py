@@ -20,5 +20,5 @@ def noop(app: App) -> dict[str, str]:  # noqa: ARG001
 if __name__ == "__main__":
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
     server = create_server(chosen)
-    register_all(server, App(chosen), (ToolSpec(noop, {}),))
+    register_all(server, App(chosen), (ToolSpec(noop, {}, in_memory=lambda _: True),))
     server.run(transport="stdio", show_banner=False)

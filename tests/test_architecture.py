@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.tools.domains import LISTED, UNLISTED
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # What the modules of each package may import, beside their own package. The rows stand in the order of the
@@ -78,8 +80,12 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+def text(name: str) -> str:
+    return MODULES[name].read_text(encoding="utf-8")
+
+
 def parsed(name: str) -> ast.Module:
-    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    return ast.parse(text(name))
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -104,9 +110,15 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
+# Modules that are imported by a name put together at run time, by the one function that does so.
+BY_NAME = {"npl_mcp.tools.domains": {f"npl_mcp.tools.{name}" for name in (*LISTED, *UNLISTED)}}
+
+
 def uses(name: str) -> set[str]:
-    """Return the own modules that a module imports anywhere in its text."""
-    return {target for target in imported(parsed(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")}
+    """Return the own modules that a module imports anywhere in its text, or by name."""
+    return BY_NAME.get(name, set()) | {
+        target for target in imported(parsed(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")
+    }
 
 
 def test_the_table_has_the_packages_that_there_are() -> None:
@@ -156,6 +168,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     """Every module can be read after the modules it imports."""
     order = TopologicalSorter({name: uses(name) - {name} for name in MODULES})
     assert set(order.static_order()) >= set(MODULES)
+
+
+def test_modules_imported_by_name_are_there() -> None:
+    """What the table names exists, and every module of tools is in it."""
+    assert set().union(*BY_NAME.values()) <= set(MODULES)
+    declaring = {
+        name for name in MODULES if name.startswith("npl_mcp.tools.") and "\nTOOLS = (" in text(name)
+    }
+    assert declaring == BY_NAME["npl_mcp.tools.domains"]
 
 
 @pytest.mark.parametrize("name", MODULES)

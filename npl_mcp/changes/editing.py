@@ -30,14 +30,10 @@ class Outlines:
             _TREES_BYTES, lambda kept: _TREE_COST * len(kept.tree.source)
         )
 
-    def kept(self, body: bytes) -> Outline | None:
-        """Return a text's outline if it is remembered."""
-        with self._lock:
-            return self._kept.get(body)
-
     def of(self, body: bytes) -> Outline:
         """Return a text's outline; it is read unless it is remembered."""
-        kept = self.kept(body)
+        with self._lock:
+            kept = self._kept.get(body)
         if kept is None:
             kept = outline(self._reader.read(body, "the change request"))
             with self._lock:

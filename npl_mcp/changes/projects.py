@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,17 +72,9 @@ class Projects:
     :param cwd: the caller's working directory, which may lie inside a project.
     :param roots: folders that are projects or contain some; no project above the one with ``cwd`` is found.
     :param named: folders of change requests by code.
-    :param wait: called before files are read or folders listed; may raise on a thread that must not wait.
     """
 
-    def __init__(
-        self,
-        cwd: Path,
-        roots: Sequence[Path],
-        named: Mapping[str, Path],
-        wait: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.wait = wait
+    def __init__(self, cwd: Path, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
         self._cwd = str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
@@ -142,7 +134,6 @@ class Projects:
         for root, project in lone:
             if project is not None:
                 continue
-            self.wait()
             for child in _folders(root):
                 inner = self._at(child)
                 if inner is not None:
@@ -174,7 +165,6 @@ class Projects:
         with self._lock:
             kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
-            self.wait()
             kept = (state, _project(folder, _configuration(path)))
             with self._lock:
                 self._kept[folder] = kept

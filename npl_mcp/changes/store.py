@@ -40,7 +40,7 @@ from npl_mcp.changes.format import (
     divide,
     number_in,
 )
-from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, read_ticket
+from npl_mcp.changes.index import Ticket, TicketIndices, read_ticket
 from npl_mcp.changes.projects import Project, Projects
 from npl_mcp.changes.sections import Outline
 from npl_mcp.changes.suggestions import suggestions
@@ -146,7 +146,6 @@ class ChangeRequests:
         """
         draft = Draft.parse(kind, data)
         place = self.projects.find(project)
-        self.projects.wait()
         with place.folder.opened(make=True) as folder:
             if folder is None:
                 raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
@@ -242,7 +241,6 @@ class ChangeRequests:
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
-        self.projects.wait()
         with project.folder.opened() as folder:
             if folder is None:
                 return ()
@@ -319,26 +317,15 @@ class ChangeRequests:
             f"{found.ticket.key} is being changed by another program", hint="read it again, then try again"
         )
 
-    def _load(self, index: TicketIndex, folder: OpenFolder, name: str) -> tuple[Ticket, bytes] | None:
-        self.projects.wait()
-        return index.load(folder, name)
-
     def _outline(self, data: bytes) -> Outline:
         """Read a file's sections."""
-        body = parts(data)[1]
-        kept = self._outlines.kept(body)
-        if kept is None:
-            self.projects.wait()
-            kept = self._outlines.of(body)
-        return kept
+        return self._outlines.of(parts(data)[1])
 
     @contextmanager
     def _found(self, project: str | None, key: str, *, lock: bool = False) -> Iterator[tuple[Project, _Open]]:
         """Open a change request's folder and read the file, under the folder's lock if it will be changed."""
         wanted = Key.parse(key)
         place = self.projects.find(project, wanted)
-        if lock:
-            self.projects.wait()
         with place.folder.opened() as folder:
             if lock and folder is not None:
                 with folder.locked():
@@ -356,10 +343,9 @@ class ChangeRequests:
         if folder is not None and (wanted.code or project.code) == project.code:
             index = self._indices.of(project.folder.path)
             name = index.named(key)
-            found = name and (index.loaded(folder, name) or self._load(index, folder, name))
+            found = name and (index.loaded(folder, name) or index.load(folder, name))
             if found and found[0].key == key:
                 return _Open(folder, *found)
-            self.projects.wait()
             same = [ticket for ticket in index.tickets(folder) if _same(ticket.key, key)]
             if len(same) > 1:
                 names = ", ".join(ticket.name for ticket in same)

@@ -1,48 +1,34 @@
-"""What all tools share: the library of documents, their indices, the token counter.
-
-An :class:`App` opens nothing when made. It can be used from several threads.
-"""
+"""What tools are given: the documents, stores and settings one caller sees."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from cachetools import LRUCache
 
-from npl_index.answer.suggestions import Companions
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
-from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.estimated import estimator
-from npl_index.tokens.exact import load_vocabulary
-from npl_index.tokens.sections import TokenCounts, count_sections
+from npl_index.tokens.sections import TokenCounts
 from npl_mcp.changes.documents import CrDocuments
-from npl_mcp.changes.editing import Outlines
-from npl_mcp.changes.index import TicketIndices
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.files import Shelf
-from npl_mcp.core.index_cache import SqliteIndexCache
-from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.core.files import Files
+from npl_mcp.core.sources import ArtifactDocuments, Sources
+from npl_mcp.core.state import SharedState, collection_bytes
 
 logger = logging.getLogger(__name__)
 
 INLINE_SECTIONS = 5_000
-"""Collections with more sections are ranked off the event loop, so that other callers are not held up."""
+"""Documents with more sections are ranked off the event loop, so that other callers are not held up."""
 
 VIEWS = 32
 """Working directories whose views are kept."""
@@ -50,23 +36,7 @@ VIEWS = 32
 VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
 
-_COUNTS_BYTES = 16 * 1024 * 1024
-
-_may_block: ContextVar[bool] = ContextVar("may_block", default=True)
-
-
-class ColdWork(Exception):  # noqa: N818 - asks for another thread, reports no error
-    """Something is not at hand and the current thread must not wait for it."""
-
-
-@contextmanager
-def inline() -> Iterator[None]:
-    """Make :class:`App` raise :class:`ColdWork` where it would read or index a file."""
-    token = _may_block.set(False)
-    try:
-        yield
-    finally:
-        _may_block.reset(token)
+_FOUND_KEPT = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,110 +55,86 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """What a folder or a pattern gave last time."""
+    """What a folder or a pattern led to last time."""
 
     fingerprints: list[Fingerprint]
     gathered: Gathered
 
 
-class _Counting:
-    """The token counter, made when it is first needed."""
+class App(Files):
+    """What one caller sees: search roots and a project of a working directory, on top of what all share.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._lock = threading.Lock()
-        self._counter: TokenCounter | None = None
-        self._vocabulary_tried = False
-
-    @property
-    def counter(self) -> TokenCounter:
-        if self._counter is None:
-            self._counter = estimator(self._settings.vocabulary)
-        return self._counter
-
-    def load(self) -> TokenCounter:
-        with self._lock:
-            if not self._vocabulary_tried:
-                exact = load_vocabulary(self._settings.vocabulary, self._settings.vocabulary_folders)
-                self._counter = exact or self._counter
-                self._vocabulary_tried = True
-        return self.counter
-
-
-class App(Shelf):
-    """The state behind the tools.
+    Opens nothing when made; can be used from several threads.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
+    :param state: by default a new one.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.companions = Companions()
-        self._counting = _Counting(settings)
-        self._below: SqliteIndexCache | None = None
-        if settings.cache_mode == "sqlite":
-            self._below = SqliteIndexCache(settings.data_folder / "index-cache.db")
-        below: IndexCache[IndexedDocument] | None = self._below
-        memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
-            settings.cache_bytes, lambda indexed: indexed.nbytes
+    def __init__(self, settings: Settings, state: SharedState | None = None) -> None:
+        super().__init__(settings)
+        self.state = state = state or SharedState(settings)
+        self.stores = state.stores
+        self.changes = ChangeRequests(
+            Projects(settings.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
+            state.tickets,
+            state.outlines,
         )
-        self.indices = BuildingCache(memory, self._build, below)
-        self._stores = Stores(settings.data_folder, settings.max_artifact_bytes)
-        self._tickets, self._outlines = TicketIndices(), Outlines()
-        self._collections: LRUCache[tuple[int, ...], Collection] = LRUCache(settings.cache_bytes, _size)
-        self._counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
-            _COUNTS_BYTES, getsizeof=lambda counts: counts.nbytes
+        self.documents = Sources(
+            self.library,
+            {
+                ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores),
+                CrDocuments.SCHEME: CrDocuments(self.changes, settings.limits.max_files),
+            },
         )
-        self._lock = threading.Lock()
+        self._views: LRUCache[Path, App] = LRUCache(VIEWS)
+        self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
+        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
+            settings.cache_bytes, lambda kept: collection_bytes(kept.gathered.collection)
+        )
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
-        self._views: LRUCache[Path, App] = LRUCache(VIEWS)
-        self._look_from(settings)
-
-    def _look_from(self, settings: Settings) -> None:
-        """Set up what depends on the working directory."""
-        Shelf.__init__(self, settings)
-        artifacts = ArtifactDocuments(lambda: self.stores)
-        roots = (*settings.roots, *settings.cr_roots)
-        projects = Projects(settings.cwd, roots, settings.cr_folders, self.must_be_allowed)
-        self.changes = ChangeRequests(projects, self._tickets, self._outlines)
-        changes = CrDocuments(self.changes, settings.limits.max_files)
-        schemes: dict[str, Source] = {ArtifactDocuments.SCHEME: artifacts, CrDocuments.SCHEME: changes}
-        self.documents: Source = Sources(self.library, schemes)
-        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
-            settings.cache_bytes, lambda kept: _size(kept.gathered.collection)
-        )
 
     def at(self, cwd: Path) -> App:
-        """Return a view from another working directory: other roots and another project, the same state.
+        """Return the same application seen from another working directory: other roots, another project.
 
         :param cwd: absolute.
         """
         if cwd == self.settings.cwd:
             return self
-        with self._lock:
+        with self.state.lock:
             view = self._views.get(cwd)
             if view is None:
-                view = self._views[cwd] = copy(self)
-                view._look_from(replace(self.settings, cwd=cwd))
+                view = self._views[cwd] = App(replace(self.settings, cwd=cwd), self.state)
         return view
 
     @property
-    def counter(self) -> TokenCounter:
-        """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
-        return self._counting.counter
+    def project(self) -> str:
+        """The project worklogs belong to: the real path of the working directory."""
+        return str(self.settings.cwd.resolve())
 
     @property
-    def stores(self) -> Stores:
-        """What is kept: sessions, artifacts, rooms, reviews, worklogs.
+    def counter(self) -> TokenCounter:
+        """Counts tokens; see :attr:`SharedState.counter`."""
+        return self.state.counter
 
-        :raises ColdWork: on the event loop, since each use may wait for the disk.
+    def in_memory(self, ref: DocumentRef) -> bool:
+        """Return whether a call about one file finds all it needs in memory; has no effect.
+
+        A yes is certain of the file that the reference led to last time, and of its present state. Should it
+        lead to another file by now, the call reads that one where it runs: it may wait for the disk, and its
+        answer is the same. Folders and patterns are never in memory, since files must be looked for.
         """
-        self.must_be_allowed()
-        return self._stores
-
-    def load_counter(self) -> TokenCounter:
-        """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
-        return self._counting.load()
+        with self.state.lock:
+            found = self._found.get(ref)
+        if found is None:
+            return False
+        try:
+            indexed = self.state.indices.memory.peek(self.library.stat(found))
+        except NPLError:  # the call itself finds out what is wrong, and says it
+            return False
+        if indexed is None or len(indexed.tree.sections) > INLINE_SECTIONS:
+            return False
+        return self.state.is_counted(indexed)
 
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
@@ -198,22 +144,28 @@ class App(Shelf):
         :raises DocumentNotFoundError: there is none.
         :raises DocumentError: the only one cannot be used.
         """
-        found = self._named_by(selectors) if ref == DocumentRef() else ()
-        found = found or self.documents.find(ref)
-        several = len(found) > 1 or self.documents.is_set(ref)
-        if not several:
-            only = self.indexed(found[0], self.documents.stat(found[0]))
-            return Gathered(self._collection([only]), False, ())
+        named = self._named_by(selectors) if ref == DocumentRef() else ()
+        found = named or self.documents.find(ref)
+        if len(found) > 1 or self.documents.is_set(ref):
+            return self._gather_set(ref, found)
+        only = self._indexed(found[0], self.documents.stat(found[0]))
+        if not named and self.documents.is_file(ref):
+            with self.state.lock:
+                self._found[ref] = found[0]
+        return Gathered(only.collection, False, ())
+
+    def _gather_set(self, ref: DocumentRef, found: Sequence[Found]) -> Gathered:
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
         fingerprints = [state for _, state in states]
-        with self._lock:
+        with self.state.lock:
             kept = self._sets.get(ref)
         if kept is not None and kept.fingerprints == fingerprints:
             return kept.gathered
         gathered = self._gather_all(states)
-        if not gathered.unreadable and all(map(self.indices.memory.peek, fingerprints)):
-            with self._lock:
-                if _size(gathered.collection) <= self._sets.maxsize:
+        # A file that changed just now is compared by content each time, see npl_index.library.cache.
+        if not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints)):
+            with self.state.lock:
+                if collection_bytes(gathered.collection) <= self._sets.maxsize:
                     self._sets[ref] = _Set(fingerprints, gathered)
         return gathered
 
@@ -229,7 +181,7 @@ class App(Shelf):
         unreadable: list[str] = []
         for found, state in states:
             try:
-                documents.append(self.indexed(found, state))
+                documents.append(self._indexed(found, state))
             except (DocumentError, DocumentNotFoundError) as error:
                 unreadable.append(f"{found.path}: {error.message}")
         if not documents:
@@ -237,7 +189,8 @@ class App(Shelf):
                 f"none of the {len(states)} files can be read",
                 hint=unreadable[0] if unreadable else None,
             )
-        return Gathered(self._collection(documents), True, tuple(unreadable))
+        collection = documents[0].collection if len(documents) == 1 else self.state.joined(documents)
+        return Gathered(collection, True, tuple(unreadable))
 
     def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Return the counter, and the counts it made of each document of a collection."""
@@ -245,37 +198,23 @@ class App(Shelf):
 
         @cache
         def counts(document: int) -> TokenCounts:
-            indexed = collection.documents[document]
-            key = (indexed.document.digest, indexed.tree.dialect, counter.name)
-            with self._lock:
-                kept = self._counts.get(key)
-            if kept is None:
-                self.must_be_allowed()
-                kept = count_sections(indexed.tree, counter)
-                with self._lock:
-                    self._counts[key] = kept
-            return kept
+            return self.state.token_counts(collection.documents[document], counter)
 
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
-        """Return what an answer calls the documents: the one's path, or what was asked for."""
+        """Return what an answer calls the documents: the path of a single one, or what was asked for."""
         documents = gathered.collection.documents
         if not gathered.several:
             return documents[0].document.path
         return ref.file or ref.item or ", ".join(indexed.document.path for indexed in documents)
 
-    def indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
+    def _indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return one document's index, from memory if the file is unchanged.
 
         :param fingerprint: the file's present state.
-        :raises NPLError: it is gone, or cannot be used.
         """
-        value = self.indices.peek(fingerprint)
-        if value is None:
-            self.must_be_allowed()
-            value = self.indices.get(fingerprint, lambda: self.documents.read(found))
-        return value
+        return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
 
     def start_warm_up(self) -> None:
         """Index the core files and load the vocabulary in a thread of its own."""
@@ -288,55 +227,28 @@ class App(Shelf):
         self._index_ahead(DocumentRef())
         # Loading a vocabulary holds the interpreter for a third of a second; a first call is answered first.
         self._closing.wait(VOCABULARY_DELAY)
-        self._start_stores()
-        self.load_counter()
-        self._index_ahead(DocumentRef(kind="component", item="*"))
-
-    def _start_stores(self) -> None:
         try:
-            self._stores.start()
+            self.stores.start()
         except NPLError as error:
             logger.error("data folder: %s", error)
+        self.state.load_counter()
+        self._index_ahead(DocumentRef(kind="component", item="*"))
 
     def _index_ahead(self, ref: DocumentRef) -> None:
         try:
             for found in self.documents.find(ref):
                 if self._closing.is_set():
                     return
-                self.indexed(found, self.documents.stat(found))
+                self._indexed(found, self.documents.stat(found))
         except NPLError as error:
             logger.warning("warm-up: %s", error)
 
     def close(self) -> None:
-        """Stop the warm-up; close the persistent cache and the database."""
+        """Stop the warm-up; close what all callers share."""
         self._closing.set()
         if self._warm_up is not None:
             self._warm_up.join()
-        if self._below is not None:
-            self._below.close()
-        self._stores.close()
-
-    def _build(self, document: Document) -> IndexedDocument:
-        return index_document(document, deadline=time.monotonic() + self.settings.time_limit)
-
-    def _collection(self, documents: Sequence[IndexedDocument]) -> Collection:
-        if len(documents) == 1:
-            collection = documents[0].collection
-        else:
-            # The collection keeps its documents alive, so that no id is used twice.
-            key = tuple(map(id, documents))
-            with self._lock:
-                kept = self._collections.get(key)
-            if kept is None:
-                self.must_be_allowed()
-                kept = Collection.build(documents)
-                with self._lock:
-                    if _size(kept) <= self._collections.maxsize:
-                        self._collections[key] = kept
-            collection = kept
-        if len(collection) > INLINE_SECTIONS:
-            self.must_be_allowed()
-        return collection
+        self.state.close()
 
     def _named_by(self, selectors: Sequence[Selector]) -> tuple[Found, ...]:
         found: dict[Found, None] = {}
@@ -347,13 +259,3 @@ class App(Shelf):
                 except NPLError:
                     continue
         return tuple(found)
-
-    def must_be_allowed(self) -> None:
-        """Raise :class:`ColdWork` where the current thread must not wait."""
-        if not _may_block.get():
-            raise ColdWork
-
-
-def _size(collection: Collection) -> int:
-    """Count the bytes a collection keeps in memory, those of its documents included."""
-    return collection.nbytes + sum(indexed.nbytes for indexed in collection.documents)

@@ -1,6 +1,6 @@
-"""One call of a tool from its arrival to its report: who calls, what came out, and who is told.
+"""One call of a tool, from its arrival to its report: who calls, what comes out, and who gets the report.
 
-A report is made after the answer, in a thread of its own: a log that is slow to be written delays no caller.
+A report is made after the answer, in a thread of its own, so that a slow log delays no caller.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOLDER_KEY = "npl/cwd"
 """Key of a request's ``_meta`` with the caller's working directory, and of an answer's that refuses it."""
 
 FOLDER_HEADER = "NPL-Cwd"
-"""The same as a header, where a call is plain HTTP."""
+"""The same as a header of plain HTTP calls."""
 
 STDIO, HTTP, UNIX = "stdio", "http", "unix"
 
@@ -46,7 +46,7 @@ class Caller:
     """Where a call comes from.
 
     :param transport: :data:`STDIO`, :data:`HTTP` or :data:`UNIX`.
-    :param trusted: proved to be the user who runs the server.
+    :param trusted: the caller has proved to be the user who runs the server.
     :param name: what the client calls itself.
     :param version: of the client.
     :param folder: the caller's working directory.
@@ -59,34 +59,36 @@ class Caller:
     folder: str | None = None
 
     def view(self, app: App) -> App:
-        """Return what the call may see: the server's documents, or those of the caller's folder.
+        """Return what the caller sees: the server's working directory, or its own.
 
-        :raises FolderRefusedError: the folder is none, or not this caller's to name.
+        :raises FolderRefusedError: the folder does not exist, or this caller may not use it.
         """
         if self.folder is None:
             return app
         folder = Path(self.folder)
         if not folder.is_absolute() or "\0" in self.folder:
-            raise FolderRefusedError("the working directory is no absolute path", hint="give an absolute one")
+            raise FolderRefusedError(
+                "the working directory is not an absolute path", hint="send an absolute path"
+            )
         folder = folder.resolve()
         if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
             raise FolderRefusedError(
                 "the working directory is outside the folders this server may show you",
-                hint="call without one, or bring the token of the server's state file",
+                hint="leave it out, or send the token of the server's state file",
             )
         if not folder.is_dir():
-            raise FolderRefusedError("the working directory is not there", hint="call without one")
+            raise FolderRefusedError("the working directory does not exist", hint="leave it out")
         return app.at(folder)
 
 
 @dataclass(slots=True)
 class Call:
-    """One call while it runs, and after.
+    """One call, while it runs and after.
 
     :param tool: the name called.
     :param caller: see :class:`Caller`.
     :param arguments: as given.
-    :param known: the name is a tool's.
+    :param known: there is a tool of this name.
     :param code: error code of the answer.
     :param data: what the tool returned.
     :param size: bytes of the answer's text.
@@ -105,24 +107,24 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call at work, for what happens inside of it."""
+"""The call that runs in this context."""
 
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""Who calls, where no message of the protocol says it."""
+"""Who calls in this context, where no message of the protocol says so."""
 
 Sink = Callable[[Call], None]
 
 
 class Reports:
-    """Tells sinks about finished calls, one after the other, in a thread of its own.
+    """Reports finished calls to sinks, one after the other, in a thread of its own.
 
-    :param sinks: what is told.
+    :param sinks: called with each call.
 
-    ``at_work`` is the number of calls that are not finished.
+    ``in_flight`` is the number of calls that are not finished.
     """
 
     def __init__(self, *sinks: Sink) -> None:
-        self.at_work = 0
+        self.in_flight = 0
         self._sinks = sinks
         self._queue: queue.SimpleQueue[Call | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -130,7 +132,7 @@ class Reports:
 
     @property
     def running(self) -> bool:
-        """Whether anyone is told."""
+        """Whether calls are reported to anyone."""
         return self._thread is not None
 
     def start(self) -> None:
@@ -145,7 +147,7 @@ class Reports:
             self._queue.put(call)
 
     def flush(self) -> None:
-        """Wait until all that was added is reported, or two seconds."""
+        """Wait until all that was added is reported, at most two seconds."""
         if self._thread is not None:
             reached = threading.Event()
             self._queue.put(reached)
@@ -162,7 +164,7 @@ class Reports:
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            # Calls that come close together are reported together: each turn of this thread holds up answers.
+            # Calls that come close together are reported together: whenever this thread runs, answers wait.
             if self._queue.empty():
                 self._wanted.wait(_TOGETHER_SECONDS)
             if isinstance(item, threading.Event):
@@ -180,7 +182,7 @@ class Reports:
 
 
 def write_line(call: Call) -> None:
-    """Write one line of JSON about a call to standard error; nothing of its arguments or its answer."""
+    """Write one line of JSON about a call to standard error, without its arguments and its answer."""
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": "call",
@@ -192,11 +194,11 @@ def write_line(call: Call) -> None:
         "client": (call.caller.name or "")[:_SHOWN] or None,
         "client_version": (call.caller.version or "")[:_SHOWN] or None,
     }
-    # Characters that control a terminal are escaped, as all outside ASCII.
+    # Control characters are escaped, and so is everything outside ASCII.
     sys.stderr.write(json.dumps(line) + "\n")
     sys.stderr.flush()
 
 
 def log_sinks() -> tuple[Sink, ...]:
-    """Return what writes the log of calls, if the level of the log asks for it."""
+    """Return what writes the log of calls, if the log level includes it."""
     return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

@@ -1,6 +1,6 @@
-"""The files a command or a server may show: the library of one set-up.
+"""The files a command or a server may show.
 
-All that tools for whole items need; :class:`~npl_mcp.core.app.App` adds what other tools need.
+Tools for whole items need no more than this; :class:`~npl_mcp.core.app.App` adds what other tools need.
 """
 
 # A path object costs more than the system call it is made for.
@@ -18,8 +18,8 @@ from npl_index.library.roots import Found
 from npl_mcp.config.settings import Settings, corpus_folder
 
 
-class Shelf:
-    """Finds and reads files; opens nothing when made.
+class Files:
+    """Finds and reads the files below the search roots of some settings; opens nothing when made.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     """
@@ -31,17 +31,14 @@ class Shelf:
         self.own: Library = OwnItems(self.library, str(corpus_folder()))
         """The same library for the command line, where patterns mean the user's own items."""
 
-    def must_be_allowed(self) -> None:
-        """Refuse where the current thread must not wait for the disk; a command always may."""
-
 
 class OwnItems(Library):
-    """A library in which bundled items only stand in for what the user has no folder of.
+    """A library in which bundled items only replace folders the user does not have.
 
-    A name leads to a bundled item where no folder for its kind exists, and a pattern or a list where there is
-    no folder of NPL at all.
+    A name leads to a bundled item where the user has no folder for its kind; a pattern or a list leads to
+    bundled items where the user has no NPL folder at all.
 
-    :param library: shares its roots.
+    :param library: whose roots, catalog and limits are used.
     :param bundled: path of the folder of bundled items.
     """
 
@@ -60,11 +57,11 @@ class OwnItems(Library):
         return super().find_items(self._seen(kind, hidden), pattern)
 
     def item_names(self, kind: Kind) -> tuple[str, ...]:
-        """Return the names of all items of a kind that can be had, sorted."""
+        """Return the names of all items of a kind that can be loaded, sorted."""
         return super().item_names(self._seen(kind, self._has_own(kind)))
 
     def _seen(self, kind: Kind, hidden: bool) -> Kind:
-        """Return a kind without the bundled place if that is hidden."""
+        """Return a kind, without its bundled place if that is hidden."""
         if not hidden:
             return kind
         places = tuple(place for place in kind.places if place.root.path != self._bundled)

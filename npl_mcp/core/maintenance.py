@@ -1,4 +1,4 @@
-"""What is done to a data folder beside serving it: copy it, check it, take over and hand out worklogs."""
+"""Back up a data folder, and check it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.data_folder import ARTIFACT_FOLDER, DATABASE_FILE, Stores
 
 REVISIONS = 1_000
-"""Revisions that are read from the database at a time."""
+"""Revisions read from the database at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was looked at.
+    """What a backup or a check found.
 
     :param revisions: revisions of artifacts.
     :param problems: what is wrong, one line each.
@@ -33,15 +33,15 @@ class Report:
 def back_up(stores: Stores, target: Path) -> Report:
     """Copy a data folder while servers use it; the copy is itself a data folder.
 
-    The database is copied first. Revisions never change and none goes, so the files of all revisions it
-    knows are there whatever is written meanwhile. The target has its name only when it is complete.
+    The database is copied first. Revisions never change and are never removed, so the files of all revisions
+    it knows exist, whatever is written during the copy. The target gets its name only when it is complete.
 
-    :param target: must not exist, or be an empty folder.
+    :param target: does not exist yet, or is an empty folder.
     :raises AlreadyExistsError: the target holds something.
     :raises StoreError: the database cannot be copied, or the target not be written.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise AlreadyExistsError(f"{target} is there and not empty", hint="name a new folder")
+        raise AlreadyExistsError(f"{target} exists and is not empty", hint="name a new folder")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -79,7 +79,7 @@ def _copy(stores: Stores, folder: Path) -> Report:
 def _each_revision(
     stores: Stores, known: Database, target: RevisionFiles | None, problems: list[str]
 ) -> Report:
-    """Read the files of each revision a database knows, and put them into a folder if there is one."""
+    """Read the files of each revision a database knows, and copy them into the target if there is one."""
     count = 0
     for artifact_id, number in _revisions(known):
         count += 1

@@ -1,13 +1,13 @@
-"""Where documents come from: files below the search roots, and what else the server keeps as Markdown.
+"""Where documents come from: files below the search roots, artifacts, change requests.
 
-A name such as ``artifact:12`` has a scheme; its source answers the same four questions as the library of
-files, so that everything after the finding is the same for all documents.
+A name such as ``artifact:12`` has a scheme. The source of each scheme has the same four methods as the
+library of files, so that once found, all documents are treated alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -39,9 +39,9 @@ class Source(Protocol):
 
 
 class Sources:
-    """All sources behind the face of one.
+    """All sources as one; the scheme of a name says which one is asked.
 
-    :param files: answers for every name without a known scheme.
+    :param files: asked for every name without a known scheme.
     :param schemes: the other sources, by scheme; what they find lies under the root ``<scheme>:``.
     """
 
@@ -56,6 +56,10 @@ class Sources:
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set, however many documents that is."""
         return self._named(ref.file).is_set(ref)
+
+    def is_file(self, ref: DocumentRef) -> bool:
+        """Return whether a reference is looked for among the files, and not in another source."""
+        return self._named(ref.file) is self._files
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
@@ -73,42 +77,42 @@ class Sources:
 class ArtifactDocuments:
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
-    :param stores: gives the stores when they are needed.
+    :param stores: where artifacts are kept.
     """
 
     SCHEME = "artifact"
 
-    def __init__(self, stores: Callable[[], Stores]) -> None:
+    def __init__(self, stores: Stores) -> None:
         self._stores = stores
         self._root = Root(f"{self.SCHEME}:", "artifacts")
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find a revision; what is found names it by number.
+        """Find a revision; the result names it by number.
 
         :raises InvalidRequestError: the name cannot be read.
         :raises ArtifactNotFoundError: there is no such artifact.
         :raises RecordNotFoundError: it has no such revision.
         """
         artifact, number = _parse(ref.file or "")
-        with self._stores().database.read() as tx:
+        with self._stores.database.read() as tx:
             revision = require_revision(tx, artifact, number)
         name = f"{self.SCHEME}:{artifact}@{revision['revision_num']}"
         return (Found(self._root, name, self._root.label),)
 
     def is_set(self, ref: DocumentRef) -> bool:  # noqa: ARG002 - the interface of all sources
-        """Say that a revision is one document."""
+        """Return ``False``: a revision is one document."""
         return False
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return the fingerprint of a revision: its number says all, since a revision never changes."""
+        """Return the fingerprint of a revision: its number alone, since a revision never changes."""
         return _fingerprint(found)
 
     def read(self, found: Found) -> Document:
-        """Read a revision; it is called by its file name in selectors.
+        """Read a revision; selectors call it by its file name.
 
         :raises StorageError: its file cannot be read.
         """
-        revision, data = self._stores().artifact.content(*_parse(found.path))
+        revision, data = self._stores.artifact.content(*_parse(found.path))
         return Document(
             name=PurePosixPath(revision.filename).stem,
             path=found.path,

@@ -1,4 +1,4 @@
-"""``python -m npl_mcp.dev.demo``: start the server as a client would, and load what one task needs.
+"""``python -m npl_mcp.dev.demo``: start the server as a client does, and load what one task needs.
 
 Prints what an agent would have paid for the whole documents and what it pays for the sections it gets.
 """

@@ -1,6 +1,6 @@
 """``python -m npl_mcp.dev.reference``: write API.md and the tool table of README.md from the tools.
 
-With ``--check`` nothing is written; the exit code is 1 where a file differs from what would be.
+With ``--check`` nothing is written; the exit code is 1 if a file is out of date.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import npl_mcp.stores.base.errors
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import Reply, as_dict
 from npl_mcp.tools.spec import ToolSpec
@@ -157,7 +157,7 @@ def api() -> str:
         data, work = Path(folder) / "data", Path(folder) / "work"
         prepare(work)
         app = App(Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False))
-        parts = [INTRODUCTION, *(_tool(spec, app) for spec in SPECS), _codes()]
+        parts = [INTRODUCTION, *(_tool(spec, app) for spec in listed_tools()), _codes()]
         app.close()
     text = "\n".join(parts).replace(str(data), SHOWN_FOLDER).replace(str(work), SHOWN_PROJECT)
     return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
@@ -181,7 +181,7 @@ def prepare(folder: Path) -> None:
 def table() -> str:
     """Write the tool table of README.md."""
     rows = ["| tool | what it does | example |", "|:--|:--|:--|"]
-    for spec in SPECS:
+    for spec in listed_tools():
         example = json.dumps(EXAMPLES[spec.name], ensure_ascii=False).replace("|", r"\|")
         rows.append(f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} | `{example}` |")
     return "\n".join(rows)
@@ -276,7 +276,7 @@ def _codes() -> str:
 
 
 def _shortened(value: Any) -> Any:
-    """Leave out the middle of what is long, so that a reader sees the shape of an answer."""
+    """Return a value with long parts cut, so that a reader sees the shape of an answer."""
     if isinstance(value, str) and len(value) > LONGEST_STRING:
         return value[:LONGEST_STRING] + "…"
     if isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""The HTTP face: who may call, what is where, one server for a data folder, its command and its figures."""
+"""The HTTP server: who may call, the routes, one server for a data folder, its command and its figures."""

@@ -1,6 +1,6 @@
-"""The HTTP face: MCP at ``/mcp``, plain JSON at ``/mcp/tools/{name}``, ``/healthz`` and ``/metrics``.
+"""The HTTP application: MCP at ``/mcp``, plain JSON at ``/mcp/tools/{name}``, ``/healthz`` and ``/metrics``.
 
-Both faces go through the same server, and so through the same checks, as standard streams do.
+All calls go through the same server, and so through the same checks, as those over standard streams.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.http.guard import Guard, Policy
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
+from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import as_dict
 
 MAX_SESSIONS = 1_000
-"""Connections of the older protocol that are kept; each ends after half an hour without a request."""
+"""Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request."""
 
 STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_PARAMETER: 400,
@@ -57,7 +58,6 @@ STATUS: Mapping[ErrorCode, int] = {
 def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     """Build the application; it opens nothing before it runs.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param policy: who may call.
     """
     app = App(settings)
@@ -85,16 +85,17 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
 
 
 class _Protocol:
-    """Streamable MCP of both eras: by single requests, and by sessions for clients that shake hands.
+    """Streamable HTTP: single requests (protocol 2026-07-28), and sessions for clients that make a handshake
+    (2025-11-25 and before).
 
-    :param server: answers.
+    :param server: answers the calls.
     :param body_limit: bytes of the longest request.
     """
 
     def __init__(self, server: FastMCP[Any], body_limit: int) -> None:
         self._manager = StreamableHTTPSessionManager(
-            server._mcp_server,
-            # The guard before it has looked.
+            sdk_server(server),
+            # The guard in front has checked this.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=body_limit,
             max_sessions=MAX_SESSIONS,

@@ -1,9 +1,9 @@
 """Who may call the HTTP server, and how much at once.
 
-A page in the user's browser can reach every port of the machine: by the name of a foreign host that it made
-to mean this machine (DNS rebinding), or simply by sending a form. So a request must name the server as it is
-known (``Host``), must not come from a page (``Origin``), and must bring what no form can send (a content type
-of JSON).
+A page in the user's browser can reach every port of the machine: under the name of a foreign host that it
+lets point to this machine (DNS rebinding), or simply by sending a form. So a request must name the server by
+a known name (``Host``), must not come from a page (``Origin``), and must have a content type that no form can
+send (JSON).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import anyio
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
@@ -25,6 +27,9 @@ OPEN = ("/healthz",)
 
 HELD_BODIES = 8
 """Bodies of the greatest length that may be in memory at one time."""
+
+BODY_SECONDS = 10.0
+"""How long the next part of a body may take."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -46,7 +51,7 @@ def names(listening: Listening, port: int | None) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is sent away.
+    """Why a request is refused.
 
     :param status: of HTTP.
     :param code: of the envelope.
@@ -74,8 +79,14 @@ class Refusal:
 BUSY = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
-    "too many calls are at work; try again in a second",
+    "too many calls are in flight; try again in a second",
     ((b"retry-after", b"1"),),
+)
+TOO_SLOW = Refusal(
+    408,
+    ErrorCode.INVALID_PARAMETER,
+    "the body did not arrive in time; send it whole",
+    ((b"connection", b"close"),),
 )
 NO_TOKEN = Refusal(
     401,
@@ -92,14 +103,14 @@ NOT_JSON = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is asked of a request.
+    """What a request must fulfil.
 
     :param hosts: what ``Host`` may say; see :func:`names`.
     :param origins: what ``Origin`` may say.
-    :param token: callers of a port must bring it.
-    :param own_token: proves that the caller reads this user's files; serves as the token as well.
+    :param token: callers of a port must send it.
+    :param own_token: proves that the caller can read this user's files; accepted in place of the token.
     :param body_limit: bytes of the longest body.
-    :param max_calls: at work at one time.
+    :param max_calls: calls in flight at one time.
     """
 
     hosts: frozenset[str]
@@ -110,8 +121,8 @@ class Policy:
     max_calls: int
 
     def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal:
-        """Say who calls, or why the request is sent away."""
-        # Only a port has a number; browsers cannot reach a socket, and its file says who may.
+        """Return who calls, or why the request is refused."""
+        # A Unix socket has no port number. Browsers cannot reach one, and its file mode says who may call.
         unix = scope["server"] is not None and scope["server"][1] is None
         host = headers.get(b"host", b"").decode("latin-1")
         if not unix and host.lower() not in self.hosts:
@@ -149,7 +160,7 @@ class Policy:
 
     @property
     def too_long(self) -> Refusal:
-        """The answer to a longer body."""
+        """The answer to a body above the limit."""
         limit = (
             f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         )
@@ -172,16 +183,15 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
 
 
 class Guard:
-    """Lets a request through to the application once it is allowed and there whole.
+    """Passes a request to the application once it is allowed and has arrived whole.
 
-    :param app: gets requests of one message.
-    :param policy: see :class:`Policy`.
+    :param app: gets each body in one message.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy) -> None:
         self._app = app
         self._policy = policy
-        self._at_work = 0
+        self._in_flight = 0
         self._held = 0
         self._most_held = HELD_BODIES * policy.body_limit
 
@@ -199,63 +209,76 @@ class Guard:
             await self._post({**scope, CALLER_KEY: judged}, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body first: a caller that is slow to send it takes no place among the calls at work."""
+        """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
         body = bytearray()
         try:
-            if not await self._read(body, receive):
-                return
-            if len(body) > self._policy.body_limit:
-                await self._policy.too_long.send(send)
-            elif self._at_work >= self._policy.max_calls or self._held > self._most_held:
-                await BUSY.send(send)
+            refusal = await self._read(body, receive)
+            if refusal is None and self._in_flight >= self._policy.max_calls:
+                refusal = BUSY
+            if refusal is None:
+                await self._call(scope, _replayed(bytes(body), receive), send)
             else:
-                await self._work(scope, _replayed(bytes(body), receive), send)
+                await refusal.send(send)
+        except ClientDisconnect:
+            return
         finally:
             self._held -= len(body)
 
-    async def _read(self, body: bytearray, receive: Receive) -> bool:
-        """Read a body no further than the limits; say whether the caller is still there."""
+    async def _read(self, body: bytearray, receive: Receive) -> Refusal | None:
+        """Read a body into ``body`` no further than the limits; return why it is refused, if it is.
+
+        Bodies that never end would hold their memory until every other caller is refused.
+
+        :raises ClientDisconnect: the caller is gone.
+        """
         while True:
-            message = await receive()
+            message = None
+            with anyio.move_on_after(BODY_SECONDS):
+                message = await receive()
+            if message is None:
+                return TOO_SLOW
             if message["type"] != "http.request":
-                return False
+                raise ClientDisconnect
             part = message.get("body", b"")
             body += part
             self._held += len(part)
-            full = len(body) > self._policy.body_limit or self._held > self._most_held
-            if full or not message.get("more_body", False):
-                return True
+            if len(body) > self._policy.body_limit:
+                return self._policy.too_long
+            if self._held > self._most_held:
+                return BUSY
+            if not message.get("more_body", False):
+                return None
 
-    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the call until its answer begins: a caller that is slow to read takes no place either."""
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count the call until its answer begins: a caller that is slow to read it takes no place either."""
         working = True
-        self._at_work += 1
+        self._in_flight += 1
 
         def done() -> None:
             nonlocal working
             if working:
                 working = False
-                self._at_work -= 1
+                self._in_flight -= 1
 
-        async def noticed(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             done()
             await send(message)
 
         try:
-            await self._app(scope, receive, noticed)
+            await self._app(scope, receive, send_and_note)
         finally:
             done()
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """Return the body as one message, then what comes after it."""
-    told = False
+    sent = False
 
     async def replay() -> Message:
-        nonlocal told
-        if told:
+        nonlocal sent
+        if sent:
             return await receive()
-        told = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -1,22 +1,20 @@
-"""Runs the HTTP application: sockets, limits of connections, and an end within five seconds."""
+"""Runs the HTTP application: sockets, limits on connections, and an end within five seconds."""
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
 import signal
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import h11
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import Listening, Settings
@@ -25,134 +23,53 @@ from npl_mcp.http.guard import Policy, names
 from npl_mcp.http.service import STATE, State, check, hold, new_token, write_state
 from npl_mcp.server.server import quiet_fastmcp
 
-READ_SECONDS = 10.0
-"""A request must be there whole by then, or come at :data:`SLOWEST` at least."""
-
-SLOWEST = 10_000
-"""Bytes per second."""
-
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 2
+"""How long calls in flight may go on after the signal to end."""
+
 LAST_SECONDS = 4.5
-"""When a server that was told to end does so, whatever is at work."""
+"""When the process ends after that signal, whatever is in flight."""
 
 MAX_CONNECTIONS = 1_000
 
 _BACKLOG = 2048
 
-_TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-
-
-class TimedProtocol(H11Protocol):
-    """Closes a connection whose request is not there whole in time; uvicorn waits for ever."""
-
-    _deadline: asyncio.TimerHandle | None = None
-    _read = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request."""
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        """Read on; the time runs from the first byte of a request to its last."""
-        if self._deadline is None:
-            self._wait()
-        self._read += len(data)
-        super().data_received(data)
-        if not self._is_halfway():
-            self._cancel()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self._cancel()
-        super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        """End what no call is at work for; a call has a moment left."""
-        if self._is_halfway() or (self.cycle is not None and _is_stream(self.scope)):
-            self.transport.close()
-        else:
-            super().shutdown()
-
-    def _is_halfway(self) -> bool:
-        """Return whether a request has begun and has not ended."""
-        state = self.conn.their_state
-        return state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0]))
-
-    def _wait(self) -> None:
-        self._read = 0
-        self._deadline = self.loop.call_later(READ_SECONDS, self._give_up)
-
-    def _cancel(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        self._deadline = None
-        if self.transport.is_closing():
-            return
-        if self._read >= SLOWEST * READ_SECONDS:
-            self._wait()
-            return
-        answered = self.cycle is not None and self.cycle.response_started
-        if self._is_halfway() and not answered:
-            self.transport.write(_TIMED_OUT)
-        self.transport.close()
-
-
-def _is_stream(scope: Mapping[str, Any]) -> bool:
-    """Return whether an answer ends only when the client leaves: it waits for events."""
-    return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
-
 
 class _Server(Server):
-    """A server that says when it listens, and ends when it is told to.
+    """uvicorn's server with two callbacks.
 
-    :param config: see uvicorn.
     :param ready: called once it listens.
-    :param last: called when it has to end without having finished.
+    :param ending: called at the first signal.
     """
 
-    def __init__(self, config: Config, ready: Callable[[], None], last: Callable[[], None]) -> None:
+    def __init__(self, config: Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
-        self._last = last
+        self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
         await super().startup(sockets)
         self._ready()
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """End in order at a signal; uvicorn would raise it again, and nothing after it would be tidied up."""
-        for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, self._end)
-        yield
-
-    def _end(self, number: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End in order at a signal."""
         if not self.should_exit:
-            timer = threading.Timer(LAST_SECONDS, self._last)
-            timer.daemon = True
-            timer.start()
-        self.handle_exit(number, frame)
+            self._ending()
+        super().handle_exit(sig, frame)
 
 
 def serve(settings: Settings, announce: Callable[[State], None]) -> None:
     """Serve until a signal ends it.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param announce: called once it listens.
-    :raises InvalidRequestError: everyone could call, or an address cannot be listened on.
-    :raises AlreadyRunningError: a server of the data folder runs.
+    :raises NPLError: everyone could call, an address cannot be used, or the data folder has a server already.
     """
     listening = settings.listening
     check(listening)
     quiet_fastmcp()
     with hold(settings.data_folder), _sockets(listening) as sockets:
-        # That of a Unix socket is a path.
+        # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
         state = State.now(_url(listening, port), listening.socket, own_token, listening.token is not None)
@@ -169,19 +86,32 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
             write_state(settings.data_folder, state)
             announce(state)
 
-        def last() -> None:
+        def end_at_once() -> None:
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
             (settings.data_folder / STATE).unlink(missing_ok=True)
             os._exit(0)
 
-        _Server(_config(create_app(settings, policy)), ready, last).run(sockets)
+        def ending() -> None:
+            # uvicorn would log a traceback of each request it cuts off from now on.
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+            # A worker thread cannot be interrupted, and Python waits for it when it ends; indexing a large
+            # file may take longer than stopping the server is allowed to.
+            timer = threading.Timer(LAST_SECONDS, end_at_once)
+            timer.daemon = True
+            timer.start()
+
+        # uvicorn raises the signal again when it has ended; without handlers that would kill this process
+        # before it has removed its files.
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, lambda *_: None)
+        _Server(_config(create_app(settings, policy)), ready, ending).run(sockets)
 
 
 def _config(app: Any) -> Config:
     return Config(
         app,
-        http=TimedProtocol,
+        http="h11",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -198,7 +128,7 @@ def _config(app: Any) -> Config:
 def _url(listening: Listening, port: int | None) -> str | None:
     if port is None:
         return None
-    # What listens on every address is reached by the machine's own.
+    # A server that listens on every address is reached at the loopback address.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(listening.host, listening.host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -218,14 +148,14 @@ def _sockets(listening: Listening) -> Iterator[list[socket.socket]]:
 def bind_port(host: str, port: int) -> socket.socket:
     """Listen on a port.
 
-    :raises InvalidRequestError: it cannot be listened on; says why.
+    :raises InvalidRequestError: that is not possible; says why.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
-        # Without the protocol's number asyncio does not take the socket for TCP, and each answer, which is
-        # written in two parts, waits 40 ms for the client's system.
+        # Without the protocol's number asyncio does not recognise the socket as TCP and leaves Nagle's
+        # algorithm on: each answer, which is written in two parts, would wait 40 ms for an acknowledgement.
         one = socket.socket(family, kind, protocol)
         try:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -238,14 +168,14 @@ def bind_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise InvalidRequestError(
             f"{host}:{port} cannot be listened on: {error.strerror}",
-            hint="give another by --port; 0 means any that is free",
+            hint="choose another with --port; 0 means any free port",
         ) from None
 
 
 def bind_path(path: Path) -> socket.socket:
     """Listen on a Unix socket that this user alone can reach.
 
-    :param path: a socket nobody listens on any more is replaced; nothing else is.
+    :param path: a left-over socket without a listener is replaced; nothing else is.
     :raises InvalidRequestError: the path cannot be used; says why.
     """
     folder = path.absolute().parent
@@ -266,7 +196,7 @@ def bind_path(path: Path) -> socket.socket:
 
 def _bound(path: Path) -> socket.socket:
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # The file is never there with a wider mode, not for a moment.
+    # A umask, since with chmod afterwards others could connect for a moment.
     before = os.umask(0o177)
     try:
         one.bind(str(path))

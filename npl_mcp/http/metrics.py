@@ -1,4 +1,4 @@
-"""Figures of a running server in the text format of Prometheus."""
+"""Metrics of a running server in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from npl_mcp.core.calls import Call, Reports, log_sinks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Each counter would come with a second one, of the time it was made.
+# Otherwise each counter comes with a second one, the time it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -36,9 +36,9 @@ _SIZES_SECONDS = 30.0
 
 
 class Metrics:
-    """Counts the calls that ``reports`` is told about; they go to the log as well.
+    """Counts the calls that ``reports`` is told about, and logs them too.
 
-    :param app: its cache is read, and its documents are measured.
+    :param app: whose cache is read and whose documents are counted.
     """
 
     def __init__(self, app: App) -> None:
@@ -51,8 +51,8 @@ class Metrics:
         self._seconds = Histogram(
             "npl_call_seconds", "Time of tool calls", ("tool",), registry=self._registry, buckets=BUCKETS
         )
-        at_work = Gauge("npl_calls_in_flight", "Tool calls at work", registry=self._registry)
-        at_work.set_function(lambda: self.reports.at_work)
+        in_flight = Gauge("npl_calls_in_flight", "Tool calls in flight", registry=self._registry)
+        in_flight.set_function(lambda: self.reports.in_flight)
         self._served = Counter("npl_tokens_served", "Tokens of tailored answers", registry=self._registry)
         self._saved = Counter(
             "npl_tokens_saved",
@@ -65,7 +65,7 @@ class Metrics:
             "Selectors called for that were suggested before",
             registry=self._registry,
         )
-        self._registry.register(_CacheFigures(app))
+        self._registry.register(_CacheMetrics(app))
         self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_SIZES_KEPT, _SIZES_SECONDS)
         self._remembered: LRUCache[tuple[str, str], bool] = LRUCache(_SUGGESTIONS_KEPT)
 
@@ -79,7 +79,7 @@ class Metrics:
             self._count_tokens(call, call.data)
 
     def text(self) -> bytes:
-        """Return all figures, those of calls that were just answered included."""
+        """Return all metrics, including those of calls answered just now."""
         self.reports.flush()
         return generate_latest(self._registry)
 
@@ -98,13 +98,13 @@ class Metrics:
         try:
             app = call.caller.view(self._app)
             whole = sum(self._tokens(app, file) for file in files)
-        except NPLError:  # a file is gone meanwhile
+        except NPLError:  # a file is gone by now
             return
         self._served.inc(answer.total_tokens)
         self._saved.inc(max(0, whole - answer.total_tokens))
 
     def _tokens(self, app: App, file: str) -> int:
-        """Count a document's tokens; a change of it may be seen late."""
+        """Return a document's tokens; a change may be noticed up to half a minute late."""
         key = (str(app.settings.cwd), file)
         kept = self._sizes.get(key)
         if kept is None:
@@ -117,15 +117,15 @@ class Metrics:
         return kept
 
 
-class _CacheFigures(Collector):
-    """Reads the figures of the cache of indices when they are asked for."""
+class _CacheMetrics(Collector):
+    """Reads the statistics of the cache of indices."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     def collect(self) -> Iterator[Metric]:
         """Return the hits and misses since the start."""
-        figures = self._app.indices.statistics
+        figures = self._app.state.indices.statistics
         family = CounterMetricFamily(
             "npl_cache", "Indices of documents by where they came from", labels=("source",)
         )

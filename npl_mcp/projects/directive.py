@@ -1,4 +1,4 @@
-"""The ``directive/`` folder of a project: its files, its templates with what belongs to them, and a new one.
+"""The ``directive/`` folder of a project: its files, its templates with their context, and a new folder.
 
 ::
 
@@ -8,7 +8,7 @@
       reference/templates/spec_template.md, impact_template.md, tdr_template.md
       specs/<date-name>/spec.md, impact.md, tdr.md
 
-Older projects have what is in ``reference/`` directly in ``directive/``; both are read.
+Older projects have the files of ``reference/`` directly in ``directive/``; both are read.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -39,14 +39,14 @@ NAME = "directive"
 """Name of the folder; paths in calls and answers begin with it."""
 
 KINDS = ("spec", "impact", "tdr")
-"""What there are templates for."""
+"""The kinds of templates."""
 
 PROCEDURE = "agent_operating_procedure.md"
 CONTEXT = "agent_context.md"
 TEMPLATES = "templates"
 
 SCAFFOLD = Path(__file__).parents[1] / "data" / NAME
-"""The files a new folder gets."""
+"""The files of a new folder."""
 
 FALLBACK_PRIMER = "Do not write code before the TDR is approved: spec, impact and TDR come first."
 """The primer where the operating procedure has no line for it."""
@@ -89,7 +89,7 @@ class Scaffolded:
     """What :func:`scaffold` did.
 
     :param made: paths of the files written, beginning with ``directive/``.
-    :param kept: paths of those that were there.
+    :param kept: paths of those that existed.
     """
 
     made: tuple[str, ...]
@@ -197,7 +197,7 @@ class Directive:
         with suppress(DocumentTooLargeError):
             known = self.files()
         near = near_names(f"{NAME}/{path.lstrip('/').removeprefix(f'{NAME}/')}", known)
-        hint = None if near else "directive_files_list names what is there"
+        hint = None if near else "directive_files_list names all files"
         return DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
 
     def bundle(self, kind: str) -> Bundle:
@@ -258,7 +258,7 @@ def primer_of(procedure: str) -> str:
 
 
 def scaffold(folder: Path) -> Scaffolded:
-    """Write the files of a new ``directive/`` folder; what is there stays as it is.
+    """Write the files of a new ``directive/`` folder; existing files stay as they are.
 
     :param folder: the project's.
     :raises InvalidRequestError: it is no folder.
@@ -280,7 +280,7 @@ def scaffold(folder: Path) -> Scaffolded:
 
 
 def _write_new(target: Path, data: bytes, name: str) -> bool:
-    """Write a file whole, and say so; leave alone what has its name.
+    """Write a new file whole and return ``True``; return ``False`` if the name is taken.
 
     :param name: what to call it in messages.
     """
@@ -297,7 +297,7 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder that can be named and are not hidden; none if it may not be read."""
+    """Return the visible entries of a folder that callers can name; none if it may not be read."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [one for one in entries if one.name[0] != "." and not UNSPEAKABLE.search(one.name)]
     return []
@@ -305,5 +305,5 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def _outside(path: str) -> OutsideRootError:
     return OutsideRootError(
-        f"{path!r} lies outside {NAME}/", hint=f"give a path below it, e.g. reference/{CONTEXT}"
+        f"{path!r} lies outside {NAME}/", hint=f"use a path below it, e.g. reference/{CONTEXT}"
     )

@@ -1,7 +1,7 @@
 """What git sees below a folder: files that are tracked, or untracked and not ignored.
 
-git is run on a listing only: without a shell, without the programs, hooks and protocols that a repository
-may configure, with few variables, and not beyond a time limit.
+git is only asked for a listing: without a shell, without programs, hooks and protocols that a repository may
+configure, with few environment variables, and within a time limit.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -55,7 +55,7 @@ _LIST_VISIBLE = ("ls-files", "-z", "--cached", "--others", "--exclude-standard",
 
 
 def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> list[str]:
-    """Return the paths below a folder of the files git sees and that are there, in order of their segments.
+    """Return the paths below a folder of the existing files that git sees, ordered by their segments.
 
     :param folder: real path.
     :param path: what the caller wrote, for messages.
@@ -81,7 +81,7 @@ def _inside(name: str) -> bool:
 
 
 def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
-    """Run git in a folder and give what it printed.
+    """Run git in a folder and return what it printed.
 
     :raises DocumentTimeoutError: it ran for longer; it was killed, with what it had started.
     :raises DocumentTooLargeError: it printed more than the limit; likewise.
@@ -116,7 +116,7 @@ def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> by
 
 
 def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool]:
-    """Read what a process prints, up to the limit, and whether it ended in time; ends it if it did not."""
+    """Return what a process prints, up to the limit, and whether it ended in time; if not, kill it."""
     expired = threading.Event()
 
     def expire() -> None:
@@ -137,23 +137,23 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bo
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process with all that it started, unless it was waited for."""
+    """Kill a process and all its children, unless it has been waited for."""
     if process.returncode is not None:
         return
     if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):  # what some systems say when all have ended
+        with suppress(ProcessLookupError, PermissionError):  # raised by some systems when all have ended
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
 
 
 def _refusal(complaint: str, path: str, code: int) -> NPLError:
-    """Make the error for what git says; its own words hold absolute paths and go to the log."""
+    """Return the error for what git printed; the text itself, with its absolute paths, goes to the log."""
     if "not a git repository" in complaint or "must be run in a work tree" in complaint:
-        hint = "give a folder of a repository's working tree"
+        hint = "name a folder of a repository's working tree"
         return InvalidRequestError(f"{path!r} lies in no git repository", parameter="path", hint=hint)
     if "dubious ownership" in complaint:
         hint = "its owner can run this server, or you can add it to git's safe.directory setting"
         return UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)
     logger.warning("git ended with exit code %d: %s", code, complaint.strip())
-    return UnreadableDocumentError(f"git cannot list {path!r}", hint="the log has what it said")
+    return UnreadableDocumentError(f"git cannot list {path!r}", hint="the server's log has the reason")

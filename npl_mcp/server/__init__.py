@@ -1,1 +1,1 @@
-"""The MCP server: the only package that knows FastMCP."""
+"""The MCP server: tools, the small list, resources and prompts on FastMCP."""

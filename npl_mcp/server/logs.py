@@ -1,4 +1,4 @@
-"""The log on standard error: written by a thread of its own, so that who reads it slowly delays no call."""
+"""The log on standard error, written by a thread of its own, so that a slow reader delays no call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ESCAPES_IN_LINES = {code: text for code, text in _ESCAPES.items() if code != or
 
 
 class PlainFormatter(logging.Formatter):
-    """Writes each message on one line; what would control a terminal or begin another line is escaped."""
+    """Writes each message on one line; control characters and line ends are escaped."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name logging gives it
         """Return the line of a record."""
         record.message = record.message.translate(_ESCAPES)
         return super().formatMessage(record)
@@ -25,18 +25,18 @@ class PlainFormatter(logging.Formatter):
         return super().formatException(ei).translate(_ESCAPES_IN_LINES)  # type: ignore[arg-type]
 
 
-class _Handing(logging.handlers.QueueHandler):
-    """Hands records on as they are; nothing here crosses a process."""
+class _PlainQueueHandler(logging.handlers.QueueHandler):
+    """Queues records as they are; the base class formats them, which only other processes need."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Return what is queued."""
+        """Return the record as it is."""
         return record
 
 
 def set_up_log(level: str) -> None:
-    """Write what is logged from now on to standard error; what is left at the end is written then.
+    """Write the log to standard error from now on; what is still queued at exit is written then.
 
-    :param level: the least important that is written.
+    :param level: the lowest level that is written.
     """
     lines: queue.SimpleQueue[object] = queue.SimpleQueue()
     writer = logging.StreamHandler(sys.stderr)
@@ -44,4 +44,4 @@ def set_up_log(level: str) -> None:
     listener = logging.handlers.QueueListener(lines, writer)
     listener.start()
     atexit.register(listener.stop)
-    logging.basicConfig(level=level, handlers=[_Handing(lines)])
+    logging.basicConfig(level=level, handlers=[_PlainQueueHandler(lines)])

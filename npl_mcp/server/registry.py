@@ -1,7 +1,4 @@
-"""Binds declared tools to an application and offers them to FastMCP.
-
-The only module of this package that imports FastMCP; tools themselves stay plain functions.
-"""
+"""From declared tools to FastMCP's: schemas of their parameters, and how a call runs."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.errors import NPLError
-from npl_mcp.core.app import App, ColdWork, inline
+from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures
@@ -29,10 +26,11 @@ from npl_mcp.tools.spec import ToolSpec
 
 
 class BoundTool(Tool):
-    """A declared tool with its application.
+    """A declared tool and the application its calls are about.
 
-    A call runs on the event loop when everything it needs is at hand, which takes less time than handing
-    it to a thread, and in a worker thread when a file must be read or indexed first.
+    A call that finds all it needs in memory runs on the event loop, since a change of thread would take
+    longer than the check; any other call runs in a worker thread, where it may wait for a disk. The function
+    is called once, in one of the two places.
     """
 
     _spec: ToolSpec = PrivateAttr()
@@ -44,7 +42,7 @@ class BoundTool(Tool):
         """Make the tool FastMCP lists and calls.
 
         :param spec: the declaration.
-        :param app: handed to the function as first argument.
+        :param app: the function's first argument.
         """
         arguments, schema = _arguments(spec.function)
         reply = _reply_schema(spec.function) if app.settings.structured else None
@@ -93,21 +91,20 @@ class BoundTool(Tool):
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
     async def _call(self, app: App, values: dict[str, Any]) -> object:
-        call = partial(self._spec.function, app, **values)
-        try:
-            with inline():
-                answer = call()
-        except ColdWork:
-            return await anyio.to_thread.run_sync(call)
-        return await answer if inspect.isawaitable(answer) else answer
+        spec = self._spec
+        if inspect.iscoroutinefunction(spec.function):
+            return await spec.function(app, **values)
+        if spec.in_memory is not None and spec.in_memory(app, **values):
+            return spec.function(app, **values)
+        return await anyio.to_thread.run_sync(partial(spec.function, app, **values))
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
-        """List the tool without a title that repeats its name and without FastMCP's own metadata."""
+        """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
 
 
 def _json(body: dict[str, Any]) -> str:
-    """Write what :func:`encode` writes, in a fifth of the time."""
+    """Return what :func:`encode` returns, in a fifth of the time."""
     try:
         return to_json(body).decode()
     except PydanticSerializationError:  # a lone surrogate
@@ -115,15 +112,15 @@ def _json(body: dict[str, Any]) -> str:
 
 
 def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) -> None:
-    """Offer tools in the order given; clients keep their prompt cache while the order stays."""
+    """Add tools to a server in the order given; clients keep their prompt cache while the order stays."""
     for spec in specs:
         server.add_tool(BoundTool.bind(spec, app))
 
 
 def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
-    """Claim what differs from what the protocol assumes: that a tool writes, destroys, and does so each time.
+    """Return what differs from the protocol's defaults: a tool writes, destroys, and is not idempotent.
 
-    Of a tool that only reads, the last two say nothing.
+    For a tool that only reads, the last two mean nothing.
     """
     if spec.read_only:
         return ToolAnnotations(read_only_hint=True)
@@ -137,7 +134,7 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
 
 @cache
 def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    """Return what checks the arguments of a tool, and their JSON schema."""
+    """Return a validator of a tool's arguments, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -159,7 +156,7 @@ def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, A
 
 
 def _described(annotation: Any) -> Any:
-    """Turn the text beside a type into the description of its schema, and a mapping into parts of it."""
+    """Return an annotation whose text describes the schema, and whose mapping is a part of it."""
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, *beside = get_args(annotation)
@@ -173,7 +170,7 @@ def _described(annotation: Any) -> Any:
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of a JSON schema what costs tokens and tells an agent nothing.
+    """Return a JSON schema without the parts that cost tokens and tell an agent nothing.
 
     Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
     required" says.
@@ -185,7 +182,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
         if key == "default" and value in (None, False):
             continue
         if key == "anyOf" and "type" in schema:
-            continue  # what is shown was said beside the type
+            continue  # the annotation says what to show instead
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
             if len(options) == 1:

@@ -1,7 +1,7 @@
-"""What is offered beside tools: the files of ``directive/`` as resources, its templates as prompts too.
+"""Resources and prompts: the files of ``directive/``, and its templates as prompts too.
 
-Clients show both to people, and no list of tools gets longer for them. Methods of the protocol's own kind are
-accepted from clients of a time before there were tools.
+Clients show both to people; they make no list of tools longer. Clients from before there were tools call
+those of Directive as methods of the protocol, which are served as well.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.server.extensions import MethodBinding, ServerExtension
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, RequestParams, TextContent
@@ -31,7 +32,7 @@ from npl_mcp.tools.errors import ErrorCode
 MARKDOWN = "text/markdown"
 
 MISSING = 1001
-"""Error code of a method where a file or a template is not there."""
+"""Error code of a method when a file or a template is not there."""
 
 RESOURCES = {
     "spec_template": (template_of("spec"), "What is wanted, and how anyone can tell that it is there"),
@@ -50,10 +51,9 @@ PROMPTS = {
 """What each prompt asks for, by the kind of its template."""
 
 
-def offer_directive(server: FastMCP[Any], app: App) -> None:
-    """Offer the files of ``directive/`` below the server's search roots.
+def add_directive(server: FastMCP[Any], app: App) -> None:
+    """Add the files of ``directive/`` below the search roots to a server, as resources, prompts and methods.
 
-    :param server: offers them.
     :param app: finds and reads them, when they are asked for.
     """
     for name, (path, description) in RESOURCES.items():
@@ -70,15 +70,15 @@ def offer_directive(server: FastMCP[Any], app: App) -> None:
     feature = PromptArgument(name="feature", description="What is to be built")
     for kind, order in PROMPTS.items():
         prompt = Prompt.from_function(
-            _order(app, kind), name=f"{NAME}_{kind}", description=f"{order} of a feature"
+            _instruction(app, kind), name=f"{NAME}_{kind}", description=f"{order} of a feature"
         )
         server.add_prompt(prompt.model_copy(update={"arguments": [feature]}))
-    server.add_middleware(OnlyWhatIsThere(app))
-    accept_methods(server)
+    server.add_middleware(HideMissing(app))
+    server.add_extension(DirectiveMethods())
 
 
-class OnlyWhatIsThere(Middleware):
-    """Lists resources and prompts of ``directive/`` only where there is such a folder.
+class HideMissing(Middleware):
+    """Lists only those resources and prompts whose files are there.
 
     :param app: looks for it.
     """
@@ -91,8 +91,8 @@ class OnlyWhatIsThere(Middleware):
     ) -> Sequence[Resource]:
         """List the resources that can be read."""
         found = await call_next(context)
-        there = await anyio.to_thread.run_sync(self._there)
-        unread = {f"{NAME}://{name}" for name, (path, _) in RESOURCES.items() if path not in there}
+        present = await anyio.to_thread.run_sync(self._present)
+        unread = {f"{NAME}://{name}" for name, (path, _) in RESOURCES.items() if path not in present}
         return [resource for resource in found if str(resource.uri) not in unread]
 
     async def on_list_prompts(
@@ -100,34 +100,38 @@ class OnlyWhatIsThere(Middleware):
     ) -> Sequence[Prompt]:
         """List the prompts whose templates are there."""
         found = await call_next(context)
-        there = await anyio.to_thread.run_sync(self._there)
-        empty = {f"{NAME}_{kind}" for kind in PROMPTS if template_of(kind) not in there}
+        present = await anyio.to_thread.run_sync(self._present)
+        empty = {f"{NAME}_{kind}" for kind in PROMPTS if template_of(kind) not in present}
         return [prompt for prompt in found if prompt.name not in empty]
 
-    def _there(self) -> frozenset[str]:
+    def _present(self) -> frozenset[str]:
         try:
             return Directive(self._app.library).parts(path for path, _ in RESOURCES.values())
         except NPLError:
             return frozenset()
 
 
-def accept_methods(server: FastMCP[Any]) -> None:
-    """Accept the tools of Directive as methods of their own, which answer without an envelope.
+class DirectiveMethods(ServerExtension):
+    """The tools of Directive as methods of the protocol; they answer without an envelope."""
 
-    :param server: calls the tools.
-    """
-    for tool, olds in DIRECTIVE.items():
-        server._mcp_server.add_request_handler(olds[-1], _Given, _method(server, tool))
+    identifier = "npl/directive"
+
+    def methods(self) -> Sequence[MethodBinding]:
+        """Return a method for each tool."""
+        return [
+            MethodBinding(olds[-1], _Arguments, _method(self.server, tool))
+            for tool, olds in DIRECTIVE.items()
+        ]
 
 
-class _Given(RequestParams):
-    """Parameters as they are; the tool checks them."""
+class _Arguments(RequestParams):
+    """Arguments as they are; the tool checks them."""
 
     model_config = ConfigDict(extra="allow")
 
 
-def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Given], Awaitable[dict[str, Any]]]:
-    async def answer(_: Any, given: _Given) -> dict[str, Any]:
+def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
+    async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
         result = await server.call_tool(tool, given.model_extra or {})
         (block,) = result.content
         body = json.loads(cast("TextContent", block).text)
@@ -142,7 +146,7 @@ def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Given], Awaitabl
 
 def _part(app: App, path: str) -> Callable[[], str]:
     def read() -> str:
-        with _told(ResourceError):
+        with _protocol_errors(ResourceError):
             return Directive(app.library).part(path).content
 
     return read
@@ -150,7 +154,7 @@ def _part(app: App, path: str) -> Callable[[], str]:
 
 def _file(app: App) -> Callable[[str], ResourceResult]:
     def read(path: str) -> ResourceResult:
-        with _told(ResourceError):
+        with _protocol_errors(ResourceError):
             text = Directive(app.library).read(path)
         kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
         return ResourceResult([ResourceContent(text, mime_type=kind)])
@@ -158,9 +162,9 @@ def _file(app: App) -> Callable[[str], ResourceResult]:
     return read
 
 
-def _order(app: App, kind: str) -> Callable[[str], str]:
+def _instruction(app: App, kind: str) -> Callable[[str], str]:
     def ask(feature: str = "the feature") -> str:
-        with _told(PromptError):
+        with _protocol_errors(PromptError):
             return _prompt(PROMPTS[kind], feature, Directive(app.library).bundle(kind))
 
     return ask
@@ -173,10 +177,10 @@ def _prompt(order: str, feature: str, bundle: Bundle) -> str:
 
 
 @contextmanager
-def _told(kind: type[FastMCPError]) -> Iterator[None]:
-    """Return an expected failure to the caller in its own words, and no traceback to the log.
+def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
+    """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
 
-    :param kind: what to raise where the caller's words are not to blame; the protocol has a code for each.
+    :param kind: raised where the caller's arguments are not to blame; the protocol has a code for each kind.
     """
     try:
         yield

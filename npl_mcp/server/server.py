@@ -1,4 +1,4 @@
-"""The composition root: settings in, a FastMCP server out."""
+"""The composition root: from settings to a FastMCP server."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from npl_mcp.core.calls import (
     Reports,
     log_sinks,
 )
-from npl_mcp.server.bounded import bound_standard_input
-from npl_mcp.server.framing import accept_headers
+from npl_mcp.server.fastmcp_private import skip_header_parameters
 from npl_mcp.server.registry import BoundTool, register_all
-from npl_mcp.server.resources import offer_directive
+from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
-from npl_mcp.tools.aliases import Alias, offered
-from npl_mcp.tools.domains import domains_named, tools_of
+from npl_mcp.server.stdio import open_streams
+from npl_mcp.tools.aliases import Alias, usable_aliases
+from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode
 from npl_mcp.tools.spec import ToolSpec
@@ -56,10 +56,10 @@ WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
 
-class Reported(Middleware):
-    """Follows each call from its arrival to its answer, and has it reported.
+class ReportCalls(Middleware):
+    """Measures each call from its arrival to its answer, and reports it.
 
-    :param reports: told about finished calls.
+    :param reports: gets finished calls.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -70,15 +70,15 @@ class Reported(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Answer as what lies below does."""
+        """Pass the call on, and report its answer."""
         message = context.message
         call = Call(message.name, _caller(context), message.arguments or {})
         token = CURRENT.set(call)
-        self._reports.at_work += 1
+        self._reports.in_flight += 1
         try:
             result = await call_next(context)
         finally:
-            self._reports.at_work -= 1
+            self._reports.in_flight -= 1
             CURRENT.reset(token)
             call.seconds = time.perf_counter() - call.started
         if self._reports.running:
@@ -88,7 +88,7 @@ class Reported(Middleware):
 
 
 def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
-    """Say who calls, as far as the connection and the message tell."""
+    """Return who calls, as far as the connection and the message tell."""
     request = context.fastmcp_context and context.fastmcp_context.request_context
     if not request:
         return CALLER.get() or Caller()
@@ -114,9 +114,9 @@ def _text(value: object) -> str | None:
 class ErrorReplies(Middleware):
     """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
 
-    Arguments are checked and names are looked up before a tool runs, so only here does every failure pass.
+    FastMCP checks arguments and looks up names before a tool runs, so only a middleware sees every failure.
 
-    :param names: by every name that is accepted, the one to propose.
+    :param names: the name to propose, by every name that is accepted.
     :param structured: add structured content.
     """
 
@@ -133,7 +133,7 @@ class ErrorReplies(Middleware):
         try:
             return await call_next(context)
         except MCPError:
-            # It says that the request cannot be served at all, by a code of the protocol.
+            # An error of the protocol itself, with a code of its own.
             raise
         except UnknownToolError:
             name = context.message.name[:64]
@@ -156,30 +156,30 @@ class ErrorReplies(Middleware):
 
 
 class OldNames(Middleware):
-    """Accepts the names tools had before, and lists them in place of the new ones if it is told to.
+    """Accepts the names tools had before; with a setting it lists them in place of the new ones.
 
     :param aliases: by old name.
-    :param listed: list old names.
+    :param listed: list old names in place of new ones.
     """
 
     def __init__(self, aliases: Mapping[str, Alias], listed: bool) -> None:
         self._aliases = aliases
         self._listed = listed
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     async def on_call_tool(
         self,
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Hand a call by an old name on under the new one."""
+        """Pass a call by an old name on under the new one."""
         old = context.message.name
         alias = self._aliases.get(old)
         if alias is None:
             return await call_next(context)
         name, arguments = alias.rewrite(context.message.arguments or {})
-        level = logging.DEBUG if old in self._told else logging.WARNING
-        self._told.add(old)
+        level = logging.DEBUG if old in self._warned else logging.WARNING
+        self._warned.add(old)
         logger.log(level, "the tool name %r is deprecated; call %r", old, name)
         message = context.message.model_copy(update={"name": name, "arguments": arguments})
         return await call_next(context.copy(message=message))
@@ -189,7 +189,7 @@ class OldNames(Middleware):
         context: MiddlewareContext[ListToolsRequest],
         call_next: CallNext[ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """List the tools that are for agents, in the same order by either name."""
+        """Return the tools agents are shown, in the same order under either name."""
         tools = [tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.listed]
         return list(self._renamed(tools)) if self._listed else tools
 
@@ -221,13 +221,12 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
 def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param app: closed when the server stops; by default a new one.
-    :param reports: told about calls; by default the log is, at the level INFO.
+    :param reports: gets finished calls; by default they are logged at the level INFO.
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
-    listed, others = tools_of(domains)
+    listed = listed_tools(domains)
     app = app or App(settings)
     reports = reports or Reports(*log_sinks())
 
@@ -242,7 +241,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             reports.close()
             app.close()
 
-    aliases = offered([spec.name for spec in listed])
+    aliases = usable_aliases([spec.name for spec in listed])
     server: FastMCP[Any] = FastMCP(
         "npl",
         version=__version__,
@@ -251,19 +250,17 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         mask_error_details=True,
         middleware=[
             *([CallsByName()] if settings.small_list else ()),
-            Reported(reports),
+            ReportCalls(reports),
             ErrorReplies(_proposals(listed, aliases, settings.exact_names), settings.structured),
             OldNames(aliases, settings.exact_names),
         ],
     )
-    register_all(server, app, (*listed, *others))
+    register_all(server, app, (*listed, *unlisted_tools(domains)))
     if "directive" in domains:
-        offer_directive(server, app)
+        add_directive(server, app)
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
-    # Otherwise the SDK lists all tools before each call, to look for parameters that are sent as headers as
-    # well; there is none.
-    server._mcp_server.get_tool_input_schema = lambda _: None
+    skip_header_parameters(server)
     return server
 
 
@@ -281,7 +278,7 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
 
 
 def quiet_fastmcp() -> None:
-    """Let FastMCP's messages go the way of all others; its own handler draws boxes and wraps lines."""
+    """Log FastMCP's messages like all others; its own handler draws boxes and wraps lines."""
     fastmcp.settings.log_enabled = False
     theirs = logging.getLogger("fastmcp")
     theirs.handlers.clear()
@@ -292,7 +289,6 @@ def quiet_fastmcp() -> None:
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
     quiet_fastmcp()
-    bound_standard_input(settings.body_limit)
     server = create_server(settings)
-    accept_headers(settings.body_limit)
+    open_streams(settings.body_limit)
     server.run(transport="stdio", show_banner=False)

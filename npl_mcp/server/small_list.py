@@ -5,17 +5,20 @@ An agent pays for the tools it looks up instead of for all there are. Every tool
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.transforms.search import BM25SearchTransform
+from fastmcp.server.transforms import GetToolNext
+from fastmcp.server.transforms.catalog import CatalogTransform
 from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CallToolRequestParams
 
 from npl_index.errors import InvalidRequestError
+from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.spec import ToolSpec
@@ -24,6 +27,8 @@ SEARCH, CALL = "search_tools", "call_tool"
 
 ALWAYS = ("npl_load_tailored", "npl_section_index")
 """Tools that are listed beside the two."""
+
+MOST_FOUND = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +43,62 @@ class FoundTools:
     names: tuple[str, ...] | None
 
 
-class SmallList(BM25SearchTransform):
+class SmallList(CatalogTransform):
     """Lists few tools and finds the others by words in their names, descriptions and parameters.
 
-    :param app: handed to tools; here they only look at its settings.
+    :param app: passed to the two tools, which use only its settings.
     :param domains: names of what there are tools for.
     """
 
     def __init__(self, app: App, domains: Sequence[str]) -> None:
-        super().__init__(always_visible=list(ALWAYS), search_tool_name=SEARCH, call_tool_name=CALL)
+        super().__init__()
 
         async def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
-            context = get_context()
-            found = await self._search(await self._get_visible_tools(context), query)
-            every = () if found else await self.get_tool_catalog(context)
-            return FoundTools(tuple(map(_listed, found)), tuple(tool.name for tool in every) or None)
+            every = await self.get_tool_catalog(get_context())
+            found = _best([tool for tool in every if tool.name not in ALWAYS], query)
+            names = None if found else tuple(tool.name for tool in every)
+            return FoundTools(tuple(map(_listed, found)), names)
 
-        finder = BoundTool.bind(ToolSpec(search_tools, {"query": "create artifact"}), app)
+        search = BoundTool.bind(ToolSpec(search_tools, {"query": "create artifact"}), app)
         about = f"Find more tools by what they do; domains: {', '.join(domains)}."
-        self._finder = finder.model_copy(update={"description": about})
         example = {"name": "session_get", "arguments": {"session_id": "importer"}}
-        self._caller = BoundTool.bind(
-            ToolSpec(call_tool, example, read_only=False, idempotent=False, destructive=True), app
-        )
+        self._own = {
+            SEARCH: search.model_copy(update={"description": about}),
+            CALL: BoundTool.bind(
+                ToolSpec(call_tool, example, read_only=False, idempotent=False, destructive=True), app
+            ),
+        }
 
-    def _make_search_tool(self) -> Tool:
-        return self._finder
+    async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools that are listed."""
+        return [*(tool for tool in tools if tool.name in ALWAYS), *self._own.values()]
 
-    def _make_call_tool(self) -> Tool:
-        return self._caller
+    async def get_tool(
+        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
+    ) -> Tool | None:
+        """Return a tool by its name, listed or not."""
+        return self._own.get(name) or await call_next(name, version=version)
+
+
+def _best(tools: Sequence[Tool], query: str) -> list[Tool]:
+    """Return the tools that fit a query by BM25, best first."""
+    from rank_bm25 import BM25Okapi  # brings numpy, which a server without searches need not wait for
+
+    words = terms(query)
+    if not tools or not words:
+        return []
+    scores = BM25Okapi([terms(" ".join(_words(tool))) for tool in tools]).get_scores(words)
+    order = sorted(range(len(tools)), key=lambda number: -scores[number])[:MOST_FOUND]
+    return [tools[number] for number in order if scores[number] > 0]
+
+
+def _words(tool: Tool) -> Iterator[str]:
+    yield tool.name
+    yield tool.description or ""
+    for name, schema in tool.parameters.get("properties", {}).items():
+        yield name
+        yield schema.get("description", "")
 
 
 def _listed(tool: Tool) -> dict[str, Any]:
@@ -82,7 +113,7 @@ def call_tool(
 ) -> None:
     """Call any tool, e.g. one that search_tools found.
 
-    Only calls that :class:`CallsByName` does not hand on come here.
+    Only calls that :class:`CallsByName` leaves alone come here.
 
     :raises InvalidRequestError: it was to call itself.
     """
@@ -97,7 +128,7 @@ class CallsByName(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Hand the call on; one that cannot be read is left to ``call_tool``, which says what is wrong."""
+        """Pass the call on; one that cannot be read is left to ``call_tool``, which says what is wrong."""
         message = context.message
         given = message.arguments or {}
         name, arguments = given.get("name"), given.get("arguments")

@@ -11,9 +11,9 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What became of an old name.
+    """What an old name stands for.
 
-    :param new: the tool that has its place now.
+    :param new: the tool that replaces it.
     :param chosen_by: a parameter only the old name has; it chooses between several tools.
     :param choices: the tool for each of its values, ``new`` among them.
     :param description: of the old name, where that of ``new`` would not do.
@@ -115,10 +115,10 @@ ALIASES: Mapping[str, Alias] = {
 """Every old name. It may hold any character; only new names keep to what all model providers take."""
 
 
-def offered(tools: Collection[str]) -> dict[str, Alias]:
-    """Return the old names that lead to tools there are.
+def usable_aliases(tools: Collection[str]) -> dict[str, Alias]:
+    """Return the old names of the tools of a server.
 
-    :param tools: names of the tools of a server.
+    :param tools: names of its tools.
     """
     known = set(tools)
     return {old: alias for old, alias in ALIASES.items() if known.issuperset(alias.tools)}

@@ -54,7 +54,7 @@ def directive_files_list(app: App) -> FilesReply:
     :raises OutsideRootError: it is a link that leads out of every root.
     :raises DocumentTooLargeError: there are too many files.
     """
-    return FilesReply(_directive(app).files())
+    return FilesReply(Directive(app.library).files())
 
 
 def directive_file_get(app: App, path: str) -> TextFile:
@@ -66,7 +66,7 @@ def directive_file_get(app: App, path: str) -> TextFile:
     :raises UnreadableDocumentError: it is no regular file, or not UTF-8.
     :raises DocumentTooLargeError: it is larger than the limit.
     """
-    return TextFile(path, _directive(app).read(path))
+    return TextFile(path, Directive(app.library).read(path))
 
 
 def directive_spec_template(app: App) -> BundleReply:
@@ -75,7 +75,7 @@ def directive_spec_template(app: App) -> BundleReply:
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(_directive(app).bundle("spec"))
+    return _bundle(Directive(app.library).bundle("spec"))
 
 
 def directive_impact_template(app: App) -> BundleReply:
@@ -84,7 +84,7 @@ def directive_impact_template(app: App) -> BundleReply:
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(_directive(app).bundle("impact"))
+    return _bundle(Directive(app.library).bundle("impact"))
 
 
 def directive_tdr_template(app: App) -> BundleReply:
@@ -93,12 +93,7 @@ def directive_tdr_template(app: App) -> BundleReply:
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(_directive(app).bundle("tdr"))
-
-
-def _directive(app: App) -> Directive:
-    app.must_be_allowed()
-    return Directive(app.library)
+    return _bundle(Directive(app.library).bundle("tdr"))
 
 
 def _bundle(bundle: Bundle) -> BundleReply:

@@ -1,15 +1,13 @@
-"""The tools, one module per domain.
+"""The domains of tools, one module each, and the tools of some or all of them.
 
-A tool is a plain function; :mod:`npl_mcp.server.registry` offers it to clients. The modules are imported when
-the list of them is first asked for, so that a command pays only for the tool it calls.
+A module is imported when its tools are first asked for, so that a command pays only for the tool it calls.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
@@ -17,16 +15,19 @@ from npl_index.library.references import near_names
 if TYPE_CHECKING:
     from npl_mcp.tools.spec import ToolSpec
 
-    DOMAINS: tuple[ModuleType, ...]
-    SPECS: tuple[ToolSpec, ...]
-    COMMANDS: tuple[ToolSpec, ...]
+LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility")
+"""Domains, which are modules of this package, in the order in which their tools are listed."""
 
-_LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility")
-_UNLISTED = {"items": "npl", "survey": "npl", "worklog_commands": "worklog", "cr_templates": "cr"}
+UNLISTED: Mapping[str, str] = {
+    "items": "npl",
+    "survey": "npl",
+    "worklog_commands": "worklog",
+    "cr_templates": "cr",
+}
 """Modules of tools that only the command lines call, each with the domain it comes with."""
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
-    "all": _LISTED,
+    "all": LISTED,
     "loading": ("npl",),
     "coordination": ("session", "artifact", "chat", "review", "worklog"),
     "changes": ("cr", "directive"),
@@ -34,19 +35,31 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """Domains that go together, by a name for all of them."""
 
 
-def __getattr__(name: str) -> object:
-    """Return ``DOMAINS``, the modules whose tools are listed, ``SPECS``, the declarations of these tools in the
-    order in which they are listed, which never changes, so that prompt caches hit; or ``COMMANDS``, the
-    declarations of tools that only the command lines call.
+class ToolModule(Protocol):
+    """A module of this package that declares tools."""
+
+    TOOLS: tuple[ToolSpec, ...]
+
+
+def tool_module(name: str) -> ToolModule:
+    """Import a module of tools.
+
+    :param name: one of :data:`LISTED` or :data:`UNLISTED`.
     """
-    if name == "COMMANDS":
-        found: dict[str, object] = {name: _tools(_UNLISTED)}
-    elif name in ("DOMAINS", "SPECS"):
-        found = {"DOMAINS": _modules(_LISTED), "SPECS": _tools(_LISTED)}
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals().update(found)
-    return found[name]
+    return cast("ToolModule", importlib.import_module(f"npl_mcp.tools.{name}"))
+
+
+def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+    """Return the tools that agents are shown; the order never changes, so that prompt caches hit."""
+    chosen = set(domains)
+    return tuple(spec for name in LISTED if name in chosen for spec in tool_module(name).TOOLS)
+
+
+def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+    """Return the tools that only the command lines call."""
+    chosen = set(domains)
+    modules = (name for name, domain in UNLISTED.items() if domain in chosen)
+    return tuple(spec for name in modules for spec in tool_module(name).TOOLS)
 
 
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:
@@ -57,28 +70,10 @@ def domains_named(words: Iterable[str]) -> tuple[str, ...]:
     """
     wanted: set[str] = set()
     for word in words:
-        if word not in _LISTED and word not in PRESETS:
-            names = dict.fromkeys((*_LISTED, *PRESETS))
+        if word not in LISTED and word not in PRESETS:
+            names = dict.fromkeys((*LISTED, *PRESETS))
             near = near_names(word[:64], names)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
             raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
         wanted.update(PRESETS.get(word, (word,)))
-    return tuple(name for name in _LISTED if not wanted or name in wanted)
-
-
-def tools_of(domains: Iterable[str]) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
-    """Return the declarations of the tools of some domains: those that are listed, in order, and all others.
-
-    :param domains: as :func:`domains_named` gives them.
-    """
-    chosen = set(domains)
-    listed = _tools(name for name in _LISTED if name in chosen)
-    return listed, _tools(name for name, domain in _UNLISTED.items() if domain in chosen)
-
-
-def _modules(names: Iterable[str]) -> tuple[ModuleType, ...]:
-    return tuple(importlib.import_module(f"npl_mcp.tools.{name}") for name in names)
-
-
-def _tools(names: Iterable[str]) -> tuple[ToolSpec, ...]:
-    return tuple(spec for module in _modules(names) for spec in module.TOOLS)
+    return tuple(name for name in LISTED if not wanted or name in wanted)

@@ -1,4 +1,4 @@
-"""Failures to replies: the codes, the table of exceptions, and the text of a validation failure.
+"""From exceptions to replies: the codes, the table of exceptions, the text of a validation failure.
 
 This module knows no server; :mod:`npl_mcp.server.server` calls :func:`translate` from its middleware.
 """
@@ -102,15 +102,15 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
 
 
 def code_of(kind: type[BaseException]) -> ErrorCode:
-    """Look a class of exceptions up in :data:`CODES` by walking its class order."""
+    """Return the code of a class of exceptions: that of its nearest base class in :data:`CODES`."""
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
 
 
 def translate(error: BaseException, tool: str) -> Failure:
-    """Turn an exception into the reply the caller gets.
+    """Return the reply to a call that raised.
 
-    Expected errors keep their text. Of a bug the caller learns only that it is one; the traceback goes
-    to the log.
+    Expected errors keep their text. Of a defect the caller learns only that it is one; the traceback goes to
+    the log.
 
     :param error: what the tool raised.
     :param tool: the tool's name, for the log.
@@ -130,7 +130,7 @@ def translate(error: BaseException, tool: str) -> Failure:
 def invalid_arguments(
     problems: Sequence[Mapping[str, object]], tool: str, examples: Mapping[str, object]
 ) -> InvalidRequestError:
-    """Describe arguments that do not fit a tool's parameters.
+    """Return the error for arguments that do not fit a tool's parameters.
 
     :param problems: pydantic's error list (``type``, ``loc``, ``msg``).
     :param examples: a valid value for each parameter of the tool.

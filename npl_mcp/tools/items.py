@@ -20,7 +20,7 @@ from npl_index.items.loading import (
     load_groups,
     load_raw,
 )
-from npl_mcp.core.files import Shelf
+from npl_mcp.core.files import Files
 from npl_mcp.tools.spec import ToolSpec
 
 MAX_GROUPS = 64
@@ -49,14 +49,13 @@ class ItemsReply:
 
 
 def items_load(
-    app: Shelf, groups: Annotated[list[dict[str, str]], "Each with kind, items and, if wanted, skip"]
+    app: Files, groups: Annotated[list[dict[str, str]], "Each with kind, items and, if wanted, skip"]
 ) -> ItemsReply:
     """Load whole items of several kinds.
 
     :raises InvalidRequestError: a group or its pattern cannot be read, or there is no such kind.
     :raises DocumentTooLargeError: the items are too large together.
     """
-    app.must_be_allowed()
     if len(groups) > MAX_GROUPS:
         problem = f"{len(groups)} groups are too many"
         raise InvalidRequestError(problem, parameter="groups", hint=f"give at most {MAX_GROUPS}")
@@ -90,7 +89,7 @@ class TextReply:
 
 
 def items_raw(
-    app: Shelf,
+    app: Files,
     kind: Annotated[str, "e.g. schema or init"],
     name: Annotated[str | None, "May be left out for init"] = None,
 ) -> TextReply:
@@ -98,16 +97,14 @@ def items_raw(
 
     :raises DocumentNotFoundError: there is no such item.
     """
-    app.must_be_allowed()
     return TextReply(load_raw(app.own, kind, name).content)
 
 
-def items_agent(app: Shelf, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
+def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
     """Load an agent.
 
     :raises DocumentNotFoundError: there is no such agent.
     """
-    app.must_be_allowed()
     return TextReply(load_agent(app.own, name, with_definition=definition).content)
 
 

@@ -11,7 +11,7 @@ from annotated_types import Ge
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
@@ -33,7 +33,7 @@ class LoadReply:
     """Whole items.
 
     :param content: their text, ready to be read by a model.
-    :param flags: names of what was loaded, by flag; to be handed back as ``skip``.
+    :param flags: names of what was loaded, by flag; can be sent back as ``skip``.
     :param flags_updated: the same as ``flags``.
     :param loaded_items: names in the order of ``content``.
     :param items: where each came from.
@@ -244,7 +244,31 @@ def npl_load_tailored(
         counter=counter,
         unreadable=gathered.unreadable,
     )
-    return tailor(request, documents, weights=app.settings.weights, companions=app.companions)
+    return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)
+
+
+def _index_in_memory(
+    app: App, file: str | None = None, resource_type: str | None = None, item: str | None = None, **_: object
+) -> bool:
+    try:
+        return app.in_memory(DocumentRef.parse(file, resource_type, item))
+    except NPLError:  # the tool says what is wrong
+        return False
+
+
+def _tailored_in_memory(
+    app: App,
+    file: str | None = None,
+    resource_type: str | None = None,
+    item: str | None = None,
+    selectors: list[str] | None = None,
+    sections: list[str] | None = None,
+    **_: object,
+) -> bool:
+    # Where neither a file nor an item is given, selectors may name any document.
+    if (selectors or sections) and file is None and item is None:
+        return False
+    return _index_in_memory(app, file, resource_type, item)
 
 
 TOOLS = (
@@ -261,6 +285,7 @@ TOOLS = (
             "item": "syntax",
             "depth": 2,
         },
+        in_memory=_index_in_memory,
     ),
     ToolSpec(
         npl_load_tailored,
@@ -276,5 +301,6 @@ TOOLS = (
             "depth": 1,
             "explain": True,
         },
+        in_memory=_tailored_in_memory,
     ),
 )

@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image in a tool's answer; the envelope tells its type and size, a block of its own brings it.
+    """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
 
     :param data: the file.
     :param media_type: e.g. ``image/png``.
@@ -54,7 +54,7 @@ class Picture:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
-        """Describe what stands in the envelope."""
+        """Return the schema of what the envelope holds."""
         properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
         return {"type": "object", "properties": properties, "required": list(properties)}
 
@@ -68,7 +68,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def as_dict(value: object) -> Any:
-    """Turn a value into what JSON can hold; fields that are ``None`` are left out.
+    """Return a value as what JSON can hold; fields that are ``None`` are left out.
 
     :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
     :raises TypeError: anything else.
@@ -92,7 +92,7 @@ def as_dict(value: object) -> Any:
 
 
 def pictures(value: object) -> list[Picture]:
-    """Return the pictures that are fields of a value, in their order; none lies deeper.
+    """Return the pictures among the fields of a value, in their order; pictures are never nested deeper.
 
     :param value: what a tool returned.
     """
@@ -103,7 +103,7 @@ def pictures(value: object) -> list[Picture]:
 
 
 def encode(body: Mapping[str, object]) -> str:
-    """Write compact JSON; characters outside ASCII stay as they are, they cost fewer tokens so.
+    """Return compact JSON; characters outside ASCII are not escaped, which costs fewer tokens.
 
     Lone surrogates, which no UTF-8 stream can carry, become U+FFFD.
     """

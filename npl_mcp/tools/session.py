@@ -15,13 +15,13 @@ Status = Annotated[str | None, "active, completed or archived"]
 
 @dataclass(frozen=True, slots=True)
 class SessionCreated:
-    """A session that was made.
+    """A new session.
 
     :param session_id: its id.
     :param title: what it is about.
     :param created_at: UTC, ISO 8601.
     :param status: ``active``.
-    :param web_url: its page, if there is a web face.
+    :param web_url: its page, if there are web pages.
     """
 
     session_id: str

@@ -17,6 +17,9 @@ class ToolSpec:
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.
     :param destructive: may remove or overwrite what was there.
+    :param in_memory: takes what the function takes and returns, without any effect, whether a call with these
+        arguments needs nothing from a disk. Such a call runs on the event loop, all others run in a worker
+        thread; so does every call where this is ``None``.
     :param listed: shown to agents; a tool that is not can still be called by name.
     :param title: what people are shown, where it says more than the name.
     """
@@ -26,6 +29,7 @@ class ToolSpec:
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
+    in_memory: Callable[..., bool] | None = None
     listed: bool = True
     title: str | None = None
 

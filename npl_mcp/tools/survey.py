@@ -1,4 +1,4 @@
-"""What there is and how it is used, for the command line: agents, versions of prompts, notation.
+"""Lists and analyses for the command line: agents, notation, versions of prompts.
 
 These tools are called by name and not listed.
 """
@@ -16,14 +16,14 @@ from npl_index.items.loading import Group, list_agents, load_groups, load_raw, t
 from npl_index.items.notation import Usage, analyse
 from npl_index.items.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
 from npl_index.library.references import near_names
-from npl_mcp.core.files import Shelf
+from npl_mcp.core.files import Files
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
-"""What a file without versioned sections is given, as far as there are such prompts."""
+"""Prompts added to a file without versioned sections, as far as they exist."""
 
 MAX_TEXT = 4 << 20
-"""Most characters of a text that is analysed or renewed."""
+"""Most characters of a text that is analysed or updated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class AgentRow:
     :param name: its name.
     :param location: its file: below the working directory, or absolute.
     :param fields: its front matter.
-    :param text: the whole file, when asked for.
+    :param text: the whole file, on request.
     """
 
     name: str
@@ -46,7 +46,7 @@ class AgentRow:
 class AgentsReply:
     """Agents by name.
 
-    :param agents: those that fulfil the conditions.
+    :param agents: those that meet the conditions.
     :param total: how many there are.
     """
 
@@ -55,7 +55,7 @@ class AgentsReply:
 
 
 def survey_agents(
-    app: Shelf,
+    app: Files,
     field: Annotated[str | None, "field:value of the front matter"] = None,
     category: str | None = None,
     texts: Annotated[bool, "Add the files' text"] = False,
@@ -64,7 +64,6 @@ def survey_agents(
 
     :raises InvalidRequestError: the field is not of the form ``field:value``.
     """
-    app.must_be_allowed()
     condition = field_condition(field) if field is not None else None
     agents = list_agents(app.own)
     chosen = (agent for agent in agents if condition is None or has_field(agent.fields, condition))
@@ -78,18 +77,18 @@ def survey_agents(
     )
 
 
-def _location(app: Shelf, absolute: str) -> str:
+def _location(app: Files, absolute: str) -> str:
     here = os.path.join(os.path.realpath(app.settings.cwd), "")  # noqa: PTH118
     return absolute.removeprefix(here)
 
 
 @dataclass(frozen=True, slots=True)
 class NotationReply:
-    """What notation a text uses.
+    """The notations a text uses.
 
-    :param total: how often any of it stands there.
-    :param categories: what the used ones belong to, sorted.
-    :param used: each that is used, by name.
+    :param total: how often any of them occurs.
+    :param categories: the categories they belong to, sorted.
+    :param used: each notation that occurs, by name.
     """
 
     total: int
@@ -98,7 +97,7 @@ class NotationReply:
 
 
 def survey_notation(
-    app: Shelf,
+    app: Files,  # noqa: ARG001 - every tool takes it
     text: str,
     matches: Annotated[int, "Matches shown of each"] = 0,
 ) -> NotationReply:
@@ -106,7 +105,6 @@ def survey_notation(
 
     :raises InvalidRequestError: the text is too long.
     """
-    app.must_be_allowed()
     _check_size(text)
     used = analyse(text, matches)
     return NotationReply(
@@ -118,15 +116,15 @@ def survey_notation(
 
 @dataclass(frozen=True, slots=True)
 class VersionsReply:
-    """Versioned sections of a text, compared with their sources, and the text with what was asked for.
+    """Versioned sections of a text, compared with their sources, and the updated text.
 
     :param sections: each that is installed or has a source.
-    :param text: the renewed text, if anything was to be changed.
+    :param text: the updated text, if a change was requested.
     :param changes: sections replaced or added.
-    :param present: prompts that were to be added and are there already.
-    :param lost: sections to renew that have no source.
-    :param unknown: names that lead nowhere.
-    :param near: names like those.
+    :param present: prompts to be added that are installed already.
+    :param lost: sections to update that have no source.
+    :param unknown: names that exist nowhere.
+    :param near: known names similar to those.
     """
 
     sections: tuple[Comparison, ...]
@@ -139,16 +137,15 @@ class VersionsReply:
 
 
 def survey_versions(
-    app: Shelf,
+    app: Files,
     text: Annotated[str, "A file with versioned sections"],
     renewed: Annotated[list[str] | None, "Sections to renew or add"] = None,
     prompts: Annotated[list[str] | None, "Prompts to append; none names the usual ones"] = None,
 ) -> VersionsReply:
-    """Compare versioned sections with their sources; give the text with newer ones.
+    """Compare versioned sections with their sources; return the text with newer ones.
 
     :raises InvalidRequestError: the text is too long.
     """
-    app.must_be_allowed()
     _check_size(text)
     sources = _sources(app)
     installed = versioned_sections(text)
@@ -169,7 +166,7 @@ def survey_versions(
     )
 
 
-def _sources(app: Shelf) -> dict[str, Source]:
+def _sources(app: Files) -> dict[str, Source]:
     """Return the versioned sections of all prompts by name; of equal names the first place wins."""
     kind = app.library.catalog.kind("prompt")
     found = app.own.find_items(kind, "*")
@@ -178,14 +175,14 @@ def _sources(app: Shelf) -> dict[str, Source]:
     for name in sorted(found, key=lambda name: (order[found[name].label], name)):
         try:
             text = text_of(app.library.read(found[name]))
-        except NPLError:  # a prompt that cannot be read renews nothing
+        except NPLError:  # a prompt that cannot be read updates nothing
             continue
         for section in versioned_sections(text).values():
             sources.setdefault(section.name, Source(section, _location(app, found[name].absolute)))
     return sources
 
 
-def _appended(app: Shelf, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
+def _appended(app: Files, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
     """Append prompts whole that are not there yet."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []

@@ -1,4 +1,4 @@
-"""The files of a git repository as git sees them: all their text, or how they lie in folders."""
+"""The files of a git repository as git sees them: all their text, or the tree of their folders."""
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
 # ruff: noqa: PTH112, PTH117, PTH118, PTH119, PTH120
@@ -87,7 +87,7 @@ class TreeReply:
 
 @dataclass(frozen=True, slots=True)
 class DepthReply:
-    """Folders and how deep they lie.
+    """Folders and their depths.
 
     :param content: a line ``folder depth`` for each, ``. 0`` for the one asked for.
     :param directories: how many lines.
@@ -111,7 +111,6 @@ def dump_files(
     :raises DocumentTooLargeError: there are too many files.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     pattern = _pattern(glob_filter)
     target = _existing(app, path)
     folder = target if os.path.isdir(target) else os.path.dirname(target)
@@ -136,7 +135,6 @@ def git_tree(app: App, path: Folder = ".") -> TreeReply:
     :raises DocumentTooLargeError: there are too many files.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
     content = _bounded([_shown(path), *_drawn(names)])
     return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
@@ -152,7 +150,6 @@ def git_tree_depth(app: App, path: Folder) -> DepthReply:
     :raises DocumentTooLargeError: there are too many folders.
     :raises DocumentTimeoutError: it took longer than the limit.
     """
-    app.must_be_allowed()
     folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
     lines = [". 0", *(f"{_shown('/'.join(folder))} {len(folder)}" for folder in folders)]
     return DepthReply(content=_bounded(lines), directories=len(lines))
@@ -164,14 +161,14 @@ def _existing(app: App, path: str) -> str:
     clean = os.path.normpath(path)
     if clean.split(os.sep, 1)[0] == os.pardir:
         raise outside(path)
-    for real in _meant(app, clean, path):
+    for real in _candidates(app, clean, path):
         return real
     near = _near(app, clean)
     hint = None if near else "give a path below a search root"
     raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 
 
-def _meant(app: App, clean: str, path: str) -> Iterator[str]:
+def _candidates(app: App, clean: str, path: str) -> Iterator[str]:
     """Return the real paths that exist of those a path may mean, root by root.
 
     :param path: what the caller wrote, for messages.
@@ -186,7 +183,7 @@ def _meant(app: App, clean: str, path: str) -> Iterator[str]:
 def _near(app: App, clean: str) -> tuple[str, ...]:
     """Return names that look like the first segment that is not there, beside where it would be."""
     folder, wanted = os.path.split(clean)
-    parents = [real for real in _meant(app, folder or os.curdir, folder) if os.path.isdir(real)]
+    parents = [real for real in _candidates(app, folder or os.curdir, folder) if os.path.isdir(real)]
     if not parents and folder:
         return _near(app, folder)
     names: list[str] = []
@@ -215,7 +212,7 @@ def _fits(pattern: PathPattern, segments: Sequence[str]) -> bool:
 
 
 def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
-    """Put the text of files together until the answer is full."""
+    """Return the text of files, one after the other, until the answer is full."""
     deadline = time.monotonic() + app.settings.time_limit
     parts: list[str] = []
     left_out: list[LeftOut] = []
@@ -276,7 +273,7 @@ def _folders(names: Sequence[str]) -> set[tuple[str, ...]]:
 
 
 def _drawn(names: Sequence[str]) -> Iterator[str]:
-    """Draw a line for each folder and file; with a stack, since folders may nest deeper than calls."""
+    """Draw a line for each folder and file; not recursively, since folders may nest deeper than calls can."""
     tree: dict[str, Any] = {}
     for name in names:
         place = tree
@@ -290,7 +287,7 @@ def _drawn(names: Sequence[str]) -> Iterator[str]:
 
 
 def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the line of each child, what stands before its own children, and these; the last child first."""
+    """Return the line of each child, the indentation of its children, and these; the last child first."""
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     bend, gap = "└── ", "    "
     for name in reversed(children):
@@ -307,7 +304,7 @@ def _bounded(lines: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Write a name on one line: control characters, and bytes that are not UTF-8, as escapes."""
+    """Return a name on one line: control characters and bytes that are not UTF-8 are escaped."""
     return UNSPEAKABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 

@@ -1,4 +1,4 @@
-"""The worklog: what the agents on one project report to each other, and read where they left off."""
+"""The worklog: agents of one project report to each other; each reads on from where it stopped."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from npl_mcp.tools.spec import ToolSpec
 Session = Annotated[str | None, "Default: current"]
 
 
-def _project(app: App) -> str:
-    return str(app.settings.cwd.resolve())
-
-
 def worklog_init(
     app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
@@ -25,7 +21,7 @@ def worklog_init(
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
     """
-    return app.stores.worklog.init(_project(app), session_id, task)
+    return app.stores.worklog.init(app.project, session_id, task)
 
 
 def worklog_log(
@@ -46,7 +42,7 @@ def worklog_log(
     :raises ClosedError: the session takes no more entries.
     """
     return app.stores.worklog.log(
-        _project(app),
+        app.project,
         agent_id,
         action,
         summary,
@@ -72,7 +68,7 @@ def worklog_read(
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
     return app.stores.worklog.read(
-        _project(app), agent_id, peek=peek, since=since, session_id=session_id, limit=limit
+        app.project, agent_id, peek=peek, since=since, session_id=session_id, limit=limit
     )
 
 
@@ -81,7 +77,7 @@ def worklog_status(app: App, session_id: Session = None) -> WorklogSession:
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
-    return app.stores.worklog.status(_project(app), session_id)
+    return app.stores.worklog.status(app.project, session_id)
 
 
 def worklog_close(
@@ -91,7 +87,7 @@ def worklog_close(
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
-    return app.stores.worklog.close(_project(app), session_id, archive=archive)
+    return app.stores.worklog.close(app.project, session_id, archive=archive)
 
 
 TOOLS = (

@@ -1,4 +1,4 @@
-"""What the command line of worklogs needs beyond what agents are shown.
+"""Worklog tools for the command line, beyond those agents are shown.
 
 These tools are called by name and not listed.
 """
@@ -17,19 +17,15 @@ from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
 
 
-def _project(app: App) -> str:
-    return str(app.settings.cwd.resolve())
-
-
 def worklog_open(
     app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
-    """Start a worklog session; one that is there already is left as it is.
+    """Start a worklog session; an existing one is left as it is.
 
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     """
-    return app.stores.worklog.init(_project(app), session_id, task, switch=False)
+    return app.stores.worklog.init(app.project, session_id, task, switch=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,8 @@ class CurrentReply:
 
 
 def worklog_current(app: App) -> CurrentReply:
-    """Tell the current worklog session."""
-    return CurrentReply(app.stores.worklog.current(_project(app)))
+    """Return the current worklog session."""
+    return CurrentReply(app.stores.worklog.current(app.project))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class SessionsReply:
 
 def worklog_sessions(app: App, archived: Annotated[bool, "Add the archived ones"] = False) -> SessionsReply:
     """List worklog sessions."""
-    return SessionsReply(app.stores.worklog.sessions(_project(app), archived=archived))
+    return SessionsReply(app.stores.worklog.sessions(app.project, archived=archived))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +73,13 @@ def worklog_export(
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
-    """Write the files of a worklog session anew.
+    """Write the files of a worklog session again.
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     :raises OutsideRootError: the folder is not below the working directory.
     :raises StorageError: the folder cannot be written.
     """
-    project = Path(_project(app))
+    project = Path(app.project)
     target = None if folder is None else _below(project, folder)
     written = app.stores.worklog.export(str(project), session_id, target)
     return ExportReply(os.path.relpath(written, project))
@@ -92,19 +88,19 @@ def worklog_export(
 def _below(project: Path, folder: str) -> Path:
     target = (project / folder).resolve()
     if not target.is_relative_to(project):
-        hint = "give one below it; 'npl-mcp worklog export' writes anywhere"
+        hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
     return target
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReply:
-    """What was taken from a project's ``.npl`` folder.
+    """What was imported from a project's ``.npl`` folder.
 
     :param sessions: sessions that were not known before.
     :param entries: their entries.
-    :param skipped_lines: lines that are no entry.
-    :param dropped_keys: keys of entries that mean nothing here.
+    :param skipped_lines: lines that are not entries.
+    :param dropped_keys: unknown keys of entries, which were dropped.
     """
 
     sessions: int
@@ -114,8 +110,8 @@ class ImportReply:
 
 
 def worklog_import(app: App) -> ImportReply:
-    """Take in worklogs of the project's folder that are not known yet."""
-    done = app.stores.worklog.import_folder(_project(app))
+    """Import worklogs of the project's folder that are not known yet."""
+    done = app.stores.worklog.import_folder(app.project)
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from installing import HERE, Installed, install
 from processes import CheckError, Done, end_all, free_port, run, serving
 
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 
 REVISION = "2026-07-28"
 FORMER = "2025-11-25"
@@ -32,7 +32,7 @@ WORKERS = 3
 LOAD = 200
 BIN = Path(sys.executable).parent
 STDIO = BIN / "npl-mcp"
-TOOLS = [spec.name for spec in SPECS]
+TOOLS = [spec.name for spec in listed_tools()]
 GOOD = {"name": "npl_section_index", "arguments": {"depth": 1}}
 BAD = {"name": "npl_section_index", "arguments": {"nonsense": 1}}
 OUT_OF_TIME = "scenario-timeout"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
@@ -12,7 +11,7 @@ from npl_mcp.tools.responses import Reply, as_dict
 
 if TYPE_CHECKING:
     from npl_mcp.core.app import App
-    from npl_mcp.core.files import Shelf
+    from npl_mcp.core.files import Files
     from npl_mcp.tools.spec import ToolSpec
 
 OF_FILES = ("items", "survey")
@@ -52,12 +51,12 @@ class Direct:
             self._app.close()
             self._app = None
 
-    def _holder(self, tool: str) -> Shelf | App:
+    def _holder(self, tool: str) -> Files | App:
         """Return the tool's first argument: for whole items the files alone, which take no time to set up."""
         if _domain(tool) in OF_FILES:
-            from npl_mcp.core.files import Shelf
+            from npl_mcp.core.files import Files
 
-            return Shelf(self._settings or Settings.of_files())
+            return Files(self._settings or Settings.of_files())
         if self._app is None:
             import logging  # which the application does as well
 
@@ -80,11 +79,10 @@ def spec_of(tool: str) -> ToolSpec:
     """
     domain = _domain(tool)
     for name in (domain, *BESIDE.get(domain, ())) if domain in DOMAINS else ():
-        specs: tuple[ToolSpec, ...] = importlib.import_module(f"npl_mcp.tools.{name}").TOOLS
-        for spec in specs:
+        for spec in tools.tool_module(name).TOOLS:
             if spec.name == tool:
                 return spec
-    return {spec.name: spec for spec in (*tools.SPECS, *tools.COMMANDS)}[tool]
+    return {spec.name: spec for spec in (*tools.listed_tools(), *tools.unlisted_tools())}[tool]
 
 
 def _failure(error: Exception, tool: str) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def test_an_index_survives_a_restart(kept: Settings) -> None:
     first, built = answer(kept)
     second, restored = answer(kept)
     assert first == second
-    assert (built.indices.statistics.built, built.indices.statistics.restored) == (1, 0)
-    assert (restored.indices.statistics.built, restored.indices.statistics.restored) == (0, 1)
+    assert (built.state.indices.statistics.built, built.state.indices.statistics.restored) == (1, 0)
+    assert (restored.state.indices.statistics.built, restored.state.indices.statistics.restored) == (0, 1)
     assert (database(kept).stat().st_mode & 0o777) == 0o600
 
 
@@ -63,7 +63,7 @@ def test_an_edit_between_two_starts_is_seen(kept: Settings) -> None:
     path.write_text(path.read_text("utf-8").replace("late winter", "early spring"), encoding="utf-8")
     content, app = answer(kept)
     assert "early spring" in content
-    assert app.indices.statistics.built == 1
+    assert app.state.indices.statistics.built == 1
 
 
 DAMAGES: dict[str, str] = {
@@ -85,7 +85,7 @@ def test_a_damaged_row_is_rebuilt(kept: Settings, case: str) -> None:
     connection.close()
     again, _ = answer(kept)
     assert again == good
-    assert answer(kept)[1].indices.statistics.restored == 1
+    assert answer(kept)[1].state.indices.statistics.restored == 1
 
 
 def cut_in_half(path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_damaged_file_is_never_fatal(kept: Settings, damage: Callable[[Path], 
     for _ in range(3):
         again, app = answer(kept)
         assert again == good
-    assert app.indices.statistics.restored == 1
+    assert app.state.indices.statistics.restored == 1
 
 
 def test_a_file_of_somebody_else_is_left_alone(kept: Settings) -> None:
@@ -133,7 +133,7 @@ def test_least_recently_used_rows_go(kept: Settings) -> None:
     cache = SqliteIndexCache(database(kept), max_rows=1)
     documents = [app.library.read(found) for found in app.library.find(DocumentRef(file="plants"))]
     for document in documents:
-        cache.put(document, app.indices.get(document.fingerprint, lambda document=document: document))
+        cache.put(document, app.state.indices.get(document.fingerprint, lambda document=document: document))
     assert [cache.get(document) is not None for document in documents] == [False, True]
     cache.discard(documents[1].fingerprint.path)
     assert cache.get(documents[1]) is None

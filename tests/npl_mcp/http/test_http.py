@@ -15,14 +15,10 @@ from typing import Any
 
 import anyio
 import pytest
-from fastmcp.server.middleware import Middleware
 from mcp import Client
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client.parser import text_string_to_metric_families
 
-from npl_mcp.config.settings import Settings
 from npl_mcp.http.app import STATUS
-from npl_mcp.server.server import create_server
 from npl_mcp.tools.errors import ErrorCode
 from tests.conftest import GUIDE
 from tests.npl_mcp.http.http_server import (
@@ -326,60 +322,6 @@ def test_pipelined_and_kept_connections(server: Running) -> None:
         time.sleep(0.05)
         line.sendall(one)
         assert read(line).status == 200
-
-
-class Counting(Middleware):
-    """Counts how often all tools are listed."""
-
-    def __init__(self) -> None:
-        self.lists = 0
-
-    async def on_list_tools(self, context: Any, call_next: Any) -> Any:
-        self.lists += 1
-        return await call_next(context)
-
-
-@pytest.mark.parametrize("hooked", [True, False])
-def test_a_call_does_not_list_all_tools(settings: Settings, hooked: bool) -> None:
-    """The SDK's hook that spares each call a walk through all tools is there, set, and needed."""
-    built = create_server(settings)
-    counting = Counting()
-    built.add_middleware(counting)
-    assert built._mcp_server.get_tool_input_schema is not None
-    if not hooked:
-        built._mcp_server.get_tool_input_schema = None
-    params = {"name": "npl_section_index", "arguments": {"file": "guide.md"}, "_meta": META}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    assert json.loads(anyio.run(answered, built, body))["result"]["content"]
-    assert counting.lists == (0 if hooked else 1)
-
-
-async def answered(built: Any, body: dict[str, Any]) -> bytes:
-    """Return the body of the answer to one request, without a network."""
-    sent = {
-        "content-type": "application/json",
-        "accept": BOTH,
-        "mcp-protocol-version": MODERN,
-        "mcp-method": body["method"],
-        "mcp-name": body["params"]["name"],
-    }
-    headers = [(name.encode(), value.encode()) for name, value in sent.items()]
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": headers}
-    messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
-    parts: list[bytes] = []
-
-    async def receive() -> Any:
-        if not messages:
-            await anyio.sleep_forever()
-        return messages.pop()
-
-    async def send(message: Any) -> None:
-        parts.append(message.get("body", b""))
-
-    manager = StreamableHTTPSessionManager(built._mcp_server)
-    async with manager.run():
-        await manager.handle_request(scope, receive, send)
-    return b"".join(parts)
 
 
 def test_nothing_was_logged_as_a_defect(server: Running) -> None:

@@ -17,7 +17,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from npl_mcp import __version__
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path
         assert process.stdin is not None
         process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\nnot json\n\n')
         tools = ask(process, 2, "tools/list", {})["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
+        assert [tool["name"] for tool in tools] == [spec.name for spec in listed_tools()]
         assert not any("outputSchema" in tool for tool in tools)
         assert [tool["name"] for tool in tools if "title" in tool] == [
-            spec.name for spec in SPECS if spec.title
+            spec.name for spec in listed_tools() if spec.title
         ]
         request = {
             "name": "npl_load_tailored",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
+import os
 import sqlite3
+import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -14,12 +18,15 @@ from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.dev import reference
 from npl_mcp.server import registry
-from npl_mcp.tools import cr, directive, utility
-from npl_mcp.tools.domains import DOMAINS, SPECS
+from npl_mcp.server.registry import register_all
+from npl_mcp.server.server import create_server
+from npl_mcp.tools.domains import LISTED, listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import encode
+from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGETS = {
@@ -45,16 +52,16 @@ def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.__name__.rpartition(".")[2])
-def test_the_list_is_cheap(settings: Settings, domain: Any) -> None:
+@pytest.mark.parametrize("domain", LISTED)
+def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
     """No titles, no output schemas, no repeated defaults; each domain stays within its budget."""
-    names = {spec.name for spec in domain.TOOLS}
+    names = {spec.name for spec in listed_tools([domain])}
     tools = [tool for tool in listed(settings) if tool["name"] in names]
     assert len(tools) == len(names)
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-    budget = LIST_BUDGETS[domain.__name__.rpartition(".")[2]]
+    budget = LIST_BUDGETS[domain]
     assert estimator("o200k_base").count(text) <= budget * 1.04
-    if domain is not directive:  # its contract asks for titles
+    if domain != "directive":  # its contract asks for titles
         assert '"title":"' not in text
     for word in ('"outputSchema"', '"default":null', '"default":false', '"anyOf"', '"_meta"'):
         assert word not in text
@@ -62,7 +69,7 @@ def test_the_list_is_cheap(settings: Settings, domain: Any) -> None:
 
 def test_tools_claim_what_they_are(settings: Settings) -> None:
     """A tool that only reads says so; one that writes says that it destroys nothing, if so."""
-    for tool, spec in zip(listed(settings), SPECS, strict=True):
+    for tool, spec in zip(listed(settings), listed_tools(), strict=True):
         claimed = {"readOnlyHint": True} if spec.read_only else {}
         if not spec.read_only and not spec.destructive:
             claimed["destructiveHint"] = False
@@ -82,7 +89,7 @@ def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
     """Every reading tool is called on a filled database, and its bytes of data stay."""
-    kept = [spec for domain in DOMAINS if domain not in (utility, directive, cr) for spec in domain.TOOLS]
+    kept = listed_tools(set(LISTED) - {"utility", "directive", "cr"})
     examples = [(spec.name, dict(reference.EXAMPLES[spec.name])) for spec in kept]
     answers = calls(settings, examples)
     assert [answer for answer in answers if not answer["success"]] == []
@@ -99,11 +106,11 @@ def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
 
 def test_examples_fit_the_parameters(settings: Settings) -> None:
     """The valid values that error messages show are valid, and there is one for each parameter."""
-    for tool, spec in zip(listed(settings), SPECS, strict=True):
+    for tool, spec in zip(listed(settings), listed_tools(), strict=True):
         assert list(spec.examples) == list(tool["inputSchema"]["properties"])
     requests = [
         (spec.name, {name: value})
-        for spec in SPECS
+        for spec in listed_tools()
         for name, value in spec.examples.items()
         if name in ("items", "agent_name", "context", "topics", "depth", "filter")
     ]
@@ -195,9 +202,53 @@ def test_many_callers_get_their_own_answers(settings: Settings) -> None:
     assert with_client(settings, ask) == titles * 8
 
 
+def test_a_call_runs_its_tool_once(settings: Settings) -> None:
+    """Cold in a worker thread, warm on the event loop; each time the function is called exactly once."""
+    os.utime(settings.roots[0] / "guide.md", (1, 1))
+    ran: list[tuple[str, bool]] = []
+
+    def followed(spec: ToolSpec) -> ToolSpec:
+        @functools.wraps(spec.function)
+        def function(*given: Any, **arguments: Any) -> Any:
+            ran.append((spec.name, threading.current_thread() is threading.main_thread()))
+            return spec.function(*given, **arguments)
+
+        return replace(spec, function=function)
+
+    server = create_server(settings)
+    register_all(server, App(settings), tuple(map(followed, listed_tools())))
+    index, load = (
+        ("npl_section_index", {"file": "guide.md"}),
+        ("npl_load_tailored", {"selectors": ["## Compost"]}),
+    )
+    asked: list[tuple[str, dict[str, Any]]] = [
+        index,
+        index,
+        (load[0], load[1] | index[1]),
+        load,
+        ("npl_section_index", {"file": "plants"}),
+        ("npl_section_index", {"file": "plants"}),
+        ("npl_section_index", {"file": "none.md"}),
+        *[
+            (name, dict(arguments))
+            for name, arguments in reference.EXAMPLES.items()
+            if name not in dict([index, load])
+        ],
+    ]
+
+    async def ask() -> None:
+        async with Client(server) as client:
+            for name, arguments in asked:
+                await client.call_tool(name, arguments, raise_on_error=False)
+
+    anyio.run(ask)
+    assert [name for name, _ in ran] == [name for name, _ in asked]
+    assert [inline for _, inline in ran[:4]] == [False, True, True, False]
+    assert not any(inline for _, inline in ran[4:])
+
+
 def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without being asked for, and nothing is left running."""
-    import threading
 
     async def wait(client: Client[Any]) -> bool:
         for _ in range(200):

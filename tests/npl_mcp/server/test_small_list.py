@@ -20,11 +20,11 @@ from npl_mcp.core.calls import Reports
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.aliases import ALIASES
-from npl_mcp.tools.domains import COMMANDS, DOMAINS, PRESETS, SPECS, domains_named, tools_of
+from npl_mcp.tools.domains import LISTED, PRESETS, domains_named, listed_tools, unlisted_tools
 from tests.conftest import calls, envelope, with_client
 
 SMALL = ["npl_section_index", "npl_load_tailored", "search_tools", "call_tool"]
-NAMES = [module.__name__.rpartition(".")[2] for module in DOMAINS]
+NAMES = list(LISTED)
 
 
 def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
     assert cost(listed(settings)) * 1.04 < 5_500
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", listed_tools(), ids=lambda spec: spec.name)
 def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings, spec: Any) -> None:
     """As the list would show it; the two that are listed anyway are not found again."""
     answer = calls(small(settings), [("search_tools", {"query": spec.name.replace("_", " ")})])[0]
@@ -95,7 +95,7 @@ def test_where_nothing_fits_all_names_are_told(settings: Settings) -> None:
     """No search is a dead end; tools of the command lines stay out of sight."""
     for query in ("zzzz", "", "?"):
         data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]
-        assert data == {"tools": [], "names": [spec.name for spec in SPECS]}
+        assert data == {"tools": [], "names": [spec.name for spec in listed_tools()]}
 
 
 def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
@@ -229,12 +229,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) -> None:
     """By their names or a preset's, in the order in which they are always listed."""
     chosen = Settings.from_env({"NPL_DOMAINS": text}).domains
-    expected = [
-        spec.name
-        for module in DOMAINS
-        if module.__name__.rpartition(".")[2] in CHOICES[text]
-        for spec in module.TOOLS
-    ]
+    expected = [spec.name for spec in listed_tools(CHOICES[text])]
     assert [tool["name"] for tool in listed(settings, domains=chosen)] == expected
     assert domains_named(chosen) == CHOICES[text]
 
@@ -250,10 +245,9 @@ def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
 
 def test_tools_of_the_command_lines_come_with_their_domain() -> None:
     """Each with one; all domains bring all."""
-    listed_tools, others = tools_of(domains_named(()))
-    assert (listed_tools, others) == (SPECS, COMMANDS)
-    assert tools_of(("session",))[1] == ()
-    assert {spec.name.partition("_")[0] for spec in tools_of(("worklog",))[1]} == {"worklog"}
+    assert unlisted_tools(domains_named(())) == unlisted_tools()
+    assert unlisted_tools(("session",)) == ()
+    assert {spec.name.partition("_")[0] for spec in unlisted_tools(("worklog",))} == {"worklog"}
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:

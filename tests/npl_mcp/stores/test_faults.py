@@ -23,12 +23,12 @@ from npl_mcp.core.app import App
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import Reply, as_dict
 from tests.npl_mcp.stores.writer import examine, settings_in
 
-TOOLS = {spec.name: spec.function for spec in SPECS}
+TOOLS = {spec.name: spec.function for spec in listed_tools()}
 NOBODY = 65534
 
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from npl_index.errors import NPLError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import code_of
 from npl_mcp.tools.responses import as_dict
 from tests.npl_mcp.stores.models import Model, usable
@@ -38,7 +38,7 @@ PROFILE = profile(
     suppress_health_check=list(HealthCheck),
 )
 
-FUNCTIONS = {spec.name: spec.function for spec in SPECS}
+FUNCTIONS = {spec.name: spec.function for spec in listed_tools()}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HIDDEN = {"file_path", "meta_path", "metadata", "annotated_content", "reviewer_files"}
 

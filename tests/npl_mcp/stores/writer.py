@@ -25,9 +25,9 @@ from typing import Any
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 
-TOOLS = {spec.name: spec.function for spec in SPECS}
+TOOLS = {spec.name: spec.function for spec in listed_tools()}
 MEMBERS = ("alice", "bob", "carol")
 SESSION = "shared"
 

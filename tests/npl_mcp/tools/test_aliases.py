@@ -17,8 +17,8 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import OldNames
-from npl_mcp.tools.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, offered
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, usable_aliases
+from npl_mcp.tools.domains import listed_tools
 from tests.conftest import Call, calls, envelope, with_client
 
 # The migration map of the requirement: every tool the predecessor had.
@@ -75,8 +75,8 @@ def test_the_table_is_the_migration_map() -> None:
 def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
     """With all tools every old name is offered, without its tool it is not."""
     everything = {target for _, target in ROWS} | {"npl_load_meta", "npl_load_style"}
-    assert (old in offered(everything)) is (old != new)
-    assert old not in offered(everything - {new})
+    assert (old in usable_aliases(everything)) is (old != new)
+    assert old not in usable_aliases(everything - {new})
 
 
 def test_the_migration_document_has_every_old_name() -> None:
@@ -90,7 +90,7 @@ def test_the_migration_document_has_every_old_name() -> None:
 
 def test_new_names_are_what_model_providers_take() -> None:
     """Old ones need not be, and none is a new one as well."""
-    for spec in SPECS:
+    for spec in listed_tools():
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec.name)
         assert spec.name not in ALIASES
 
@@ -173,13 +173,13 @@ def test_the_first_use_of_an_old_name_is_a_warning(
 
 def test_old_names_are_not_listed(settings: Settings) -> None:
     """The list costs no more for them."""
-    assert list(listed(settings)) == [spec.name for spec in SPECS]
+    assert list(listed(settings)) == [spec.name for spec in listed_tools()]
 
 
 def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> None:
     """Same order, descriptions and parameters; tools that are new keep their names."""
     new, old = listed(settings), listed(settings, exact_names=True)
-    renamed = {alias.new: name for name, alias in offered(new).items() if alias.listed}
+    renamed = {alias.new: name for name, alias in usable_aliases(new).items() if alias.listed}
     covered = {tool for alias in ALIASES.values() if alias.listed for tool in alias.tools}
     assert list(old) == [renamed.get(name, name) for name in new if name in renamed or name not in covered]
     assert {"npl_load", "git_tree", "npl_section_index"} <= set(old)
@@ -261,7 +261,7 @@ def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
     old = "directive/spec.template"
     middleware = OldNames({old: Alias("npl_load_style")}, listed=True)
     server: FastMCP[Any] = FastMCP("old", middleware=[middleware])
-    register_all(server, App(settings), SPECS)
+    register_all(server, App(settings), listed_tools())
 
     async def ask() -> tuple[list[str], Any]:
         async with Client(server) as client:

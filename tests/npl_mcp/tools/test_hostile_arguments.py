@@ -20,7 +20,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.dev.reference import EXAMPLES, prepare
 from npl_mcp.server.server import create_server
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import envelope
@@ -37,7 +37,7 @@ from tests.npl_mcp.tools.strategies import (
 
 KNOWN = {code.value for code in ErrorCode} - {"INTERNAL_ERROR"}
 LONGEST_MESSAGE = 4_000
-NAMES = [spec.name for spec in SPECS]
+NAMES = [spec.name for spec in listed_tools()]
 
 Arguments = dict[str, Any]
 
@@ -217,7 +217,7 @@ def test_a_parameter_that_is_missing_or_unknown_is_named(desk: Desk, tool: str) 
         assert answer["error_code"] == "INVALID_PARAMETER", answer
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+@pytest.mark.parametrize("spec", listed_tools(), ids=NAMES)
 def test_what_json_cannot_carry_is_refused_in_process_too(desk: Desk, spec: ToolSpec) -> None:
     """Half surrogates, numbers that are none, and deeper nesting than any parser takes."""
     for parameter, name, arguments in desk.variants(spec.name, UNSENDABLE):

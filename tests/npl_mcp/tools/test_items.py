@@ -8,16 +8,16 @@ import pytest
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.files import Shelf
+from npl_mcp.core.files import Files
 from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
 
 
 @pytest.fixture
-def shelf(settings: Settings) -> Shelf:
+def files(settings: Settings) -> Files:
     """The files of a user who has nothing of their own."""
-    return Shelf(settings)
+    return Files(settings)
 
 
 def put(settings: Settings, path: str, text: bytes) -> Path:
@@ -35,13 +35,13 @@ def test_no_tool_of_the_command_line_is_listed() -> None:
         assert spec.description.endswith(".")
 
 
-def test_several_kinds_in_one_answer(shelf: Shelf) -> None:
+def test_several_kinds_in_one_answer(files: Files) -> None:
     """One header; what is missing and what is skipped is told with its kind."""
     groups = [
         {"kind": "c", "items": "syntax,fences,nosuch", "skip": "fen*"},
         {"kind": "meta", "items": "term-dictionary"},
     ]
-    reply = items_load(shelf, groups)
+    reply = items_load(files, groups)
     assert reply.flags == {"npl.def.loaded": "syntax", "npl.meta.loaded": "term-dictionary"}
     assert reply.header.count("@npl.") == 2
     assert reply.content.startswith("# syntax:\n")
@@ -54,7 +54,7 @@ def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
     """What cannot be read is a problem of its own."""
     put(settings, ".npl/npl/good.md", b"# Good\n")
     put(settings, ".npl/npl/bad.md", b"\xff\xfe")
-    reply = items_load(Shelf(settings), [{"kind": "c", "items": "bad,good,../x"}])
+    reply = items_load(Files(settings), [{"kind": "c", "items": "bad,good,../x"}])
     assert reply.content == "# good:\n# Good\n\n"
     assert len(reply.problems or ()) == 2
     assert "bad.md' is not UTF-8" in " ".join(reply.problems or ())
@@ -69,48 +69,48 @@ def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
         [{"kind": "c", "items": "a"}] * 65,
     ],
 )
-def test_groups_that_cannot_be_read(groups: list[dict[str, str]], shelf: Shelf) -> None:
+def test_groups_that_cannot_be_read(groups: list[dict[str, str]], files: Files) -> None:
     """They are refused as a whole."""
     with pytest.raises(InvalidRequestError):
-        items_load(shelf, groups)
+        items_load(files, groups)
 
 
-def test_one_item_as_it_is(shelf: Shelf) -> None:
+def test_one_item_as_it_is(files: Files) -> None:
     """The core reference needs no name; what is not there is not found."""
-    assert items_raw(shelf, "init").content.startswith("# ")
+    assert items_raw(files, "init").content.startswith("# ")
     with pytest.raises(DocumentNotFoundError):
-        items_raw(shelf, "schema", "nosuch")
-    assert items_agent(shelf, "code-reviewer").content.startswith("# agent:code-reviewer:\n---\n")
+        items_raw(files, "schema", "nosuch")
+    assert items_agent(files, "code-reviewer").content.startswith("# agent:code-reviewer:\n---\n")
 
 
 def test_agents_and_where_they_lie(settings: Settings) -> None:
     """Below the working directory relative to it; texts only when asked for."""
     put(settings, ".npl/core/agents/mole.md", b"---\nmodel: opus\n---\n# Mole\n")
-    reply = survey_agents(Shelf(settings), field="model:opus")
+    reply = survey_agents(Files(settings), field="model:opus")
     assert [(agent.name, agent.location, agent.text) for agent in reply.agents] == [
         ("mole", ".npl/core/agents/mole.md", None)
     ]
-    (mole,) = survey_agents(Shelf(settings), texts=True).agents
+    (mole,) = survey_agents(Files(settings), texts=True).agents
     assert mole.text == "---\nmodel: opus\n---\n# Mole\n"
-    assert survey_agents(Shelf(settings), category="x").total == 1
+    assert survey_agents(Files(settings), category="x").total == 1
 
 
-def test_versions_of_a_file(shelf: Shelf) -> None:
+def test_versions_of_a_file(files: Files) -> None:
     """Compared, appended and renewed without touching a file."""
-    assert {row.status for row in survey_versions(shelf, "").sections} == {"missing"}
-    first = survey_versions(shelf, "", prompts=[])
-    again = survey_versions(shelf, first.text or "", prompts=[])
+    assert {row.status for row in survey_versions(files, "").sections} == {"missing"}
+    first = survey_versions(files, "", prompts=[])
+    again = survey_versions(files, first.text or "", prompts=[])
     assert [change.name for change in first.changes or ()] == list(again.present or ())
     assert again.text == first.text
     old = (first.text or "").replace("version: 2", "version: 1")
-    assert survey_versions(shelf, old, renewed=["npl-conventions"]).text != old
-    near = survey_versions(shelf, old, renewed=["npl-convention"]).near
+    assert survey_versions(files, old, renewed=["npl-conventions"]).text != old
+    near = survey_versions(files, old, renewed=["npl-convention"]).near
     assert near is not None
     assert near[0] == "npl-conventions"
 
 
-def test_texts_have_a_limit(shelf: Shelf) -> None:
+def test_texts_have_a_limit(files: Files) -> None:
     """A text no prompt is as long as is refused."""
     with pytest.raises(InvalidRequestError, match="characters"):
-        survey_notation(shelf, "x" * ((4 << 20) + 1))
-    assert survey_notation(shelf, "{a}", matches=1).used[0].matches == ("a",)
+        survey_notation(files, "x" * ((4 << 20) + 1))
+    assert survey_notation(files, "{a}", matches=1).used[0].matches == ("a",)

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App, ColdWork, inline
 from npl_mcp.tools import utility
 from tests.conftest import Call, calls
 
@@ -425,11 +424,3 @@ def test_a_tree_larger_than_an_answer_is_refused(
     answer = calls(settings, [("git_tree", {"path": "src"})])[0]
     assert answer["error_code"] == "OPERATION_FAILED"
     assert "1,048,576 bytes" in answer["error"]
-
-
-def test_the_tools_never_run_on_the_event_loop(settings: Settings, repository: Path) -> None:
-    """Called where waiting is not allowed they ask for another thread before they do anything."""
-    app = App(settings)
-    for tool in (utility.git_tree, utility.git_tree_depth, utility.dump_files):
-        with inline(), pytest.raises(ColdWork):
-            tool(app, path="src")

@@ -24,7 +24,7 @@ from npl_mcp.cli.transports.connecting import STATE_FILE, connect
 from npl_mcp.cli.transports.direct import Direct, spec_of
 from npl_mcp.config.connection import Reach
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.domains import COMMANDS, SPECS
+from npl_mcp.tools.domains import listed_tools, unlisted_tools
 from npl_mcp.tools.errors import logger
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
@@ -57,7 +57,10 @@ def test_the_direct_way_answers_as_the_server_does(
 
 def test_every_tool_is_found_by_its_name() -> None:
     """Whatever module it is declared in."""
-    assert [spec_of(spec.name) for spec in (*SPECS, *COMMANDS)] == [*SPECS, *COMMANDS]
+    assert [spec_of(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
+        *listed_tools(),
+        *unlisted_tools(),
+    ]
 
 
 def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.server.framing import FramedInput, FramedOutput
-from npl_mcp.tools.domains import SPECS
+from npl_mcp.server.stdio import HeaderInput, HeaderOutput, LineInput
+from npl_mcp.tools.domains import listed_tools
+from tests.npl_mcp.http.http_server import environment
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -70,7 +71,7 @@ def test_a_client_with_headers_is_answered_with_headers(tmp_path: Path) -> None:
     (tmp_path / "directive" / "specs.md").write_text("堆", encoding="utf-8")
     with running(tmp_path) as process:
         tools = ask(process, 1, "tools/list")["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
+        assert [tool["name"] for tool in tools] == [spec.name for spec in listed_tools()]
         called = ask(process, 2, "tools/call", name="directive/spec.template", arguments={})
         bundle = json.loads(called["result"]["content"][0]["text"])["data"]
         assert ask(process, 3, "spec.template", b"Content-Type: application/json\r\n")["result"] == bundle
@@ -144,16 +145,51 @@ def test_messages_become_lines(data: bytes, methods: list[str]) -> None:
     """Whole ones within the limit; what cannot be read ends the input."""
     limit = max(100, len(json.dumps(HELLO)))
     source = io.BytesIO(data.replace(b"101", b"%d" % (limit + 1)))
-    lines = io.BufferedReader(FramedInput(source, limit), 7).read().splitlines()
+    lines = io.BufferedReader(HeaderInput(source, limit), 7).read().splitlines()
     assert [json.loads(line)["method"] for line in lines] == methods
 
 
 def test_lines_become_messages() -> None:
     """However they are cut; the answer to the handshake that was made is not among them."""
     target = io.BytesIO()
-    output = FramedOutput(target)
+    output = HeaderOutput(target)
     for part in ('{"id":1,"result"', ':"é"}\n{"id":"npl-handshake"}\n{"id"', ":2}\n"):
         output.write(part.encode())
     assert target.getvalue() == (
         b'Content-Length: 26\r\n\r\n{"id":1,"result":"\\u00e9"}Content-Length: 8\r\n\r\n{"id":2}'
     )
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
+def test_lines_of_standard_input_end_at_the_limit(chunk: int) -> None:
+    """A line up to the limit is whole, a longer one is cut, and the next begins where it should."""
+    lines = [b"a" * length for length in (0, 5, 9, 10, 11, 40, 3, 200, 10)]
+    source = io.BytesIO(b"\n".join([*lines, b"b" * 30]))
+    with io.BufferedReader(LineInput(source, limit=10), chunk) as read:
+        assert read.read() == b"\n".join([*(line[:10] for line in lines), b"b" * 10])
+
+
+def test_a_long_message_over_standard_streams_is_left_out(tmp_path: Path) -> None:
+    """The limit is that of HTTP; what is longer takes no memory, and the next message is answered."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "npl_mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000"),
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}\n'
+        try:
+            for number, length in ((1, 90_000), (2, 30_000_000), (3, 1)):
+                process.stdin.write(ping % (number, b"x" * length))
+                process.stdin.flush()
+            answered = [json.loads(process.stdout.readline())["id"] for _ in range(2)]
+            memory = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+            peak = int(memory.partition("VmHWM:")[2].split()[0]) // 1024
+        finally:
+            process.stdin.close()
+    assert sorted(answered) == [1, 3]
+    assert peak < 250

@@ -1,0 +1,114 @@
+"""What all callers of a server share: indices and other caches, the stores, the token counter."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from operator import attrgetter
+
+from cachetools import LRUCache, cachedmethod
+
+from npl_index.answer.suggestions import Companions
+from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.library.documents import Document
+from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import load_vocabulary
+from npl_index.tokens.sections import TokenCounts, count_sections
+from npl_mcp.changes.editing import Outlines
+from npl_mcp.changes.index import TicketIndices
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.index_cache import SqliteIndexCache
+from npl_mcp.stores.data_folder import Stores
+
+_COUNTS_BYTES = 16 * 1024 * 1024
+
+
+def collection_bytes(collection: Collection) -> int:
+    """Return the bytes a collection keeps in memory, those of its documents included."""
+    return collection.nbytes + sum(indexed.nbytes for indexed in collection.documents)
+
+
+def _contents(_: SharedState, documents: Sequence[IndexedDocument]) -> tuple[tuple[str, str], ...]:
+    """Return what documents are and what they hold: their absolute paths and the digests of their bytes."""
+    return tuple((indexed.document.fingerprint.path, indexed.document.digest) for indexed in documents)
+
+
+def _counted(_: SharedState, indexed: IndexedDocument, counter: TokenCounter) -> tuple[str, str, str]:
+    return indexed.document.digest, indexed.tree.dialect, counter.name
+
+
+class SharedState:
+    """Opens nothing when made; can be used from several threads.
+
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`; those of any caller, since nothing here
+        depends on the working directory.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self.companions = Companions()
+        self.tickets, self.outlines = TicketIndices(), Outlines()
+        self._disk_cache: SqliteIndexCache | None = None
+        if settings.cache_mode == "sqlite":
+            self._disk_cache = SqliteIndexCache(settings.data_folder / "index-cache.db")
+        below: IndexCache[IndexedDocument] | None = self._disk_cache
+        memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
+            settings.cache_bytes, lambda indexed: indexed.nbytes
+        )
+        self.indices = BuildingCache(memory, self._build, below)
+        # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
+        # caller's work does not hold up the others. Two may then make the same value, which does no harm.
+        self.lock = threading.Lock()
+        self._collections: LRUCache[tuple[tuple[str, str], ...], Collection] = LRUCache(
+            settings.cache_bytes, collection_bytes
+        )
+        self._token_counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
+            _COUNTS_BYTES, lambda counts: counts.nbytes
+        )
+        self._counter: TokenCounter | None = None
+        self._counter_lock = threading.Lock()
+        self._vocabulary_tried = False
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
+        if self._counter is None:
+            self._counter = estimator(self.settings.vocabulary)
+        return self._counter
+
+    def load_counter(self) -> TokenCounter:
+        """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
+        with self._counter_lock:
+            if not self._vocabulary_tried:
+                exact = load_vocabulary(self.settings.vocabulary, self.settings.vocabulary_folders)
+                self._counter = exact or self._counter
+                self._vocabulary_tried = True
+        return self.counter
+
+    @cachedmethod(attrgetter("_collections"), key=_contents, lock=attrgetter("lock"))
+    def joined(self, documents: Sequence[IndexedDocument]) -> Collection:
+        """Return several documents as one collection with common statistics."""
+        return Collection.build(documents)
+
+    @cachedmethod(attrgetter("_token_counts"), key=_counted, lock=attrgetter("lock"))
+    def token_counts(self, indexed: IndexedDocument, counter: TokenCounter) -> TokenCounts:
+        """Return the token counts of a document's sections."""
+        return count_sections(indexed.tree, counter)
+
+    def is_counted(self, indexed: IndexedDocument) -> bool:
+        """Return whether the token counts of a document are in memory."""
+        with self.lock:
+            return _counted(self, indexed, self.counter) in self._token_counts
+
+    def close(self) -> None:
+        """Close the persistent cache and the database."""
+        if self._disk_cache is not None:
+            self._disk_cache.close()
+        self.stores.close()
+
+    def _build(self, document: Document) -> IndexedDocument:
+        return index_document(document, deadline=time.monotonic() + self.settings.time_limit)
