@@ -23,7 +23,7 @@ SHARED = Path(__file__).resolve().parents[4] / "shared"
 STOCK = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").use(deflist_plugin)
 STOCK.disable(["inline", "text_join"])
 
-NOT_RECORDED = {"inline", "thead_open", "tbody_open", "th_open", "td_open"}
+NOT_RECORDED = {"inline", "th_open", "td_open"}
 BEGINS_A_BLOCK = re.compile(r" ?[-+*0-9>`~_#<]")
 
 ATOMS = [
@@ -172,7 +172,7 @@ def fast(text: str) -> list[tuple[Any, ...]]:
             token.level,
             token.map,
             token.info,
-            token.content,
+            token.content if token.type == "heading_open" else "",
         )
         for token in parse_blocks(text)
     ]
