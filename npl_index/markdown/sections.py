@@ -163,9 +163,30 @@ def parse_sections(
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
+    return SectionTree(name, sections, source, starts, front, dialect, find_title(sections))
+
+
+def find_title(sections: Sequence[Section]) -> int | None:
+    """Return the index of a document's title: the only heading of level 1, if it comes first."""
     ones = [section.index for section in sections if section.level == 1]
-    title = 1 if ones == [1] and sections[1].parent == 0 else None
-    return SectionTree(name, sections, source, starts, front, dialect, title)
+    return 1 if ones == [1] and sections[1].parent == 0 else None
+
+
+def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
+    """Return each section's parent (0 for node 0), children, and last descendant or itself."""
+    parents = [0] * len(levels)
+    children: list[list[int]] = [[] for _ in levels]
+    lasts = list(range(len(levels)))
+    path = [0]
+    for index, level in enumerate(levels[1:], 1):
+        while len(path) > 1 and levels[path[-1]] >= level:
+            path.pop()
+        parents[index] = path[-1]
+        children[path[-1]].append(index)
+        path.append(index)
+    for index in range(len(levels) - 1, 0, -1):
+        lasts[parents[index]] = max(lasts[parents[index]], lasts[index])
+    return parents, children, lasts
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -273,7 +294,7 @@ def _sections(
     openings: Sequence[_Opening], source: str, starts: array[int], byte_starts: array[int], clock: Deadline
 ) -> tuple[Section, ...]:
     """Make the tree of the openings."""
-    parents, children, lasts = _nest([opening.level for opening in openings])
+    parents, children, lasts = nest([opening.level for opening in openings])
     words = []
     for opening in openings:
         clock.check()
@@ -319,23 +340,6 @@ def _count_words(source: str, start: int, stop: int) -> int:
         count += len(source[start:end].split())
         start = end
     return count
-
-
-def _nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
-    """Return each section's parent, children, and last descendant or itself."""
-    parents = [0] * len(levels)
-    children: list[list[int]] = [[] for _ in levels]
-    lasts = list(range(len(levels)))
-    path = [0]
-    for index, level in enumerate(levels[1:], 1):
-        while len(path) > 1 and levels[path[-1]] >= level:
-            path.pop()
-        parents[index] = path[-1]
-        children[path[-1]].append(index)
-        path.append(index)
-    for index in range(len(levels) - 1, 0, -1):
-        lasts[parents[index]] = max(lasts[parents[index]], lasts[index])
-    return parents, children, lasts
 
 
 def _traits(kinds: int, word_count: int) -> Traits:

@@ -40,11 +40,16 @@ class Scope:
         """Return all sections of some trees, the documents included."""
         return [(tree, index) for tree in trees for index in range(len(self.trees[tree].sections))]
 
-    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections among which a step chooses, in document order.
+    def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
+        """Return the sections a step leads to, in document order.
 
         :param context: what the step before found, in document order.
         """
+        named = self.named(self.pool(step, context), step.name)
+        return [node for node in named if self.fulfils(node, step.conditions)]
+
+    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
+        """Return the sections among which a step chooses, in document order."""
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
         found: list[Node] = []
@@ -91,7 +96,7 @@ class Scope:
         return found if len({self.folded(node) for node in found}) == 1 else []
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Return the sections of a name: as a reader sees it, else as it is written, else compared loosely."""
+        """Return the sections of a name: as readers see it, else as it is written, else compared loosely."""
         for matches in self._comparisons(name):
             found = [node for node in pool if matches(node)]
             if found:

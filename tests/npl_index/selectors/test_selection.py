@@ -16,7 +16,8 @@ from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
-from npl_index.selectors.selection import Selected, narrowed, select, selector_for, selectors_of
+from npl_index.selectors.selection import Selected, select
+from npl_index.selectors.writing import narrowed, selector_for, selectors_of
 
 CASES = Path(__file__).parents[2] / "cases" / "selectors"
 SHARED = Path(__file__).resolve().parents[4] / "shared"
