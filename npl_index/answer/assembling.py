@@ -11,7 +11,6 @@ from npl_index.answer.suggestions import Place
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.selection import Selected
-from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import trimmed_text
 

@@ -277,7 +277,7 @@ def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
 
 
 def _closing(data: bytes, body: _Body) -> bytes:
-    """Return the line ends that a text at the body's end lacks: its own, and a blank line before a heading."""
+    """Return the line ends a text at the body's end lacks: its own, and a blank line before a heading."""
     line_end = _line_end(data)
     closing = line_end if body.blank and _ends_line(data, body.first) else b""
     if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
