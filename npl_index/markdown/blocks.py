@@ -68,7 +68,7 @@ def read_blocks(
     :param first: number of the line to begin at.
     :param nesting: fences of equal length nest.
     :param complete: record every block, not only those an index needs.
-    :param deadline: when to give up.
+    :param deadline: when parsing ends in an error.
     :returns: the state at the end: ``tokens``, ``env["references"]``, ``inner_fences``, ``open_fence``.
     :raises DocumentTimeoutError: the deadline has passed.
     """

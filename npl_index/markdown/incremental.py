@@ -1,8 +1,8 @@
-"""Reads documents that are read again after small changes: what stays as it was is not parsed again.
+"""Parses documents again after small changes: pieces that did not change are not parsed again.
 
 A document is cut before lines that look like headings of level 2. Where such a line follows a piece, blocks
-that are open at the piece's end close, unless the piece holds an open fence, comment or the like. This is
-found out by parsing the piece with such a line behind it; pieces that do not close are joined to the next.
+that are open at the piece's end close, unless the piece holds an open fence, comment or the like. To find
+out, the piece is parsed with such a line after it; pieces that do not close are joined to the next.
 Trees are the same as those of :func:`~npl_index.markdown.sections.parse_sections`.
 """
 
@@ -25,7 +25,7 @@ from npl_index.markdown.traits import Traits
 _CUT = re.compile(rb"(?<=\n)##(?=[ \t])")
 _PROBE = b"## ?\n"
 _MOST_JOINED = 8
-_COST = 12  # bytes of memory per byte of text, about
+_COST = 12  # bytes of memory per byte of text, roughly
 # A link's definition counts everywhere, and marks of NPL decide how all fences are read.
 _WHOLE = (b"]:", b"npl-instructions:", "⌜".encode(), b"\0")
 _FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
@@ -35,7 +35,7 @@ _FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
 class _Piece:
     """A piece that was parsed.
 
-    :param size: bytes of memory it takes, about.
+    :param size: about how many bytes of memory it takes.
     :param sections: with positions in the piece; ``None`` if it does not end before the next.
     """
 
@@ -44,9 +44,9 @@ class _Piece:
 
 
 class PieceReader:
-    """Parses documents, and remembers the pieces they were made of. It can be used from several threads.
+    """Parses documents, and caches the pieces they were made of. Safe to use from several threads.
 
-    :param maxsize: bytes of memory to remember pieces in, about.
+    :param maxsize: about how many bytes of memory the cached pieces may take.
     """
 
     def __init__(self, maxsize: int) -> None:

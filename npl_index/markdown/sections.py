@@ -149,7 +149,7 @@ def parse_sections(
     :param data: the file's bytes as on disk.
     :param name: the document's name for selectors.
     :param npl: the file comes from a root declared as NPL, so fences may nest.
-    :param deadline: value of ``time.monotonic()`` after which parsing gives up.
+    :param deadline: value of ``time.monotonic()`` after which parsing ends in an error.
     :raises UnreadableDocumentError: not UTF-8 or binary (holds NUL).
     :raises DocumentTooLargeError: more sections than ``MAX_SECTIONS``.
     :raises DocumentTimeoutError: the deadline has passed.
@@ -216,7 +216,7 @@ def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
 def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
     """Find the blocks by the dialect of fences that fits.
 
-    Where nested fences leave one open at the end, an author forgot a marker, and CommonMark loses less.
+    Where nested fences leave one open at the end, an author forgot a marker; CommonMark then loses less.
     """
     if npl or "npl-instructions:" in source or "⌜" in source:
         blocks = read_blocks(source, starts, first, nesting=True, deadline=clock)

@@ -1,4 +1,4 @@
-"""The block parser's state over one document, and the clock it looks at."""
+"""The block parser's state over one document, and its deadline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDENT = re.compile(r"[ \t]+")
 
 
 class Deadline:
-    """The moment after which reading a document is given up.
+    """The moment after which parsing a document ends in an error.
 
     :param name: the document, for the message.
     :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
@@ -40,7 +40,7 @@ class Deadline:
         self.moment = moment
 
     def check(self) -> None:
-        """Do nothing before the moment.
+        """Raise an error once the moment has passed.
 
         :raises DocumentTimeoutError: the moment has passed.
         """
@@ -62,7 +62,7 @@ def find_lines(source: str) -> array[int]:
 
 
 class BlockState(StateBlock):
-    r"""markdown-it's state, over lines already found, with a clock.
+    r"""markdown-it's state, over lines already found, with a deadline.
 
     ``tokens`` receives one token for each block that an index needs, in document order: headings (those
     outside containers with their source text in ``content``), fences, indented code, tables, thematic
@@ -74,7 +74,7 @@ class BlockState(StateBlock):
     :param md: the parser whose block rules run.
     :param nesting: a marker with an info string inside a fence opens an inner fence.
     :param complete: record all other blocks, openings of containers, and table rows, too.
-    :param deadline: when to give up.
+    :param deadline: when parsing ends in an error.
     """
 
     _bs_count: list[int]
@@ -148,13 +148,13 @@ class BlockState(StateBlock):
         self._bs_count = value
 
     def tick(self) -> None:
-        """Look at the clock every 256th time."""
+        """Check the deadline every 256th time."""
         self._calls += 1
         if not self._calls & 255:
             self._deadline.check()
 
     def check(self) -> None:
-        """Look at the clock."""
+        """Check the deadline."""
         self._deadline.check()
 
     def isEmpty(self, line: int) -> bool:  # noqa: N802

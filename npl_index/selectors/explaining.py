@@ -23,7 +23,7 @@ class Failure:
     """A step of a selector that leads to no section.
 
     :param path: the steps up to and including the one that fails.
-    :param rest: the steps behind it.
+    :param rest: the steps after it.
     :param context: what the step before it found.
     """
 
@@ -61,6 +61,7 @@ class Failure:
         return self.selector.text[self.step.start : self.step.bracket].rstrip()
 
     def _problem(self) -> str:
+        """Return that no section has the name, and where it was looked for."""
         if self.step.combinator == "start":
             return f"no document and no heading is called {shown(self.source)}"
         where = "directly below" if self.step.combinator == "child" else "below"
@@ -85,7 +86,7 @@ class Failure:
         return SectionNotFoundError(problem, near=near, hint=self._unmet(named))
 
     def _unmet(self, named: Sequence[Node]) -> str | None:
-        """Name the known predicates if one is unknown, or the versions there are."""
+        """Return a hint: the known predicates if one is unknown, or the versions that exist."""
         conditions = self.step.conditions
         if conditions.unknown:
             return _unknown(conditions.unknown[0])
@@ -131,7 +132,7 @@ class Failure:
         return context[0]
 
     def _selectors(self, nodes: Sequence[Node]) -> tuple[str, ...]:
-        """Write selectors that find these sections among all documents searched."""
+        """Return selectors that find these sections among all documents searched."""
         return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
 
     def _address(self, node: Node) -> str:
@@ -144,7 +145,7 @@ class Failure:
         return selector_for(self.scope.trees[tree], index, document=next(unique, names[tree][0]))
 
     def _misreadings(self) -> list[str]:
-        """Name what in the step's name may have been meant as an operator."""
+        """Return hints on what in the step's name may have been meant as an operator."""
         name, hints = self.step.name or "", []
         if "..." in name or "…" in name:
             hints.append("a range is written ## Start...## End")
@@ -174,13 +175,13 @@ def shown(source: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Leave out the middle of a long text."""
+    """Return a text without its middle if it is long."""
     half = _MAX_SHOWN // 2
     return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"
 
 
 def _quoted(text: str) -> str:
-    """Put a text in quotes of a kind it does not hold itself."""
+    """Return a text in quotes of a kind it does not contain."""
     return f"`{text}`" if '"' in text else f'"{text}"'
 
 

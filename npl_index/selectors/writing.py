@@ -9,9 +9,9 @@ from npl_index.selectors.labels import heading_label, label
 
 
 def selector_for(tree: SectionTree, index: int, *, document: str | None = None, own: bool = False) -> str:
-    """Write the selector of one section: it selects this section and no other of the tree.
+    """Return the selector of one section: it selects this section and no other of the tree.
 
-    :param document: name of the document to write, instead of the tree's own.
+    :param document: name of the document to use instead of the tree's own.
     :param own: the section's own text only.
     """
     hierarchy = Hierarchy(tree)
@@ -25,7 +25,7 @@ def selector_for(tree: SectionTree, index: int, *, document: str | None = None, 
 
 
 def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, ...]:
-    """Write the selectors of all sections, as :func:`selector_for` does, in linear time."""
+    """Return the selectors of all sections, as :func:`selector_for` does, in linear time."""
     hierarchy = Hierarchy(tree)
     texts: list[str] = []
     for index in range(len(tree.sections)):
@@ -35,7 +35,7 @@ def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, .
 
 
 def narrowed(selector: str, *, own: bool = False, lines: Span | None = None) -> str:
-    """Narrow the selector of a section.
+    """Return the selector of a section, narrowed.
 
     :param own: to the section's own text.
     :param lines: to these lines of its own text.
@@ -46,7 +46,7 @@ def narrowed(selector: str, *, own: bool = False, lines: Span | None = None) -> 
 
 
 def _extended(path: str, hierarchy: Hierarchy, index: int, document: str | None) -> str:
-    """Write the selector of a section, given its parent's."""
+    """Return the selector of a section, given its parent's."""
     if index == 0:
         return spell(label(hierarchy.tree.name if document is None else document))
     section = hierarchy.tree.sections[index]
