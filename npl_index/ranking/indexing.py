@@ -17,7 +17,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
-from npl_index.selectors.selection import selectors_of
+from npl_index.selectors.writing import selectors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,9 @@ from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
     "cases"
 ]
-RECORDED = Path(__file__).resolve().parents[5] / "shared" / "compat" / "npl-worklog.json"
+RECORDED = json.loads(
+    (Path(__file__).parents[3] / "cases" / "predecessor" / "worklog.json").read_text("utf-8")
+)["cases"]
 LIGHT = (
     "sqlalchemy",
     "yaml",
@@ -91,27 +93,20 @@ def test_to_the_byte(case: dict[str, Any], run: Run, project: Path) -> None:
     assert sorted(path.name for path in project.parent.iterdir()) == ["data", "project"]
 
 
-def recorded() -> list[list[dict[str, Any]]]:
-    """What the predecessor printed, where the record lies beside the repository; else our own cases."""
-    if RECORDED.is_file():
-        return [case["steps"] for case in json.loads(RECORDED.read_text(encoding="utf-8"))["cases"]]
-    return [case["steps"] for case in CASES if all(step["stderr"] is not None for step in case["steps"])]
-
-
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
 def test_what_the_predecessor_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every recorded command gives the same bytes and exit code."""
-    for number, steps in enumerate(recorded()):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / f"{number}.data"))
-        for step in steps:
-            code = main(step["argv"])
-            shown = capsys.readouterr()
-            done = (code, masked(shown.out), masked(shown.err))
-            assert done == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    for step in case["steps"]:
+        code = main(step["argv"])
+        shown = capsys.readouterr()
+        done = (code, masked(shown.out), masked(shown.err))
+        assert done == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
 
 
 def test_a_session_is_named_by_the_day(run: Run) -> None:
