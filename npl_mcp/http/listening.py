@@ -19,10 +19,12 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.config.connection import STATE_FILE
+from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
-from npl_mcp.http.service import STATE, State, check, hold, new_token, write_state
+from npl_mcp.http.service import check, describe_server, hold, new_token, write_state
 from npl_mcp.server.server import quiet_fastmcp
 
 READ_SECONDS = 10.0
@@ -140,7 +142,7 @@ class _Server(Server):
         self.handle_exit(number, frame)
 
 
-def serve(settings: Settings, announce: Callable[[State], None]) -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     """Serve until a signal ends it.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
@@ -155,7 +157,9 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
         # That of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
-        state = State.now(_url(listening, port), listening.socket, own_token, listening.token is not None)
+        state = describe_server(
+            _url(listening, port), listening.socket, own_token, listening.token is not None
+        )
         policy = Policy(
             hosts=names(listening, port),
             origins=listening.origins,
@@ -172,7 +176,7 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
         def last() -> None:
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
-            (settings.data_folder / STATE).unlink(missing_ok=True)
+            (settings.data_folder / STATE_FILE).unlink(missing_ok=True)
             os._exit(0)
 
         _Server(_config(create_app(settings, policy)), ready, last).run(sockets)

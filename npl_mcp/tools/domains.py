@@ -1,7 +1,7 @@
 """The tools, one module per domain.
 
-A tool is a plain function; :mod:`npl_mcp.server.registry` offers it to clients. The modules are imported when
-the list of them is first asked for, so that a command pays only for the tool it calls.
+A tool is a plain function; :mod:`npl_mcp.server.registry` registers it for clients. A module is imported by
+its name when its tools are first needed, so that a command waits only for the tool it calls.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def __getattr__(name: str) -> object:
-    """Return ``DOMAINS``, the modules whose tools are listed, ``SPECS``, the declarations of these tools in the
-    order in which they are listed, which never changes, so that prompt caches hit; or ``COMMANDS``, the
-    declarations of tools that only the command lines call.
+    """Return ``DOMAINS``, the modules whose tools are listed; ``SPECS``, the declarations of these tools; or
+    ``COMMANDS``, those of tools that only the command lines call.
+
+    The order of ``SPECS`` is that of the list of tools. It never changes, so that prompt caches hit.
     """
     if name == "COMMANDS":
         found: dict[str, object] = {name: _tools(_UNLISTED)}
@@ -74,6 +75,19 @@ def tools_of(domains: Iterable[str]) -> tuple[tuple[ToolSpec, ...], tuple[ToolSp
     chosen = set(domains)
     listed = _tools(name for name in _LISTED if name in chosen)
     return listed, _tools(name for name, domain in _UNLISTED.items() if domain in chosen)
+
+
+def tool_named(name: str) -> ToolSpec:
+    """Return the declaration of a tool, and import only the modules of its domain if its name tells which.
+
+    :raises KeyError: there is no such tool.
+    """
+    domain = name.partition("_")[0]
+    for module in sorted((*_LISTED, *_UNLISTED), key=lambda module: module.partition("_")[0] != domain):
+        for spec in _tools((module,)):
+            if spec.name == name:
+                return spec
+    raise KeyError(name)
 
 
 def _modules(names: Iterable[str]) -> tuple[ModuleType, ...]:
