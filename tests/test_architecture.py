@@ -54,14 +54,45 @@ ROOMS = {
 
 # Own modules that are imported inside a function, with the reason.
 LATE = {
-    ("npl_mcp.cli.transports.direct", "npl_mcp.core.files"): "a command that needs no files does without",
-    ("npl_mcp.cli.transports.direct", "npl_mcp.core.app"): "whole items need none of it, and it takes long",
-    ("npl_mcp.cli.transports.direct", "npl_mcp.tools.errors"): "only failures need it; it knows all stores",
+    # A command line imports what its command needs and nothing else: an import takes longer than a call.
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.terminal.completion"): "one command needs it",
+    ("npl_mcp.cli.commands.worklog", "npl_mcp.cli.terminal.completion"): "one command needs it",
+    ("npl_mcp.cli.terminal.arguments", "npl_mcp.cli.terminal.help"): "only --help needs it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.addresses"): "only calls over HTTP need it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "only calls over HTTP need it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.config.server_state"): "only calls over HTTP need it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
+    (
+        "npl_mcp.cli.transports.connecting",
+        "npl_mcp.cli.transports.in_process",
+    ): "calls to servers do not need it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.tools.domains"): "only a failed call to a server needs it",
+    ("npl_mcp.cli.transports.http", "npl_mcp.cli.transports.remote"): "httpx is for other machines",
+    ("npl_mcp.cli.transports.in_process", "npl_mcp.core.files"): "a command that needs no files does without",
+    (
+        "npl_mcp.cli.transports.in_process",
+        "npl_mcp.core.app",
+    ): "whole items do not need it, and it takes long",
+    (
+        "npl_mcp.cli.transports.in_process",
+        "npl_mcp.tools.errors",
+    ): "only failures need it; it imports all stores",
     (
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
     ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
+}
+
+# Modules that import others by a name made while the program runs, with the reason.
+BY_NAME = {
+    "npl_index": "public names are imported when they are first used",
+    "npl_mcp.tools.domains": "a command imports the module of the tool it calls, and a server those it lists",
+    "npl_mcp.stores.base.sqlite": "one of two drivers, whichever is newer",
 }
 
 # A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.
@@ -115,12 +146,13 @@ def package_of(module: str) -> str:
 
 
 # Modules that are imported by a name put together at run time, by the one function that does so.
-BY_NAME = {"npl_mcp.tools.domains": {f"npl_mcp.tools.{name}" for name in (*LISTED, *UNLISTED)}}
+TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in (*LISTED, *UNLISTED)}
 
 
 def uses(name: str) -> set[str]:
     """Return the own modules that a module imports anywhere in its text, or by name."""
-    return BY_NAME.get(name, set()) | {
+    by_name = TOOL_MODULES if name == "npl_mcp.tools.domains" else set()
+    return by_name | {
         target for target in imported(parsed(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")
     }
 
@@ -179,11 +211,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_modules_imported_by_name_are_there() -> None:
     """What the table names exists, and every module of tools is in it."""
-    assert set().union(*BY_NAME.values()) <= set(MODULES)
     declaring = {
         name for name in MODULES if name.startswith("npl_mcp.tools.") and "\nTOOLS = (" in text(name)
     }
-    assert declaring == BY_NAME["npl_mcp.tools.domains"]
+    assert declaring == TOOL_MODULES
 
 
 def test_own_modules_are_imported_at_the_top() -> None:
@@ -196,6 +227,12 @@ def test_own_modules_are_imported_at_the_top() -> None:
         if target.split(".")[0] in ("npl_index", "npl_mcp")
     }
     assert hidden == set(LATE)
+
+
+def test_no_module_is_imported_by_name() -> None:
+    """No edge of the import graph shows only when the program runs, but for the listed ones."""
+    found = {name for name in MODULES if "import_module(" in text(name) or "__import__(" in text(name)}
+    assert found == set(BY_NAME)
 
 
 def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
-from npl_mcp.cli.commands.worklog import COMMANDS, main
+from npl_mcp.cli.commands.worklog import COMMANDS, PROGRAM, main
 from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
@@ -30,7 +30,6 @@ RECORDED = json.loads(
 LIGHT = (
     "sqlalchemy",
     "yaml",
-    "argparse",
     "dataclasses",
     "pathlib",
     "asyncio",
@@ -170,7 +169,7 @@ def test_a_folder_that_cannot_be_written_is_told(run: Run, project: Path) -> Non
     ("words", "problem"),
     [
         ([], "the following arguments are required: command"),
-        (["--quiet"], "unrecognized arguments: --quiet"),
+        (["--quiet", "list"], "unrecognized arguments: --quiet"),
         (["nosuch"], "invalid choice: 'nosuch'"),
         (["log"], "the following arguments are required: --agent, --action, --summary"),
         (["log", "--agent", "a", "--summary", "s"], "the following arguments are required: --action"),
@@ -182,12 +181,12 @@ def test_a_folder_that_cannot_be_written_is_told(run: Run, project: Path) -> Non
         (["status", "--json=1"], "ignored explicit argument"),
         (["list", "--via", "pigeon"], "invalid choice: 'pigeon'"),
         (["completion", "fish"], "'bash', 'zsh'"),
-        (["completion"], "'bash', 'zsh'"),
+        (["completion"], "bash|zsh"),
     ],
     ids=" ".join,
 )
 def test_usage(words: list[str], problem: str, run: Run) -> None:
-    """A command line that cannot be read: usage, the reason, and where there is more, on standard error."""
+    """A command line that cannot be read: usage, where there is more, and the reason, on standard error."""
     done = run(*words)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("usage: npl-worklog")
@@ -200,7 +199,7 @@ def test_help_teaches(name: str, run: Run) -> None:
     """Each command shows its options, examples that can be typed, and the exit codes."""
     done = run(*([name] if name else []), "--help")
     assert (done.code, done.err) == (0, "")
-    shown = [*COMMANDS] if not name else [option.name for option in COMMANDS[name].options]
+    shown = [*COMMANDS] if not name else PROGRAM.options(name)
     assert all(word in done.out for word in shown)
     assert f"  npl-worklog {name}".rstrip() in done.out or "completion" in name
     assert "Exit codes: 0" in done.out
@@ -287,7 +286,7 @@ def test_completion(typed: str, offered: list[str], run: Run, project: Path, tmp
 def test_asking_a_server_imports_nothing_slow(project: Path) -> None:
     """What a command does not need it does not wait for."""
     code = (
-        "import sys; import npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.asking;"
+        "import sys; import npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.http;"
         f"print(*[name for name in {LIGHT!r} if name in sys.modules])"
     )
     done = subprocess.run(
@@ -318,4 +317,4 @@ def test_what_was_read_before_a_failure_is_printed(
     assert main(["read", "--agent", "r", "--json"]) == 76
     shown = capsys.readouterr()
     assert [one["seq"] for one in json.loads(shown.out)] == [1]
-    assert "look before you repeat it" in shown.err
+    assert "check before you retry" in shown.err
