@@ -194,19 +194,20 @@ class Folder:
             os.fsync(file.fileno())
 
     def replace(
-        self, name: str, data: bytes | Iterable[bytes], *, mode: int = 0o666, durable: bool = True
+        self, name: str, data: bytes | Iterable[bytes], *, mode: int | None = None, durable: bool = True
     ) -> None:
-        """Write a file whole; it takes the place of what has the name, with its permissions and owner.
+        """Write a file whole; it takes the place of what has the name.
 
         :param data: its content, or pieces of it in order.
-        :param mode: permissions where no file has the name, less the umask.
+        :param mode: its permissions, less the umask; by default permissions and owner of the file that it
+            replaces are kept.
         :param durable: it must survive a loss of power, so it is on the disk when this returns.
         :raises OSError: it cannot be written; the old file is as it was.
         """
         pieces = (data,) if isinstance(data, bytes) else data
-        old = self.stat(name)
+        old = self.stat(name) if mode is None else None
         like = old if old is not None and stat.S_ISREG(old.st_mode) else None
-        with self._temporary(pieces, like, mode, durable=durable) as fresh:
+        with self._temporary(pieces, like, 0o666 if mode is None else mode, durable=durable) as fresh:
             self.rename(fresh, name)
             if durable:
                 self.sync()

@@ -131,7 +131,7 @@ def test_a_path_may_pass_through_links_below_its_root(tmp_path: Path) -> None:
 
 
 def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, folder: Folder) -> None:
-    """A new one has those that were asked for."""
+    """Unless others are asked for, as for a new one."""
     (tmp_path / "old").write_bytes(b"old")
     (tmp_path / "old").chmod(0o751)
     folder.replace("old", b"new")
@@ -140,6 +140,8 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, folder: Folder) -
     assert (tmp_path / "old").stat().st_mode & 0o7777 == 0o751
     assert (tmp_path / "fresh").read_bytes() == b"in pieces"
     assert (tmp_path / "fresh").stat().st_mode & 0o7777 == 0o600
+    folder.replace("old", b"private", mode=0o600)
+    assert (tmp_path / "old").stat().st_mode & 0o7777 == 0o600
     assert sorted(folder.names()) == ["fresh", "old"]
 
 
