@@ -18,7 +18,7 @@ run: $(SETUP)
 	$(BIN)/python -m npl_mcp.dev.demo
 
 test: $(SETUP)
-	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term:skip-covered
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
-"""The command lines as whole processes, beside an interpreter that does nothing.
+"""The command lines as whole processes, compared with an interpreter that does nothing.
 
 Fair: every figure is a process from its start to its end, in turn with the bare interpreter; the server is
-asked over loopback. The predecessor took 8.2 times a bare interpreter for ``c syntax``, 4.7 for its worklog.
+called over loopback. The predecessor took 8.2 times a bare interpreter for ``c syntax``, 4.7 for its worklog.
 
     python benchmarks/bench_cli.py [rounds]
 """
@@ -26,7 +26,7 @@ COMMANDS = {
 
 
 def spent(arguments: list[str], environment: dict[str, str], folder: Path) -> float:
-    """Run one process; give its wall time in milliseconds."""
+    """Run one process and return its wall time in milliseconds."""
     start = time.perf_counter()
     subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL
@@ -45,10 +45,10 @@ def main() -> None:
         try:
             for via in ("http", "direct"):
                 for title, command in COMMANDS.items():
-                    with_way = {**environment, "NPL_VIA": via}
-                    spent(command, with_way, folder)
+                    chosen = {**environment, "NPL_VIA": via}
+                    spent(command, chosen, folder)
                     pairs = [
-                        (spent(["-c", "pass"], with_way, folder), spent(command, with_way, folder))
+                        (spent(["-c", "pass"], chosen, folder), spent(command, chosen, folder))
                         for _ in range(rounds)
                     ]
                     bare, whole = (median(times) for times in zip(*pairs, strict=True))

@@ -28,9 +28,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from npl_mcp.config.server_state import ServerState, read_state
 from npl_mcp.http import listening, serving
 from npl_mcp.http.app import create_app
-from npl_mcp.http.service import State, read_state
 
 VERSION = "2026-07-28"
 META = {
@@ -58,7 +58,7 @@ def serve(folder: str) -> None:
 
 
 @contextmanager
-def server() -> Iterator[State]:
+def server() -> Iterator[ServerState]:
     """Start that server, and end it."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen([sys.executable, __file__, "--serve", folder], cwd=folder)
@@ -92,7 +92,7 @@ def mcp(tool: str, **arguments: object) -> bytes:
 class Line:
     """A kept connection."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self.port = int((state.url or "").rpartition(":")[2])
         self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -122,7 +122,7 @@ def memory_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 2**20
 
 
-def one_caller(state: State, calls: int) -> None:
+def one_caller(state: ServerState, calls: int) -> None:
     """Print what single calls cost."""
     line = Line(state)
     index: dict[str, Any] = {"item": "syntax", "resource_type": "component", "depth": 0}
@@ -157,7 +157,7 @@ def one_caller(state: State, calls: int) -> None:
         )
 
 
-def many_callers(state: State, seconds: float, clients: int) -> None:
+def many_callers(state: ServerState, seconds: float, clients: int) -> None:
     """Print how many calls many clients get through, and whether each got its own answers."""
     end = time.monotonic() + seconds
     counts = [0] * clients

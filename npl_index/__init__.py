@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
     from npl_index.ranking.scoring import Hit, Query, Score, rank
     from npl_index.selectors.grammar import Selector, compile_selector
-    from npl_index.selectors.selection import Selected, select, selector_for
+    from npl_index.selectors.selection import Selected, select
+    from npl_index.selectors.writing import selector_for
     from npl_index.tokens.counting import TokenCounter
     from npl_index.tokens.estimated import estimator
     from npl_index.tokens.exact import load_vocabulary
@@ -108,7 +109,8 @@ _MODULES = {
     "ranking.indexing": "Collection IndexedDocument index_document",
     "ranking.scoring": "Hit Query Score rank",
     "selectors.grammar": "Selector compile_selector",
-    "selectors.selection": "Selected select selector_for",
+    "selectors.selection": "Selected select",
+    "selectors.writing": "selector_for",
     "tokens.counting": "TokenCounter",
     "tokens.estimated": "estimator",
     "tokens.exact": "load_vocabulary",

@@ -4,12 +4,12 @@
 
     NPLError
     ├── InvalidRequestError            an argument cannot be used as given
-    │   ├── MissingRequestError        a needed argument is absent
+    │   ├── MissingRequestError        a required argument is missing
     │   └── SelectorSyntaxError        a selector cannot be read; shows the spot
-    ├── NotFoundError                  a name leads nowhere; carries near names
+    ├── NotFoundError                  nothing has the name; carries near names
     │   ├── DocumentNotFoundError
     │   └── SectionNotFoundError
-    └── DocumentError                  a document is there and cannot be used
+    └── DocumentError                  a document exists and cannot be used
         ├── OutsideRootError           its path leaves every search root
         ├── UnreadableDocumentError    not Markdown, not UTF-8, no permission, changed while read
         ├── DocumentTooLargeError      over a size limit
@@ -53,7 +53,7 @@ class InvalidRequestError(NPLError):
 
 
 class MissingRequestError(InvalidRequestError):
-    """A needed argument is absent."""
+    """A required argument is missing."""
 
 
 class SelectorSyntaxError(InvalidRequestError):
@@ -87,9 +87,9 @@ class SelectorSyntaxError(InvalidRequestError):
 
 
 class NotFoundError(NPLError):
-    """A name leads nowhere.
+    """Nothing has the name that was given.
 
-    :param near: names that do exist and look alike, best first.
+    :param near: similar names that do exist, best first.
     """
 
     def __init__(self, message: str, *, near: Sequence[str] = (), hint: str | None = None) -> None:
@@ -108,7 +108,7 @@ class SectionNotFoundError(NotFoundError):
 
 
 class DocumentError(NPLError):
-    """A document is there and cannot be used."""
+    """A document exists and cannot be used."""
 
 
 class OutsideRootError(DocumentError):

@@ -1,4 +1,4 @@
-"""``npl-mcp`` and ``python -m npl_mcp``: the server over standard input and output, and care of its data."""
+"""``npl-mcp`` and ``python -m npl_mcp``: the server over standard streams, and commands for its data."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def parser() -> argparse.ArgumentParser:
     add_options(result)
     result.add_argument("--version", action="version", version=f"npl-mcp {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", help="without one the server runs")
-    backup = commands.add_parser("backup", help="copy database and artifacts while servers run")
-    backup.add_argument("folder", type=Path, help="a new folder; the copy can be used with --data-dir")
+    backup = commands.add_parser("backup", help="copy the database and the artifacts, while servers may run")
+    backup.add_argument("folder", type=Path, help="a new folder; use it with --data-dir")
     commands.add_parser("check", help="check every row, every reference and every file")
-    worklog = commands.add_parser("worklog", help="take over or write out .npl/sessions of this folder")
+    worklog = commands.add_parser("worklog", help="import or export .npl/sessions of this folder")
     steps = worklog.add_subparsers(dest="step", metavar="STEP", required=True)
-    steps.add_parser("import", help="take over the worklogs of .npl/sessions that are not known yet")
-    export = steps.add_parser("export", help="write a session's worklog anew")
+    steps.add_parser("import", help="import the worklogs of .npl/sessions that are not known yet")
+    export = steps.add_parser("export", help="write the files of a session's worklog again")
     export.add_argument("session", nargs="?", help="its id; by default the current session")
-    export.add_argument("folder", nargs="?", type=Path, help="where to; by default .npl/sessions/ID")
+    export.add_argument("folder", nargs="?", type=Path, help="target; by default .npl/sessions/ID")
     directive = commands.add_parser("directive", help="set up directive/ with templates")
     steps = directive.add_subparsers(dest="step", metavar="STEP", required=True)
-    init = steps.add_parser("init", help="write what is missing in directive/; nothing is overwritten")
-    init.add_argument("folder", nargs="?", type=Path, default=Path(), help="by default this one")
+    init = steps.add_parser("init", help="create what is missing in directive/; nothing is overwritten")
+    init.add_argument("folder", nargs="?", type=Path, default=Path(), help="by default the working directory")
     return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until its input ends, or a command.
 
-    :returns: the exit code: 0; 1 where a check found something; 2 where something cannot be used.
+    :returns: the exit code: 0; 1 if a check found a problem; 2 if something cannot be used.
     """
     given = parser().parse_args(arguments)
     try:
@@ -82,7 +82,7 @@ def _run(given: argparse.Namespace, settings: Settings) -> int:
 
 
 def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[Sequence[str], str]:
-    """Do what a command says; give what is wrong, and what was done."""
+    """Run a command and return the problems it found, and a line that says what was done."""
     if given.command == "backup":
         report = back_up(stores, given.folder)
         return report.problems, f"database and {report.revisions} revisions copied to {given.folder}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
@@ -106,9 +109,21 @@ Call = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def call(settings: Settings) -> Call:
-    """Call one tool of a new server through an in-memory MCP client, and give the envelope."""
-    return lambda tool, **arguments: calls(settings, [(tool, arguments)])[0]
+def call(settings: Settings) -> Iterator[Call]:
+    """Call tools of one server, made for the first call, in memory, and return the envelopes."""
+    with ExitStack() as open_until_the_end:
+
+        @cache
+        def connected() -> tuple[BlockingPortal, Client[Any]]:
+            portal = open_until_the_end.enter_context(start_blocking_portal())
+            client = portal.wrap_async_context_manager(Client(create_server(settings)))
+            return portal, open_until_the_end.enter_context(client)
+
+        def called(tool: str, **arguments: Any) -> dict[str, Any]:
+            portal, client = connected()
+            return envelope(portal.call(partial(client.call_tool, tool, arguments, raise_on_error=False)))
+
+        yield called
 
 
 def calls(settings: Settings, requests: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from npl_index.answer.suggestions import Place
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.indexing import Collection
-from npl_index.selectors.selection import narrowed
+from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, trimmed_text
 

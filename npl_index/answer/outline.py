@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.traits import TraitFilter, Traits
-from npl_index.selectors.selection import selectors_of
+from npl_index.selectors.writing import selectors_of
 from npl_index.tokens.sections import TokenCounts
 
 

@@ -32,7 +32,7 @@ class Idea:
 
 
 class Companions:
-    """Counts which sections calls asked for together; in memory, bounded, for several threads."""
+    """Counts which sections calls asked for together; in memory, with a limit, safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

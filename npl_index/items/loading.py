@@ -42,12 +42,12 @@ from npl_index.errors import (
     NPLError,
     UnreadableDocumentError,
 )
-from npl_index.items.front_matter import front_matter
 from npl_index.items.versioned import version_of
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
+from npl_index.markdown.front_matter import front_matter
 from npl_index.markdown.newlines import with_line_feeds
 
 _MAX_ITEMS = 256

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npl_index.items.front_matter import MAX_YAML, divide, values
-from npl_index.markdown.preambles import name_and_version
+from npl_index.markdown.front_matter import MAX_YAML, divide, name_and_version, values
 from npl_index.selectors.versions import version_key
 
 SEPARATOR = "* * *"

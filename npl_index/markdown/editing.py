@@ -1,13 +1,13 @@
 """Change a section's text as a splice of bytes: what lies outside the changed range stays as it is.
 
 All functions are pure. They take a file's bytes and its tree (``parse_sections`` of just these bytes) and
-give the new bytes. The given text loses blank lines at its ends and gets the line ends that prevail in
-the file. Blank lines around the body stay, and one is made where a heading would touch the text. The
+return the new bytes. The given text loses blank lines at its ends and gets the line ends that prevail in
+the file. Blank lines around the body stay, and one is added where a heading would touch the text. The
 file keeps its final line end, or the lack of it.
 
 A text may hold headings of a lower level than the section's; these become subsections. Other text that
-would change the tree is refused, unless ``restructure`` is set. To make sure, the result is parsed: every
-other section must be there, in its place, under the same parent.
+would change the tree is refused, unless ``restructure`` is set. To be sure, the result is parsed: every
+other section must still be there, in its place, under the same parent.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _WHITE = b" \t\r\n"
 _HINT = "set restructure to change the document's structure on purpose"
 
 Parse = Callable[[bytes], SectionTree]
-"""Reads a result for the check; whoever keeps trees has the result's then."""
+"""Parses a result for the check; a caller that caches trees then has the result's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Bytes behind a section's heading.
+    """Bytes after a section's heading.
 
-    :param start: after the heading's lines.
+    :param start: end of the heading's lines.
     :param stop: end of the section.
     :param first: begin of the first line that is not blank.
     :param last: end of the last such line without its line end; equal to ``first`` if all are blank.
@@ -58,7 +58,7 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The given text, read.
+    """The given text, parsed.
 
     :param title: lines of the section's new heading, ``""`` if the text does not begin with one.
     :param heading: the section's heading, new or old.
@@ -82,7 +82,7 @@ def replace_text(
     restructure: bool = False,
     parse: Parse | None = None,
 ) -> bytes:
-    """Put another text in the place of a section's body.
+    """Replace a section's body.
 
     A text that begins with a heading of the section's own level renames the section; if it holds nothing
     else, the body stays.
@@ -121,9 +121,9 @@ def append_text(
     restructure: bool = False,
     parse: Parse | None = None,
 ) -> bytes:
-    """Put a text behind a section's body; for the other parameters see :func:`replace_text`.
+    """Add a text after a section's body; for the other parameters see :func:`replace_text`.
 
-    :param whole: behind the subsections, not before them.
+    :param whole: after the subsections, not before them.
     :raises MissingRequestError: the text is blank.
     :raises InvalidRequestError: the text cannot stand there; says why and where.
     """
@@ -148,7 +148,7 @@ def prepend_text(
     restructure: bool = False,
     parse: Parse | None = None,
 ) -> bytes:
-    """Put a text between a section's heading and its body; for the parameters see :func:`replace_text`.
+    """Add a text between a section's heading and its body; for the parameters see :func:`replace_text`.
 
     :raises MissingRequestError: the text is blank.
     :raises InvalidRequestError: the text cannot stand there; says why and where.
@@ -178,7 +178,7 @@ def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
 
 
 def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, rename: bool) -> _Draft:
-    """Read the given text, and refuse what cannot stand in the section.
+    """Parse the given text, and refuse what cannot stand in the section.
 
     :param rename: for a replacement, which may be blank and begin with the section's heading.
     """
@@ -277,7 +277,7 @@ def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
 
 
 def _closing(data: bytes, body: _Body) -> bytes:
-    """Return the line ends that a text at the body's end lacks: its own, and a blank line before a heading."""
+    """Return the line ends a text at the body's end lacks: its own, and a blank line before a heading."""
     line_end = _line_end(data)
     closing = line_end if body.blank and _ends_line(data, body.first) else b""
     if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:

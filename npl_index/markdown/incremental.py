@@ -1,8 +1,8 @@
-"""Reads documents that are read again after small changes: what stays as it was is not parsed again.
+"""Parses documents again after small changes: pieces that did not change are not parsed again.
 
 A document is cut before lines that look like headings of level 2. Where such a line follows a piece, blocks
-that are open at the piece's end close, unless the piece holds an open fence, comment or the like. This is
-found out by parsing the piece with such a line behind it; pieces that do not close are joined to the next.
+that are open at the piece's end close, unless the piece holds an open fence, comment or the like. To find
+out, the piece is parsed with such a line after it; pieces that do not close are joined to the next.
 Trees are the same as those of :func:`~npl_index.markdown.sections.parse_sections`.
 """
 
@@ -18,14 +18,14 @@ from itertools import count
 from cachetools import LRUCache
 
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.markdown.sections import Section, SectionTree, Span, find_title, nest, parse_sections
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
 
 _CUT = re.compile(rb"(?<=\n)##(?=[ \t])")
 _PROBE = b"## ?\n"
 _MOST_JOINED = 8
-_COST = 12  # bytes of memory per byte of text, about
+_COST = 12  # bytes of memory per byte of text, roughly
 # A link's definition counts everywhere, and marks of NPL decide how all fences are read.
 _WHOLE = (b"]:", b"npl-instructions:", "⌜".encode(), b"\0")
 _FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
@@ -35,7 +35,7 @@ _FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
 class _Piece:
     """A piece that was parsed.
 
-    :param size: bytes of memory it takes, about.
+    :param size: about how many bytes of memory it takes.
     :param sections: with positions in the piece; ``None`` if it does not end before the next.
     """
 
@@ -44,9 +44,9 @@ class _Piece:
 
 
 class PieceReader:
-    """Parses documents, and remembers the pieces they were made of. It can be used from several threads.
+    """Parses documents, and caches the pieces they were made of. Safe to use from several threads.
 
-    :param maxsize: bytes of memory to remember pieces in, about.
+    :param maxsize: about how many bytes of memory the cached pieces may take.
     """
 
     def __init__(self, maxsize: int) -> None:
@@ -108,15 +108,13 @@ def _joined(text: str, name: str, pieces: Sequence[tuple[int, tuple[Section, ...
         # Only the first piece has text before its first heading.
         found += ((section, lines, begin) for section in (sections[1:] if begin else sections))
         lines += sections[-1].own.stop
-    parents, children, lasts = _nested([section.level for section, _, _ in found])
+    parents, children, lasts = nest([section.level for section, _, _ in found])
     whole = tuple(_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False))
-    ones = [section.index for section in whole if section.level == 1]
-    title = 1 if ones == [1] and whole[1].parent == 0 else None
-    return SectionTree(name, whole, source, find_lines(source), "", "commonmark", title)
+    return SectionTree(name, whole, source, find_lines(source), "", "commonmark", find_title(whole))
 
 
 def _placed(
-    found: Sequence[tuple[Section, int, int]], index: int, last: int, parent: int | None, children: list[int]
+    found: Sequence[tuple[Section, int, int]], index: int, last: int, parent: int, children: list[int]
 ) -> Section:
     """Return a section at its place in the document.
 
@@ -138,30 +136,11 @@ def _placed(
         Span(own.start + lines, end.own.stop + end_lines),
         Span(own_bytes.start + begin, own_bytes.stop + begin),
         Span(own_bytes.start + begin, end.own_bytes.stop + end_begin),
-        parent,
+        parent if index else None,
         tuple(children),
         section.own_traits,
         section.whole_traits if inside else _traits([part for part, _, _ in found[index : last + 1]]),
     )
-
-
-def _nested(levels: Sequence[int]) -> tuple[list[int | None], list[list[int]], list[int]]:
-    """Return each section's parent, children, and last descendant or itself."""
-    parents: list[int | None] = [None] * len(levels)
-    children: list[list[int]] = [[] for _ in levels]
-    lasts = list(range(len(levels)))
-    path = [0]
-    for index in range(1, len(levels)):
-        while len(path) > 1 and levels[path[-1]] >= levels[index]:
-            path.pop()
-        parents[index] = path[-1]
-        children[path[-1]].append(index)
-        path.append(index)
-    for index in range(len(levels) - 1, 0, -1):
-        above = parents[index]
-        if above is not None:
-            lasts[above] = max(lasts[above], lasts[index])
-    return parents, children, lasts
 
 
 def _traits(sections: Sequence[Section]) -> Traits:

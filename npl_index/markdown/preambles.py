@@ -1,8 +1,7 @@
-"""What is set aside before sections are cut: front matter, ``npl-instructions`` headers and separators."""
+"""What divides a document before sections are cut: ``npl-instructions`` headers and separators."""
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -10,21 +9,10 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
+from npl_index.markdown.front_matter import name_and_version
 from npl_index.markdown.leaves import NPL_HEADER
 
 SEPARATOR = "* * *"
-
-_MAX_FRONT_MATTER = 1 << 20
-_OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
-# Lines a YAML mapping may hold at column 0 besides indented ones: a key, an item, a comment, a bracket.
-_KEY = re.compile(
-    r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
-)
-_OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
-_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:(.*)$", re.MULTILINE)
-_QUOTED = re.compile(r"""(["'])(.*?)\1""")
-_COMMENT = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +29,6 @@ class Segment:
     stop: int
     name: str | None = None
     version: str | None = None
-
-
-def front_matter(source: str) -> tuple[int, str]:
-    """Find YAML front matter: ``---`` on the first line to the next ``---`` or ``...`` line.
-
-    What lies between must look like a mapping (a ``key:`` line, and at column 0 nothing a mapping cannot
-    hold) or be blank, and have at most a million characters; otherwise the first line is a thematic break
-    and what follows is the document's.
-
-    :returns: number of lines to leave out, and the text between the two lines.
-    """
-    opening = _OPENING.match(source)
-    closing = _CLOSING.search(source, opening.end()) if opening else None
-    if opening is None or closing is None or closing.start() > _MAX_FRONT_MATTER:
-        return 0, ""
-    body = source[opening.end() : closing.start()]
-    if body.strip():
-        lines = body.split("\n")
-        keys = [_KEY.match(line) is not None for line in lines]
-        if not any(keys) or not all(
-            key or _OTHER_LINE.match(line) for key, line in zip(keys, lines, strict=True)
-        ):
-            return 0, ""
-    return source.count("\n", 0, closing.end()) + (not closing[0].endswith("\n")), body
 
 
 def segments(
@@ -126,15 +90,3 @@ def _cut(
 def _lines(token: Token) -> tuple[int, int]:
     begin, end = token.map or (0, 0)
     return begin, end
-
-
-def name_and_version(fields: str) -> tuple[str | None, str | None]:
-    """Read the two known keys of a header, as text: YAML would make the version 1.10 the number 1.1."""
-    values = {key: _scalar(value.strip()) for key, value in _FIELD.findall(fields)}
-    return values.get("name"), values.get("version")
-
-
-def _scalar(value: str) -> str | None:
-    """Return a value without quotes or comment, ``None`` if nothing is left."""
-    quoted = _QUOTED.match(value)
-    return (quoted[2] if quoted else _COMMENT.split(value, maxsplit=1)[0].rstrip()) or None

@@ -20,9 +20,10 @@ from markdown_it.token import Token
 
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.front_matter import find_front_matter
 from npl_index.markdown.headings import one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.preambles import Segment, front_matter, segments
+from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines
 from npl_index.markdown.traits import Traits, is_example
 
@@ -148,7 +149,7 @@ def parse_sections(
     :param data: the file's bytes as on disk.
     :param name: the document's name for selectors.
     :param npl: the file comes from a root declared as NPL, so fences may nest.
-    :param deadline: value of ``time.monotonic()`` after which parsing gives up.
+    :param deadline: value of ``time.monotonic()`` after which parsing ends in an error.
     :raises UnreadableDocumentError: not UTF-8 or binary (holds NUL).
     :raises DocumentTooLargeError: more sections than ``MAX_SECTIONS``.
     :raises DocumentTimeoutError: the deadline has passed.
@@ -157,14 +158,35 @@ def parse_sections(
     clock.check()
     source = _decode(data, name)
     starts = find_lines(source)
-    first, front = front_matter(source)
+    first, front = find_front_matter(source)
     blocks, dialect = _read(source, starts, first, npl, clock)
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
+    return SectionTree(name, sections, source, starts, front, dialect, find_title(sections))
+
+
+def find_title(sections: Sequence[Section]) -> int | None:
+    """Return the index of a document's title: the only heading of level 1, if it comes first."""
     ones = [section.index for section in sections if section.level == 1]
-    title = 1 if ones == [1] and sections[1].parent == 0 else None
-    return SectionTree(name, sections, source, starts, front, dialect, title)
+    return 1 if ones == [1] and sections[1].parent == 0 else None
+
+
+def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
+    """Return each section's parent (0 for node 0), children, and last descendant or itself."""
+    parents = [0] * len(levels)
+    children: list[list[int]] = [[] for _ in levels]
+    lasts = list(range(len(levels)))
+    path = [0]
+    for index, level in enumerate(levels[1:], 1):
+        while len(path) > 1 and levels[path[-1]] >= level:
+            path.pop()
+        parents[index] = path[-1]
+        children[path[-1]].append(index)
+        path.append(index)
+    for index in range(len(levels) - 1, 0, -1):
+        lasts[parents[index]] = max(lasts[parents[index]], lasts[index])
+    return parents, children, lasts
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -194,7 +216,7 @@ def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
 def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
     """Find the blocks by the dialect of fences that fits.
 
-    Where nested fences leave one open at the end, an author forgot a marker, and CommonMark loses less.
+    Where nested fences leave one open at the end, an author forgot a marker; CommonMark then loses less.
     """
     if npl or "npl-instructions:" in source or "⌜" in source:
         blocks = read_blocks(source, starts, first, nesting=True, deadline=clock)
@@ -272,7 +294,7 @@ def _sections(
     openings: Sequence[_Opening], source: str, starts: array[int], byte_starts: array[int], clock: Deadline
 ) -> tuple[Section, ...]:
     """Make the tree of the openings."""
-    parents, children, lasts = _nest([opening.level for opening in openings])
+    parents, children, lasts = nest([opening.level for opening in openings])
     words = []
     for opening in openings:
         clock.check()
@@ -318,23 +340,6 @@ def _count_words(source: str, start: int, stop: int) -> int:
         count += len(source[start:end].split())
         start = end
     return count
-
-
-def _nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
-    """Return each section's parent, children, and last descendant or itself."""
-    parents = [0] * len(levels)
-    children: list[list[int]] = [[] for _ in levels]
-    lasts = list(range(len(levels)))
-    path = [0]
-    for index, level in enumerate(levels[1:], 1):
-        while len(path) > 1 and levels[path[-1]] >= level:
-            path.pop()
-        parents[index] = path[-1]
-        children[path[-1]].append(index)
-        path.append(index)
-    for index in range(len(levels) - 1, 0, -1):
-        lasts[parents[index]] = max(lasts[parents[index]], lasts[index])
-    return parents, children, lasts
 
 
 def _traits(kinds: int, word_count: int) -> Traits:

@@ -1,4 +1,4 @@
-"""The block parser's state over one document, and the clock it looks at."""
+"""The block parser's state over one document, and its deadline."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ MAX_SECTIONS = 20_000
 
 _MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, for some more time
 _CHUNK = 16_384
+_RECORDED = frozenset(("heading_open", "fence", "code_block", "table_open", "hr", "dl_open", "npl_header"))
+_CELLS = frozenset(("inline", "th_open", "td_open"))
 _INDENT = re.compile(r"[ \t]+")
 
 
 class Deadline:
-    """The moment after which reading a document is given up.
+    """The moment after which parsing a document ends in an error.
 
     :param name: the document, for the message.
     :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
@@ -38,7 +40,7 @@ class Deadline:
         self.moment = moment
 
     def check(self) -> None:
-        """Do nothing before the moment.
+        """Raise an error once the moment has passed.
 
         :raises DocumentTimeoutError: the moment has passed.
         """
@@ -60,7 +62,7 @@ def find_lines(source: str) -> array[int]:
 
 
 class BlockState(StateBlock):
-    r"""markdown-it's state, over lines already found, with a clock.
+    r"""markdown-it's state, over lines already found, with a deadline.
 
     ``tokens`` receives one token for each block that an index needs, in document order: headings (those
     outside containers with their source text in ``content``), fences, indented code, tables, thematic
@@ -72,7 +74,7 @@ class BlockState(StateBlock):
     :param md: the parser whose block rules run.
     :param nesting: a marker with an info string inside a fence opens an inner fence.
     :param complete: record all other blocks, openings of containers, and table rows, too.
-    :param deadline: when to give up.
+    :param deadline: when parsing ends in an error.
     """
 
     _bs_count: list[int]
@@ -146,28 +148,45 @@ class BlockState(StateBlock):
         self._bs_count = value
 
     def tick(self) -> None:
-        """Look at the clock every 256th time."""
+        """Check the deadline every 256th time."""
         self._calls += 1
         if not self._calls & 255:
             self._deadline.check()
 
     def check(self) -> None:
-        """Look at the clock."""
+        """Check the deadline."""
         self._deadline.check()
+
+    def isEmpty(self, line: int) -> bool:  # noqa: N802
+        """Return whether a line is blank; rules ask it of each line a block may go on over."""
+        if not line & 255:
+            self._deadline.check()
+        return self.bMarks[line] + self.tShift[line] >= self.eMarks[line]
 
     def is_code_block(self, line: int) -> bool:
         """Return whether a line is indented as code."""
         return self.sCount[line] - self.blkIndent >= 4
 
+    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: ARG002, N802, N803
+        """Return the text of some lines as it stands: only headings outside containers need theirs."""
+        return self.src[self.bMarks[begin] : self.eMarks[end - 1]]
+
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
-        """Record the opening of a container, and keep the level.
+        """Record a block, and keep the level.
 
         What is not recorded gets a token all the same: the rules write into it.
+
+        :raises DocumentTooLargeError: it is a heading more than a document may have.
         """
         self.tick()
-        level = self.level = self.level + min(nesting, 0)
-        self.level += max(nesting, 0)
-        if nesting <= 0 or not (self.complete or ttype == "dl_open"):
+        if nesting < 0:
+            self.level -= 1
+        level = self.level
+        if nesting > 0:
+            self.level += 1
+        if ttype == "heading_close" and not level:
+            self._end_heading()
+        if ttype not in _RECORDED and (nesting < 0 or not self.complete or ttype in _CELLS):
             return self._unrecorded
         token = Token(ttype, tag, nesting, level=level)
         self.tokens.append(token)
@@ -175,21 +194,14 @@ class BlockState(StateBlock):
 
     def leaf(self, kind: str, start: int, stop: int) -> Token:
         """Record a block that holds no blocks, and go on after it."""
-        token = Token(kind, "", 0, map=[start, stop], level=self.level)
-        self.tokens.append(token)
+        token = self.push(kind, "", 0)
+        token.map = [start, stop]
         self.line = stop
         return token
 
-    def heading(self, level: int, start: int, stop: int, text: str) -> None:
-        """Record a heading.
-
-        :raises DocumentTooLargeError: it is one more than a document may have.
-        """
-        token = self.leaf("heading_open", start, stop)
-        token.tag = f"h{level}"
-        if self.level:
-            return
-        token.content = text
+    def _end_heading(self) -> None:
+        """Keep a heading's text, which its rule wrote into the token before."""
+        self.tokens[-1].content = self._unrecorded.content
         self._headings += 1
         if self._headings >= MAX_SECTIONS:
             raise DocumentTooLargeError(

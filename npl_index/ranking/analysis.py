@@ -29,16 +29,16 @@ import Stemmer
 logger = logging.getLogger(__name__)
 
 MAX_ANALYSED = 40_000
-"""Characters of a context that are read; of a longer one its beginning and its end, in equal parts."""
+"""Characters of a context that are analysed; of a longer one its beginning and its end, in equal parts."""
 
 MAX_QUERY_TERMS = 48
 """Terms a query may have; the heaviest are kept."""
 
 RARE = 0.002
-"""Share of sections that hold a word about which nothing is known."""
+"""Share of sections assumed to hold a word that is not in the list of common words."""
 
 QUESTION_WEIGHT = 0.6
-"""Weight in a query of a word that says how something is asked rather than what."""
+"""Weight in a query of a word that says how a question is asked ("explain"), not what it is about."""
 
 _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
@@ -113,7 +113,7 @@ def without_compounds(words: Iterable[str]) -> list[str]:
 
 
 def _parts(raw: str) -> tuple[str, ...]:
-    """Return the terms of one stretch of text without blanks."""
+    """Return the terms of one stretch of text without spaces."""
     return tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
 
 
@@ -204,7 +204,7 @@ _TRIPLED = ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1980, 0x1AA
 
 @cache
 def _kind(char: str) -> str:
-    """Say how a character is indexed; bounded by the number of characters in Unicode."""
+    """Say how a character is indexed; the cache holds at most all of Unicode."""
     code = ord(char)
     category = unicodedata.category(char)
     if any(low <= code <= high for low, high in _PAIRED):
@@ -275,7 +275,7 @@ class _Word(NamedTuple):
 
 
 def _runs(text: str) -> list[list[_Word]]:
-    """Split a text into runs of words with nothing but blanks between them, stop words left out."""
+    """Split a text into runs of words with only spaces between them, stop words left out."""
     runs: list[list[_Word]] = [[]]
     last = 0
     for match in _CHUNK.finditer(text):
@@ -296,7 +296,7 @@ def _runs(text: str) -> list[list[_Word]]:
 
 
 def _pieces(raw: str) -> list[str]:
-    """Part words from the symbols that touch them."""
+    """Separate words from the symbols that touch them."""
     found: list[str] = []
     for kind, run in groupby(raw, _kind):
         if kind == "symbol":

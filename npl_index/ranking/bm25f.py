@@ -209,7 +209,7 @@ def _match_few(
     import numpy as np
 
     shape = (len(concepts), postings.size)
-    weight = np.array([[concept.weight] for concept in concepts])
+    weight = np.array([concept.weight for concept in concepts]).reshape(-1, 1)
     cells, shares, where = _cells(postings, concepts)
     name_factor, body_factor = _field_factors(weights)
     # Variants of one concept meet in one cell: their masses add up before they saturate, as counts of one

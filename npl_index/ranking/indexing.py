@@ -17,7 +17,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
-from npl_index.selectors.selection import selectors_of
+from npl_index.selectors.writing import selectors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,12 +93,12 @@ def _count(document: Document, tree: SectionTree, deadline: float | None) -> Cou
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Part a long text after line ends or blanks, so that the clock is looked at and memory stays small."""
+    """Split a long text after line ends or spaces, so that the deadline is checked and memory stays small."""
     begin = 0
     while len(text) - begin > _PIECE:
         end = begin + _PIECE
-        blank = max(text.rfind("\n", begin, end), text.rfind(" ", begin, end))
-        end = end if blank < 0 else blank + 1
+        space = max(text.rfind("\n", begin, end), text.rfind(" ", begin, end))
+        end = end if space < 0 else space + 1
         yield text[begin:end]
         begin = end
     yield text[begin:]
@@ -120,7 +120,7 @@ class Collection:
     :param pages: number of each section's page. A page is a document, or within a document that has
         several headings of level 1 the part below one of them.
     :param page_starts: first section of each page.
-    :param headings: sections by the terms of their heading, joined by blanks.
+    :param headings: sections by the terms of their heading, joined by spaces.
     :param headings_with: for each term the keys of ``headings`` that hold it.
     """
 

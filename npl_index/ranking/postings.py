@@ -112,7 +112,7 @@ class Counts:
         return texts + _TERM_BYTES * len(self.terms) + _POSTING_BYTES * len(self.sections)
 
     def spelt_headings(self) -> Iterator[str]:
-        """Return the terms of each section's heading, compounds left out, joined by blanks."""
+        """Return the terms of each section's heading, compounds left out, joined by spaces."""
         for heading in self.headings:
             yield " ".join(without_compounds(heading))
 

@@ -1,4 +1,4 @@
-r"""Selectors: how sections are named, and text to value.
+r"""The selector language, and its parser.
 
 A selector is a path through the headings of a document::
 
@@ -7,7 +7,7 @@ A selector is a path through the headings of a document::
     guide // * [has-code]         every section of the document whose own text holds code
     ## Start...## End             from one heading up to the end of another's section
 
-Grammar in EBNF; blanks may stand between all elements::
+Grammar in EBNF; spaces may stand between all elements::
 
     selector  = side , [ ( "..." | "…" ) , side ] ;
     side      = [ start ] , { part } ;                       (* not empty *)
@@ -30,15 +30,15 @@ Grammar in EBNF; blanks may stand between all elements::
 - ``>`` takes a direct child, ``//`` any descendant. ``marks`` take headings of exactly that level:
   direct children after ``>``, descendants otherwise. A document's title counts as the document, so
   the headings below the title are its direct children too.
-- ``[depth=0]`` hands over a section's own text, ``[depth=1]`` its direct subsections' as well, and so on.
-- ``[lines=10-20]`` hands over those lines of the file, as far as they are the section's own text.
+- ``[depth=0]`` selects a section's own text, ``[depth=1]`` its direct subsections as well, and so on.
+- ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text.
 - A range runs from the first section up to the end of the second one.
 - Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
-  and with ``_`` for ``-``. A predicate nobody knows is no error: no section fulfils it.
+  and with ``_`` for ``-``. An unknown predicate is not a syntax error; no section fulfils it.
 
 A ``plain`` name runs up to the next operator, so that a heading's line works as it stands. Inside it
 these are text: code between backticks; ``>`` in ``<tag>``, ``->``, ``=>`` and ``>=``; ``//`` after a
-colon; ``#`` without a blank before it, and a single one without a blank behind it; ``[`` unless a known
+colon; ``#`` without a space before it, and a single one without a space after it; ``[`` unless a known
 predicate follows; ``...`` unless marks, ``//`` or the name of the selector's document follow. Marks that
 close a heading's line are dropped.
 
@@ -89,11 +89,11 @@ class Step:
     :param combinator: where to look: at documents first (``start``), among the direct children or
         among all descendants of what the step before found (of all documents, if there is none).
     :param level: heading level, ``None`` for any.
-    :param name: as :func:`label` gives it, ``None`` for any.
+    :param name: as :func:`label` returns it, ``None`` for any.
     :param conditions: what else must hold.
     :param start: offset of the step in the selector's text.
     :param bracket: offset of its first predicate, or ``stop``.
-    :param stop: offset behind it.
+    :param stop: offset after it.
     """
 
     combinator: Combinator
@@ -109,7 +109,7 @@ class Step:
 class Selector:
     """A compiled selector.
 
-    :param text: as written, line breaks and tabs as blanks.
+    :param text: as written, line breaks and tabs as spaces.
     :param steps: the path, never empty.
     :param until: the path of the section that ends a range, else empty.
     """
@@ -125,18 +125,18 @@ class Selector:
 
     @property
     def depth(self) -> int | None:
-        """How many levels of subsections are handed over; ``None`` for all."""
+        """How many levels of subsections are selected; ``None`` for all."""
         conditions = self.steps[-1].conditions
         return conditions.depth if conditions.lines is None else 0
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """First and last line that are handed over, from 1; ``None`` for all."""
+        """First and last line that are selected, from 1; ``None`` for all."""
         return self.steps[-1].conditions.lines
 
 
 def compile_selector(text: str) -> Selector:
-    """Read a selector; the last thousand or so are kept.
+    """Parse a selector; the last 1,024 are cached.
 
     :raises SelectorSyntaxError: shows the character that cannot be read, and what was expected there.
     """
@@ -157,14 +157,14 @@ def _compile(text: str) -> Selector:
 
 
 def spell(name: str) -> str:
-    """Write a label so that it reads as a name: as it stands where possible, else in quotes."""
+    """Return a label as a name in a selector: as it stands where possible, else in quotes."""
     if _PLAIN.fullmatch(name):
         return name
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _limit(step: Step) -> str | None:
-    """Name the predicate of a step that limits what is handed over, if it has one."""
+    """Return the name of the predicate that limits what a step selects, if it has one."""
     if step.conditions.depth is not None:
         return "depth"
     return None if step.conditions.lines is None else "lines"
@@ -253,7 +253,7 @@ class _Reader:
             bracket = self.at
         while self.text.startswith("[", self.at):
             conditions, stop = read_predicate(self.text, self.at, conditions)
-            self.at = self.blanks(stop)
+            self.at = self.after_spaces(stop)
         return Step(combinator, level, name, conditions, begin, bracket, stop)
 
     def name(self, *, marked: bool, expected: str) -> str | None:
@@ -331,7 +331,7 @@ class _Reader:
         return _LIKELY_PREDICATE.match(self.text, i) is not None
 
     def is_mark(self, i: int) -> bool:
-        """Return whether ``#`` with a blank before it is a heading's mark: two, or a blank behind it."""
+        """Return whether ``#`` after a space is a heading's mark: two of them, or a space follows."""
         behind = i + self.run("#", i)
         return (
             behind > i + 1 or behind == len(self.text) or self.text[behind].isspace() or self.operator(behind)
@@ -341,7 +341,7 @@ class _Reader:
         """Return whether ``...`` inside a name without quotes separates the ends of a range."""
         if not self.ellipsis(i):
             return False
-        behind = self.blanks(i + self.ellipsis(i))
+        behind = self.after_spaces(i + self.ellipsis(i))
         if self.text.startswith("#", behind):
             return self.is_mark(behind)
         return self.text.startswith("//", behind) or (
@@ -350,7 +350,7 @@ class _Reader:
 
     def drop_closing_marks(self, marked: bool) -> None:
         """Skip the ``#`` marks that may close a heading's line."""
-        begin = self.blanks(self.at)
+        begin = self.after_spaces(self.at)
         behind = begin + self.run("#", begin)
         if marked and behind > begin and self.follows(behind):
             self.at = behind
@@ -360,8 +360,8 @@ class _Reader:
         return self.text[i] in ">#[" or self.text.startswith("//", i) or self.ellipsis(i) > 0
 
     def follows(self, i: int) -> bool:
-        """Return whether, behind blanks, the selector ends or goes on with what can follow a name."""
-        i = self.blanks(i)
+        """Return whether, after spaces, the selector ends or goes on with what can follow a name."""
+        i = self.after_spaces(i)
         return self.ended(i) or self.operator(i)
 
     def ended(self, i: int) -> bool:
@@ -381,15 +381,15 @@ class _Reader:
             end += 1
         return end - i
 
-    def blanks(self, i: int) -> int:
-        """Return the offset of the next character that is no blank."""
+    def after_spaces(self, i: int) -> int:
+        """Return the offset of the next character that is not a space."""
         while i < len(self.text) and self.text[i].isspace():
             i += 1
         return i
 
     def advance(self, count: int) -> None:
-        """Go behind some characters and the blanks that follow them."""
-        self.at = self.blanks(self.at + count)
+        """Skip some characters and the spaces after them."""
+        self.at = self.after_spaces(self.at + count)
 
     def error(self, problem: str, at: int | None = None, *, hint: str | None = None) -> SelectorSyntaxError:
         return SelectorSyntaxError(problem, self.text, self.at if at is None else at, hint=hint)

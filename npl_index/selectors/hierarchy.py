@@ -53,7 +53,7 @@ class Hierarchy:
         return sorted(reached)
 
     def number(self, index: int) -> tuple[int, int]:
-        """Return a section's number among its equals, from 1, and how many they are."""
+        """Return a section's number among equal headings, from 1, and how many there are."""
         parent = self.parent(index)
         if parent is None:
             return 1, 1
@@ -68,7 +68,7 @@ class Hierarchy:
     def version(self, index: int) -> str | None:
         """Return the version that applies to a section, as written.
 
-        It is 0.0.0 where none is given, but for a file of versioned sections: what stands outside of
+        It is 0.0.0 where none is given, except in a file of versioned sections: what stands outside of
         them has no version.
         """
         sections = self.tree.sections

@@ -6,24 +6,24 @@ import re
 import unicodedata
 
 NAME_LENGTH = 200
-"""Characters by which headings are told apart; longer names do not fit into a selector."""
+"""Characters of a heading that are compared; longer names do not fit into a selector."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _WORD = re.compile(r"[^\s+#]+[+#]*")
 
 
 def label(text: str) -> str:
-    """Return a name as selectors write it: one line, single blanks, no control characters."""
+    """Return a name as selectors write it: one line, single spaces, no control characters."""
     return " ".join((text if text.isprintable() else without_controls(text, " ")).split())
 
 
 def heading_label(text: str) -> str:
-    """Return the part of a heading's label that counts: its first ``NAME_LENGTH`` characters."""
+    """Return a heading's label, cut to its first ``NAME_LENGTH`` characters."""
     return label(text)[:NAME_LENGTH].rstrip()
 
 
 def without_controls(text: str, mark: str = "\ufffd") -> str:
-    """Put a mark in the place of every control character and lone surrogate."""
+    """Replace every control character and lone surrogate by a mark."""
     return _CONTROL.sub(mark, text)
 
 
@@ -37,11 +37,11 @@ def fold(text: str) -> str:
     """Return the form in which names are compared loosely.
 
     Case, punctuation, markup, emoji and compatibility forms do not count; ``-`` and ``_`` separate
-    words as blanks do. ``+`` and ``#`` behind a word do count (C++, C#). A text that has no word is
+    words as spaces do. ``+`` and ``#`` after a word do count (C++, C#). A text that has no word is
     compared by its symbols.
     """
     text = unicodedata.normalize("NFKC", text).casefold()
-    # Once more, because what is left out may have stood between a letter and its mark.
+    # Normalised again, because what is left out may have stood between a letter and its combining mark.
     words = _WORD.findall(unicodedata.normalize("NFKC", "".join(map(_fold_character, text))))
     return " ".join(words) or "".join(c for c in text if not (c.isspace() or _is_form(c)))
 
@@ -55,7 +55,7 @@ def _fold_character(character: str) -> str:
 
 
 def _is_form(character: str) -> bool:
-    """Return whether it only chooses how others look: a variation selector, a joiner, a direction mark."""
+    """Return whether it only changes how others look: a variation selector, a joiner, a direction mark."""
     return "\ufe00" <= character <= "\ufe0f" or unicodedata.category(character) == "Cf"
 
 

@@ -20,7 +20,7 @@ class Scope:
     """The documents in which a selector is looked up.
 
     :param trees: their sections.
-    :param names: further names of each, beside the tree's own.
+    :param names: further names of each, besides the tree's own.
     """
 
     def __init__(self, trees: Sequence[SectionTree], names: Sequence[Collection[str]]) -> None:
@@ -40,11 +40,16 @@ class Scope:
         """Return all sections of some trees, the documents included."""
         return [(tree, index) for tree in trees for index in range(len(self.trees[tree].sections))]
 
-    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections among which a step chooses, in document order.
+    def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
+        """Return the sections a step leads to, in document order.
 
         :param context: what the step before found, in document order.
         """
+        named = self.named(self.pool(step, context), step.name)
+        return [node for node in named if self.fulfils(node, step.conditions)]
+
+    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
+        """Return the sections among which a step chooses, in document order."""
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
         found: list[Node] = []
@@ -57,7 +62,7 @@ class Scope:
         return [node for node in found if step.level is None or self.section(node).level == step.level]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
-        """Return the documents of a name, else every section; for any name the documents and their parts."""
+        """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchies[tree].parts)]
         return [(tree, 0) for tree in trees if name in self.names[tree]] or self.everything(trees)
@@ -91,7 +96,7 @@ class Scope:
         return found if len({self.folded(node) for node in found}) == 1 else []
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Return the sections of a name: as a reader sees it, else as it is written, else compared loosely."""
+        """Return the sections with a name: as readers see it, else as written, else compared loosely."""
         for matches in self._comparisons(name):
             found = [node for node in pool if matches(node)]
             if found:

@@ -1,4 +1,4 @@
-"""Predicates of selectors: what stands in brackets behind a name."""
+"""Predicates of selectors: what stands in brackets after a name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KNOWN_PREDICATES = (
 )
 
 LIKELY = r"\[\s*(?:has[-_]|(?:version|depth|lines)\s*[=!<>]|[1-9][0-9]*\s*(?:\]|\Z))"
-"""Source of an expression, to be used without regard to case: a bracket that is no part of a name."""
+"""Source of an expression, to be used without regard to case: a bracket that is not part of a name."""
 
 _TRAITS = {
     "has-code": "has_code",
@@ -35,13 +35,13 @@ _LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a step asks of a section beside its name; all of it must hold.
+    """What a step asks of a section besides its name; all of it must hold.
 
     :param traits: attributes of ``Traits`` the section's own text must have.
     :param versions: comparisons with the version that applies to the section.
     :param ordinal: place among headings of the same parent, level and text, from 1.
-    :param depth: how many levels of subsections are handed over; ``None`` for all.
-    :param lines: first and last line of its own text to hand over, from 1; ``None`` for all.
+    :param depth: how many levels of subsections are selected; ``None`` for all.
+    :param lines: first and last line of its own text to select, from 1; ``None`` for all.
     :param unknown: predicates that no section fulfils, as written.
     """
 
@@ -57,8 +57,8 @@ def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions
     """Read the predicate whose bracket opens at an offset of a selector.
 
     :param given: the conditions read so far.
-    :returns: the conditions with this one, and the offset behind the closing bracket.
-    :raises SelectorSyntaxError: it is not closed, or is a known one and cannot be read.
+    :returns: the conditions with this one, and the offset after the closing bracket.
+    :raises SelectorSyntaxError: it is not closed, or it is a known predicate that cannot be parsed.
     """
     close = text.find("]", begin)
     if close < 0:

@@ -33,13 +33,13 @@ class VersionTest:
     version: VersionKey
 
     def holds(self, version: str | None) -> bool:
-        """Return whether a version fulfils it; what is no version fulfils none."""
+        """Return whether a version fulfils the comparison; text that is not a version fulfils none."""
         key = version_key(version or "")
         return key is not None and OPERATORS[self.operator](key, self.version)
 
 
 def version_key(text: str) -> VersionKey | None:
-    """Return a key that sorts versions by precedence, ``None`` for what is no version.
+    """Return a key that sorts versions by precedence, ``None`` for text that is not a version.
 
     The order is that of https://semver.org, item 11: numbers by value; a pre-release before its release;
     its parts one by one, numbers before words; build data ignored. Missing numbers count as 0, and a

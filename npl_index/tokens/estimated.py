@@ -101,7 +101,7 @@ class PieceCosts(dict[str, int]):
 
     def cut(self, piece: str) -> int:
         """Cut a piece into the longest listed strings from left to right, and add up what they cost."""
-        # A blank mostly shares the first token of a character that costs several.
+        # A space mostly shares the first token of a character that costs several.
         start = 1 if piece[0] == " " and len(piece) > 1 and self._character(piece[1]) > 1 else 0
         cost = 0
         while start < len(piece):

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.items.front_matter import new_front_matter
+from npl_index.markdown.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.files import SUFFIX, OpenFolder
 from npl_mcp.changes.format import (

@@ -7,8 +7,8 @@ import threading
 from cachetools import LRUCache
 
 from npl_index.errors import InvalidRequestError
-from npl_index.items.front_matter import with_values
 from npl_index.markdown.editing import append_text, prepend_text, replace_text
+from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_mcp.changes.format import DATES, divide, now

@@ -13,7 +13,7 @@ from datetime import date, datetime, timezone
 from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
-from npl_index.items.front_matter import divide as divide_text
+from npl_index.markdown.front_matter import divide as divide_text
 from npl_mcp.stores.base import checks
 
 Type = Literal[

@@ -13,9 +13,9 @@ from hashlib import blake2b
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, UnreadableDocumentError
-from npl_index.items.front_matter import values
 from npl_index.library.cache import MemoryIndexCache, is_settled
 from npl_index.library.documents import Document, Fingerprint
+from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX, OpenFolder, Stamp
 from npl_mcp.changes.format import DEFAULTS, divide, number_in, title_of

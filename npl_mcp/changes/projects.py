@@ -16,7 +16,7 @@ The file is only read; an older one, which says ``path`` for ``ticketsPath``, is
 """
 
 # A path object costs more than the system call it is made for.
-# ruff: noqa: PTH118, PTH123
+# ruff: noqa: PTH118
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import NPLError
+from npl_index.library.files import read_path
 from npl_mcp.changes.files import TicketFolder, locate
 from npl_mcp.changes.format import Key, is_code, parse_code
 from npl_mcp.stores.base import checks
@@ -194,8 +195,7 @@ def _configuration(path: str) -> Mapping[str, Any]:
     else:
         import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
-        with open(path, "rb") as file:
-            read = tomllib.loads(file.read(_LARGEST_CONFIG).decode("utf-8"))
+        read = tomllib.loads(read_path(path, _LARGEST_CONFIG)[0].decode("utf-8"))
     except (OSError, ValueError):
         return {}
     project = read.get("project")

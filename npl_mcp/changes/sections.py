@@ -23,7 +23,7 @@ from npl_index.selectors.grammar import Combinator, Step
 from npl_index.selectors.labels import fold, label
 from npl_index.selectors.matching import Node, Scope
 from npl_index.selectors.predicates import Conditions
-from npl_index.selectors.selection import selectors_of
+from npl_index.selectors.writing import selectors_of
 from npl_mcp.stores.base import checks
 
 SEPARATOR = " / "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.items.front_matter import values, with_values
+from npl_index.markdown.front_matter import values, with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
     ChangedAttributes,

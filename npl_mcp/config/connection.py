@@ -1,9 +1,11 @@
-"""How a command line reaches the tools; reads these few variables of the environment itself.
+"""How a command line reaches the tools.
 
-:mod:`npl_mcp.config.settings` reads all the others, and takes longer to import than a server takes to answer.
+A module of its own beside :mod:`npl_mcp.config.settings`, which takes longer to import than a server takes to
+answer. These two modules are the only ones that read the environment.
 """
 
-from __future__ import annotations
+# Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
+# compilation costs a command two milliseconds.
 
 import os
 import sys
@@ -12,9 +14,7 @@ from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError
 
-PLACES = (
-    "NPL_ROOTS",
-    "NPL_THEME",
+SEARCH_PLACES = (
     "NPL_HOME",
     "NPL_META",
     "NPL_STYLE_GUIDE",
@@ -22,51 +22,70 @@ PLACES = (
     "NPL_USER_PERSONA_DIR",
     "NPL_WORKFLOW_DIR",
 )
-"""Variables that say where files are looked for."""
+"""Variables that name search places of single kinds of items."""
 
-WAYS = ("auto", "http", "stdio", "direct")
+TRANSPORTS = ("auto", "http", "stdio", "direct")
+
+STATE_FILE = "server.json"
+"""File in the data folder that says where its server listens; see :mod:`npl_mcp.config.server_state`."""
 
 
-class Reach(NamedTuple):
+class ConnectionSettings(NamedTuple):
     """How a command line reaches the tools.
 
-    :param via: one of :data:`WAYS`.
-    :param url: the server to ask; ``None`` means the one that runs on the data folder, if any.
-    :param token: bearer token for it.
+    :param transport: one of :data:`TRANSPORTS`.
+    :param url: the server to call; ``None`` means the one of the data folder, if it runs.
+    :param token: bearer token for that URL.
     :param data_folder: path of the data folder.
-    :param places: what the environment says about where files are looked for; empty if nothing.
+    :param places: the variables that say where files are looked for, one per line.
     """
 
-    via: str
+    transport: str
     url: str | None
     token: str | None
     data_folder: str
     places: str
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str] | None = None) -> Reach:
-        """Read what the environment says about it, and nothing else.
+    def from_env(cls, env: Mapping[str, str] | None = None) -> "ConnectionSettings":
+        """Read the variables that matter for this and no others.
 
         :param env: variables, by default the process's.
-        :raises InvalidRequestError: ``NPL_VIA`` is none of :data:`WAYS`.
+        :raises InvalidRequestError: ``NPL_VIA`` is none of :data:`TRANSPORTS`.
         """
         variables = os.environ if env is None else env
-        via = variables.get("NPL_VIA") or WAYS[0]
-        if via not in WAYS:
-            raise InvalidRequestError(f"NPL_VIA={via!r} is not known", hint=f"use one of {', '.join(WAYS)}")
+        transport = variables.get("NPL_VIA") or TRANSPORTS[0]
+        if transport not in TRANSPORTS:
+            hint = f"use one of {', '.join(TRANSPORTS)}"
+            raise InvalidRequestError(f"NPL_VIA={transport!r} is not known", hint=hint)
         return cls(
-            via=via,
+            transport=transport,
             url=variables.get("NPL_MCP_URL") or None,
             token=variables.get("NPL_MCP_TOKEN") or None,
             data_folder=variables.get("NPL_MCP_DATA_DIR") or user_data(variables),
-            places="\n".join(f"{name}={variables[name]}" for name in PLACES if variables.get(name)),
+            places=search_places(variables),
         )
+
+    @property
+    def state_file(self) -> str:
+        """Path of the file that says where the data folder's server listens."""
+        return f"{self.data_folder}/{STATE_FILE}"
+
+
+def search_places(env: Mapping[str, str] | None = None) -> str:
+    """Return the variables that say where files are looked for, one per line.
+
+    :param env: variables, by default the process's.
+    """
+    variables = os.environ if env is None else env
+    names = ("NPL_ROOTS", "NPL_THEME", *SEARCH_PLACES)
+    return "\n".join(f"{name}={variables[name]}" for name in names if variables.get(name))
 
 
 def user_data(variables: Mapping[str, str]) -> str:
-    """Return the folder where this program keeps a user's data.
+    """Return the folder for a user's data.
 
-    On Linux it is what the XDG Base Directory Specification says, elsewhere what platformdirs does.
+    On Linux it follows the XDG Base Directory Specification, elsewhere platformdirs.
     """
     if sys.platform in ("darwin", "win32"):
         from platformdirs import user_data_dir

@@ -1,4 +1,6 @@
-"""Settings of one server or one command: the only place that reads the environment.
+"""Settings of one server or one command.
+
+This module and :mod:`npl_mcp.config.connection` are the only ones that read the environment.
 
 ==========================  ======================  =====================================================
 variable                    command-line flag       meaning
@@ -7,13 +9,13 @@ variable                    command-line flag       meaning
 ``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
                                                     or ``CODE=folder`` of the change requests themselves
 ``NPL_CACHE_MODE``          ``--cache``             ``memory`` (default) or ``sqlite`` (kept across restarts)
-``NPL_CACHE_BYTES``                                 bound of the memory cache, default 256 MiB
+``NPL_CACHE_BYTES``                                 size of the memory cache, default 256 MiB
 ``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
 ``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
-``NPL_MCP_WEB_URL``                                 address of a web face that answers link to
+``NPL_MCP_WEB_URL``                                 address of a web interface that replies link to
 ``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
 ``NPL_EXACT_NAMES``         ``--exact-names``       list tools under the names they had before
-``NPL_DOMAINS``             ``--domains``           domains of tools to offer, separated by commas
+``NPL_DOMAINS``             ``--domains``           domains of tools to list, separated by commas
 ``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
@@ -23,12 +25,12 @@ variable                    command-line flag       meaning
 ``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
 ``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
 ``NPL_MCP_SOCKET``          ``--socket``            Unix socket to listen on instead of a port
-``NPL_MCP_TOKEN``           ``--token``             bearer token callers of a port must bring
+``NPL_MCP_TOKEN``           ``--token``             bearer token that callers of a port need
 ``NPL_MCP_HOSTS``           ``--allow-host``        names callers may use for the server, separated by commas
 ``NPL_MCP_ORIGINS``         ``--allow-origin``      origins whose web pages may call, separated by commas
 ``NPL_MCP_MAX_BODY_BYTES``                          larger requests are refused, default: an artifact fits
-``NPL_MCP_MAX_CALLS``                               calls at work at one time over HTTP, default 64
-``NPL_MCP_URL``                                     server the command lines ask, e.g. ``http://127.0.0.1:8765``
+``NPL_MCP_MAX_CALLS``                               concurrent calls over HTTP, default 64
+``NPL_MCP_URL``                                     server the command lines call, e.g. ``http://127.0.0.1:8765``
 ``NPL_VIA``                 ``--via``               how: ``auto`` (default), ``http``, ``stdio``, ``direct``
 ``NPL_HOME``                                        folder with ``npl.md``, ``npl/``, ``core/``
 ``NPL_META``, ``NPL_STYLE_GUIDE``, ``NPL_THEME``, ``NPL_PERSONA_DIR``, ``NPL_USER_PERSONA_DIR``,
@@ -51,7 +53,7 @@ from pathlib import Path
 from npl_index.choices import VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.config.connection import user_data
+from npl_mcp.config.connection import SEARCH_PLACES, user_data
 
 CACHE_MODES = ("memory", "sqlite")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -66,15 +68,15 @@ _BESIDE_AN_ARTIFACT = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the HTTP server listens, and to whom.
+    """Where the HTTP server listens, and who may call.
 
     :param host: address or name of the interface.
     :param port: 0 means any that is free; ``None`` means only the socket.
     :param socket: path of a Unix socket.
-    :param token: bearer token that callers of the port must bring; ``None`` asks for none.
+    :param token: bearer token that callers of the port need; ``None`` if they need none.
     :param hosts: names callers may use for the server besides its own, with or without a port.
     :param origins: origins whose web pages may call.
-    :param max_calls: calls at work at one time; more are sent away.
+    :param max_calls: concurrent calls; more are refused.
     """
 
     host: str = HOST
@@ -88,7 +90,7 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a server or a command can be told.
+    """All settings of a server or a command.
 
     :param roots: folders given by the user, first wins.
     :param cwd: the working directory; a root as well, after the given ones.
@@ -101,12 +103,12 @@ class Settings:
     :param data_dir: folder of the database, the artifacts and the persistent cache; ``None`` means the user's
         data directory.
     :param max_artifact_bytes: larger artifacts are refused.
-    :param web_url: address of a web face, without a final slash.
+    :param web_url: address of a web interface, without a final slash.
     :param cache_mode: ``memory`` or ``sqlite``.
-    :param cache_bytes: bound of the memory cache.
+    :param cache_bytes: size of the memory cache.
     :param structured: add structured content and output schemas to every tool.
     :param exact_names: list tools under the names they had before; both names are always accepted.
-    :param domains: names of the domains whose tools are offered, or of presets; empty means all.
+    :param domains: names of the domains whose tools are listed, or of presets; empty means all.
     :param small_list: list two tools for loading, one that finds the others and one that calls them.
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where its file may lie.
@@ -148,17 +150,17 @@ class Settings:
 
     @property
     def body_limit(self) -> int:
-        """Bytes of the longest request: those of an artifact as base64, and what stands beside it."""
+        """Maximum length of a request in bytes: an artifact as base64, and what is sent with it."""
         return self.max_body_bytes or (self.max_artifact_bytes + 2) // 3 * 4 + _BESIDE_AN_ARTIFACT
 
     @property
     def data_folder(self) -> Path:
-        """The folder of all that is kept; nothing makes it before it is needed."""
+        """The folder of everything stored; it is created when first needed."""
         return self.data_dir or Path(user_data(os.environ))
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
-        """Read the environment; what is given by keyword and is not ``None`` beats it.
+        """Read the environment; keywords that are not ``None`` override it.
 
         :param env: variables, by default the process's.
         :raises InvalidRequestError: a variable cannot be used; names it and a valid value.
@@ -201,21 +203,11 @@ class Settings:
         return cls(**_search_places(variables))  # type: ignore[arg-type]
 
 
-_PLACES = (
-    "NPL_HOME",
-    "NPL_META",
-    "NPL_STYLE_GUIDE",
-    "NPL_PERSONA_DIR",
-    "NPL_USER_PERSONA_DIR",
-    "NPL_WORKFLOW_DIR",
-)
-
-
 _PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program this one runs: those every program needs, and the added ones."""
+    """Return the environment for a child process: the variables every program needs, and the added ones."""
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | dict(added)
 
 
@@ -241,7 +233,7 @@ def _search_places(variables: Mapping[str, str]) -> dict[str, object]:
         "home": Path.home(),
         "roots": _paths(variables.get("NPL_ROOTS", "")),
         "system": _system_folder(variables),
-        "environment": {name: Path(variables[name]) for name in _PLACES if name in variables},
+        "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if name in variables},
         "theme": variables.get("NPL_THEME", "default"),
         **_change_requests(variables),
         "limits": Limits(max_bytes=_number(variables, "NPL_MAX_FILE_BYTES", Limits().max_bytes)),

@@ -17,10 +17,12 @@ from typing import Any
 from uvicorn import Config, Server
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.config.connection import STATE_FILE
+from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
-from npl_mcp.http.service import STATE, State, check, hold, new_token, write_state
+from npl_mcp.http.service import check, describe_server, hold, new_token, write_state
 from npl_mcp.server.server import quiet_fastmcp
 
 KEEP_ALIVE_SECONDS = 60
@@ -59,7 +61,7 @@ class _Server(Server):
         super().handle_exit(sig, frame)
 
 
-def serve(settings: Settings, announce: Callable[[State], None]) -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     """Serve until a signal ends it.
 
     :param announce: called once it listens.
@@ -72,7 +74,9 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
         # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
-        state = State.now(_url(listening, port), listening.socket, own_token, listening.token is not None)
+        state = describe_server(
+            _url(listening, port), listening.socket, own_token, listening.token is not None
+        )
         policy = Policy(
             hosts=names(listening, port),
             origins=listening.origins,
@@ -89,7 +93,7 @@ def serve(settings: Settings, announce: Callable[[State], None]) -> None:
         def end_at_once() -> None:
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
-            (settings.data_folder / STATE).unlink(missing_ok=True)
+            (settings.data_folder / STATE_FILE).unlink(missing_ok=True)
             os._exit(0)
 
         def ending() -> None:

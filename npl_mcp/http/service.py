@@ -1,7 +1,7 @@
-"""One server per data folder: who runs, where it listens, and how it is stopped.
+"""One server per data folder: whether one runs, where it listens, and how it is stopped.
 
-A server holds a lock on ``server.lock`` as long as it lives, so that two cannot run; the system frees it
-however the server ends. ``server.json`` says where it listens; without the lock it is a left-over.
+A server holds a lock on ``server.lock`` as long as it runs, so there are never two; the system releases the
+lock however the server ends. ``server.json`` says where it listens; if nobody holds the lock, it is stale.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.library.files import Folder
+from npl_index.library.locks import lock
 from npl_mcp import __version__
-from npl_mcp.config.connection import Reach
+from npl_mcp.config.connection import STATE_FILE, search_places
+from npl_mcp.config.server_state import ServerState, read_state
 from npl_mcp.config.settings import Listening
 
-if sys.platform != "win32":
-    import fcntl
-
-STATE = "server.json"
 LOCK = "server.lock"
 LOG = "server.log"
 
 STOP_SECONDS = 6.0
-"""How long a stop waits; a server ends within five seconds."""
+"""How long ``stop`` waits. A server ends within five seconds."""
 
 _ACQUIRE_SECONDS = 0.5
 _PAUSE = 0.02
@@ -43,64 +40,39 @@ SHORTEST_TOKEN = 16
 
 
 class AlreadyRunningError(NPLError):
-    """Another server has the data folder."""
+    """Another server uses the data folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """A running server.
-
-    :param url: of its port, without a path.
-    :param socket: path of its Unix socket.
-    :param pid: its process.
-    :param started: when the process started, in clock ticks since the machine did; ``None`` where the system
-        does not tell. Tells the process from a later one of the same number.
-    :param since: when the server began to listen, in seconds since the epoch.
-    :param version: of the server.
-    :param token: proves that a caller can read the state file.
-    :param guarded: callers of the port need a token.
-    :param places: where its environment looks for files; see :class:`~npl_mcp.config.connection.Reach`.
-    """
-
-    url: str | None
-    socket: str | None
-    pid: int
-    started: int | None
-    since: float
-    version: str
-    token: str = field(repr=False)
-    guarded: bool = False
-    places: str = ""
-
-    @classmethod
-    def now(cls, url: str | None, socket: Path | None, token: str, guarded: bool) -> State:
-        """Describe this process.
-
-        :param url: see :class:`State`.
-        :param socket: see :class:`State`.
-        :param token: see :class:`State`.
-        :param guarded: see :class:`State`.
-        """
-        pid = os.getpid()
-        place = str(socket.absolute()) if socket else None
-        places = Reach.from_env().places
-        return cls(url, place, pid, process_start(pid), time.time(), __version__, token, guarded, places)
+def describe_server(url: str | None, socket: Path | None, token: str, guarded: bool) -> ServerState:
+    """Return the state of this process as a server; see :class:`ServerState` for the parameters."""
+    pid = os.getpid()
+    return ServerState(
+        url=url,
+        socket=str(socket.absolute()) if socket else None,
+        pid=pid,
+        started=process_start(pid),
+        since=time.time(),
+        version=__version__,
+        token=token,
+        guarded=guarded,
+        places=search_places(),
+    )
 
 
 def check(listening: Listening) -> None:
-    """Refuse to listen where everyone could call.
+    """Make sure that not everyone on a network could call.
 
-    :raises InvalidRequestError: says what is missing.
+    :raises InvalidRequestError: a token is missing or cannot be used.
     """
     token = listening.token
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise InvalidRequestError(
             "the token cannot be used",
-            hint=f"give {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24",
+            hint=f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24",
         )
     if listening.port is not None and not is_loopback(listening.host) and token is None:
         raise InvalidRequestError(
-            f"{listening.host} can be reached from other machines, so callers must bring a token",
+            f"{listening.host} can be reached from other machines, so callers need a token",
             hint="set NPL_MCP_TOKEN, or listen on 127.0.0.1",
         )
 
@@ -121,7 +93,10 @@ def new_token() -> str:
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the machine did; see proc(5)."""
+    """Return when a process started, in clock ticks since boot; ``None`` if the system does not tell.
+
+    Source: proc(5), field 22 of ``/proc/PID/stat``.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         # The name in parentheses may hold anything.
@@ -132,94 +107,69 @@ def process_start(pid: int) -> int | None:
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Be the one server of a data folder.
+    """Hold the data folder's lock, and remove its state file before and after.
 
-    :param folder: made if it is not there.
-    :raises AlreadyRunningError: another one is.
+    :param folder: created if it does not exist.
+    :raises AlreadyRunningError: another server holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not _lock(file):
+        try:
+            # is_held() has a shared lock for a moment, so one failure does not mean that a server runs.
+            lock(file, _ACQUIRE_SECONDS)
+        except TimeoutError:
             raise AlreadyRunningError(
                 f"a server of {folder} is running", hint="npl-mcp-server status shows it"
-            )
-        (folder / STATE).unlink(missing_ok=True)
+            ) from None
+        (folder / STATE_FILE).unlink(missing_ok=True)
         try:
             yield
         finally:
-            # Before the lock is free: afterwards the file may be another server's.
-            (folder / STATE).unlink(missing_ok=True)
+            # Before the lock is released: afterwards the file may be another server's.
+            (folder / STATE_FILE).unlink(missing_ok=True)
     finally:
         os.close(file)
 
 
-def _lock(file: int) -> bool:
-    """Take the lock; a question whether it is held, which takes a moment, does not stand in the way."""
-    if sys.platform == "win32":
-        return True
-    end = time.monotonic() + _ACQUIRE_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(_PAUSE)
-        else:
-            return True
-
-
 def is_held(folder: Path) -> bool:
-    """Return whether a server has a data folder."""
-    if sys.platform == "win32":
-        return (folder / STATE).exists()
+    """Return whether a server holds a data folder's lock."""
     try:
         file = os.open(folder / LOCK, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        can_lock = lock(file, 0, shared=True)
+    except TimeoutError:
         return True
     finally:
         os.close(file)
-    return False
+    return not can_lock and (folder / STATE_FILE).exists()
 
 
-def write_state(folder: Path, state: State) -> None:
-    """Say where a server listens; readers see all of it or nothing, and nobody else's user reads it."""
-    fresh = folder / f".{STATE}.new"
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as file:
-        json.dump(asdict(state), file)
-    fresh.replace(folder / STATE)
+def write_state(folder: Path, state: ServerState) -> None:
+    """Write the state file; readers see all of it or nothing, and other users cannot read it."""
+    with Folder.opened(folder) as place:
+        place.remove_temporaries()
+        place.replace(STATE_FILE, json.dumps(state._asdict()).encode(), mode=0o600, durable=False)
 
 
-def read_state(folder: Path) -> State | None:
-    """Return what the state file says; ``None`` if there is none, or it is no such file."""
-    try:
-        return State(**json.loads((folder / STATE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def running(folder: Path) -> State | None:
-    """Return the server of a data folder; ``None`` if none listens."""
+def running(folder: Path) -> ServerState | None:
+    """Return the running server of a data folder; ``None`` if there is none."""
     if not is_held(folder):
         return None
     state = read_state(folder)
+    # The lock may be held by a server that has not yet written its own state: the file is then that of an
+    # earlier one, whose process number another process can have by now. It must never be stopped.
     if state is None or process_start(state.pid) != state.started:
         return None
     return state
 
 
-def stop(folder: Path) -> State | None:
-    """Ask the server of a data folder to end, and wait until it has.
+def stop(folder: Path) -> ServerState | None:
+    """Stop the server of a data folder, and wait until it has ended.
 
-    :returns: the server that ran; ``None`` if none did.
+    :returns: the server that was stopped; ``None`` if none ran.
     :raises TimeoutError: it has not ended.
     """
     state = running(folder)
@@ -234,7 +184,7 @@ def stop(folder: Path) -> State | None:
     return state
 
 
-def answers(state: State, seconds: float = 1.0) -> bool:
+def answers(state: ServerState, seconds: float = 1.0) -> bool:
     """Return whether a server answers."""
     address = urlsplit(state.url or "http://localhost")
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=seconds)

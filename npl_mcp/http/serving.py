@@ -14,9 +14,10 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import PORT, Settings, inherited_environment, parse_port
 from npl_mcp.http import service
-from npl_mcp.http.service import AlreadyRunningError, State
+from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
@@ -30,7 +31,7 @@ _FOREGROUND = "--foreground"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 COMMANDS = {
-    "run": "serve until a signal comes (what happens without a command)",
+    "run": "serve until a signal comes (the default)",
     "start": "serve in the background; return once the server answers",
     "stop": "end the server of the data folder",
     "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
@@ -46,8 +47,8 @@ examples:
   npl-mcp-server --socket ~/.npl.sock          for this user alone
   NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
 
-Each option can be set in the environment as well; see README.md. A token given there is not seen in the list
-of processes.
+Each option can also be set in the environment; see README.md. A token that is set there does not show in the
+list of processes.
 """
 
 
@@ -75,7 +76,7 @@ def parser(prog: str = "npl-mcp-server") -> argparse.ArgumentParser:
         "--port", metavar="NUMBER", help="listen on this port (8765); 0 means any that is free"
     )
     result.add_argument("--socket", type=Path, metavar="PATH", help="listen on a Unix socket, and no port")
-    result.add_argument("--token", metavar="TEXT", help="bearer token callers of the port must bring")
+    result.add_argument("--token", metavar="TEXT", help="bearer token that callers of the port need")
     result.add_argument(
         "--allow-host", action="append", metavar="NAME", help="callers may use this name for the server"
     )
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "npl-mcp-server", d
 
     :param prog: the command's name.
     :param default: what happens without a command.
-    :returns: the exit code: 0; 1 where it failed; 2 where something cannot be used; 3 where no server runs.
+    :returns: the exit code: 0; 1 if it failed; 2 if something cannot be used; 3 if no server runs.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(prog).parse_args(given)
@@ -173,7 +174,7 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
-def _place(state: State) -> str:
+def _place(state: ServerState) -> str:
     return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
 
 
@@ -202,8 +203,10 @@ def _start(settings: Settings, given: Sequence[str]) -> int:
     return child.returncode if child.returncode in (1, UNUSABLE) else 1
 
 
-def _started(state: State, child: subprocess.Popen[bytes]) -> int:
-    """Tell which server runs; a child that came second must not take over once the first has gone."""
+def _started(state: ServerState, child: subprocess.Popen[bytes]) -> int:
+    """Print which server runs. A child that came second is ended: it waits for the lock, and would become the
+    server once the first one ends.
+    """
     word = "running"
     if state.pid != child.pid:
         word = "already running"
@@ -214,7 +217,7 @@ def _started(state: State, child: subprocess.Popen[bytes]) -> int:
 
 
 def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a server that outlives this process; the token is handed on where nobody reads it."""
+    """Start a server that outlives this process; it gets the token where no other user can read it."""
     token = settings.listening.token
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
@@ -228,7 +231,7 @@ def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _without_token(given: Sequence[str]) -> list[str]:
-    """Leave out the option that everyone would see in the list of processes."""
+    """Return the arguments without the token, which everyone could read in the list of processes."""
     return [
         one
         for before, one in zip(("", *given), given, strict=False)
@@ -278,7 +281,7 @@ def _config(settings: Settings, show_token: bool) -> int:
     state = service.running(settings.data_folder)
     listening = settings.listening
     if state is None:
-        _tell("not running; this is what a start with these options would need")
+        _tell("not running; this is for a server started with these options")
     base = state.url if state else listening.port and f"http://{listening.host}:{listening.port}"
     if not base:
         _tell("MCP clients cannot use a Unix socket; start the server with --port as well")

@@ -31,6 +31,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.documents import Library
+from npl_index.library.files import Folder
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
 from npl_index.library.roots import real_path, resolve, too_many
 
@@ -285,22 +286,14 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            try:
-                file.write(data)
-                file.flush()
-            except OSError:
-                target.unlink()
-                raise
+        with Folder.opened(target.parent) as folder:
+            return folder.create(target.name, data)
     except FileExistsError:
-        if not target.parent.is_dir():
-            raise UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
-        return False
+        raise UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
     except OSError as error:
         raise UnreadableDocumentError(
             f"{name!r} cannot be written: {(error.strerror or 'the system refuses').lower()}"
         ) from None
-    return True
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -1,4 +1,4 @@
-"""Options that every command of a server takes."""
+"""Options of all commands of a server."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="serve the Markdown below this folder (repeatable; first wins)",
     )
-    parser.add_argument("--cache", choices=CACHE_MODES, help="keep parsed files in memory or across restarts")
+    parser.add_argument(
+        "--cache", choices=CACHE_MODES, help="keep parsed files in memory, or across restarts in a database"
+    )
     parser.add_argument(
         "--data-dir",
         type=Path,
         metavar="DIR",
-        help="folder of the database, the artifacts and the kept cache",
+        help="folder of the database, the artifacts and the cache",
     )
     parser.add_argument(
         "--structured", action="store_true", default=None, help="add structured content and output schemas"
@@ -36,20 +38,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact-names", action="store_true", default=None, help="list tools under their former names"
     )
-    parser.add_argument("--domains", type=parse_words, metavar="NAMES", help=f"offer only {_DOMAINS}")
+    parser.add_argument("--domains", type=parse_words, metavar="NAMES", help=f"list only {_DOMAINS}")
     parser.add_argument(
-        "--small-list", action="store_true", default=None, help="list two tools and what finds others"
+        "--small-list",
+        action="store_true",
+        default=None,
+        help="list two tools, and two that find and call the others",
     )
     parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
-    parser.add_argument("--log-level", choices=LOG_LEVELS, help="of the log on standard error")
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
     """Return the settings of the environment, changed by the options.
 
-    :param given: what the options of :func:`add_options` were given as.
-    :raises InvalidRequestError: a variable cannot be used, or a domain is not there.
-    :raises DocumentNotFoundError: a root is not there.
+    :param given: the values of the options of :func:`add_options`.
+    :raises InvalidRequestError: a variable cannot be used, or a domain does not exist.
+    :raises DocumentNotFoundError: a root does not exist.
     """
     settings = Settings.from_env(
         roots=tuple(given.root) if given.root else None,

@@ -1,6 +1,7 @@
 """The domains of tools, one module each, and the tools of some or all of them.
 
-A module is imported when its tools are first asked for, so that a command pays only for the tool it calls.
+A tool is a plain function; :mod:`npl_mcp.server.registry` registers it for clients. A module is imported by
+its name when its tools are first needed, so that a command waits only for the tool it calls.
 """
 
 from __future__ import annotations
@@ -77,3 +78,16 @@ def domains_named(words: Iterable[str]) -> tuple[str, ...]:
             raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
         wanted.update(PRESETS.get(word, (word,)))
     return tuple(name for name in LISTED if not wanted or name in wanted)
+
+
+def tool_named(name: str) -> ToolSpec:
+    """Return the declaration of a tool, and import only the modules of its domain if its name tells which.
+
+    :raises KeyError: there is no such tool.
+    """
+    domain = name.partition("_")[0]
+    for module in sorted((*LISTED, *UNLISTED), key=lambda module: module.partition("_")[0] != domain):
+        for spec in tool_module(module).TOOLS:
+            if spec.name == name:
+                return spec
+    raise KeyError(name)

@@ -1,48 +1,52 @@
-"""``npl-load init-claude``: versioned prompts in a file of instructions, added and kept current."""
+"""``npl-load init-claude``: adds versioned prompts to a file of instructions, and keeps them up to date."""
 
 from __future__ import annotations
 
-import os
-import tempfile
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.cli.terminal.arguments import Given
+from npl_index.library.files import Folder
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, exit_code
-from npl_mcp.cli.transports.connecting import Way
+from npl_mcp.cli.transports.connecting import Connection
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
-"""Exit codes: nothing to do, the file was changed, newer prompts are there, a source is gone."""
+"""Exit codes: nothing to do, file changed, newer prompts available, source not found."""
 
 STATUSES = ("outdated", "missing", "current", "extra", "newer")
 
 
-def run(given: Given, way: Way, display: Display) -> int:
-    """Compare, renew, or put prompts into a file that has none."""
-    target = given.last("target") or "./CLAUDE.md"
+def run(given: Namespace, connection: Connection, display: Display) -> int:
+    """Compare or update the prompts of a file, or append them if it has none."""
+    target: str = given.target
     try:
         before = _read(Path(target))
     except (OSError, ValueError) as error:
         display.say(f"Error reading {target}: {error}")
         return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
-    reply = way.call("survey_versions", text=before)
+    reply = connection.call("survey_versions", text=before)
     if not reply["success"]:
         return display.failed(reply)
     rows: list[dict[str, Any]] = reply["data"]["sections"]
-    if given.has("update") or given.has("update-all"):
-        return _renew(given, way, display, target, before, rows)
+    if given.update is not None or given.update_all:
+        return _update(given, connection, display, target, before, rows)
     if any("installed_version" in row for row in rows):
-        _show(rows, display, as_json=given.has("json"))
+        _show(rows, display, as_json=given.json)
         behind = any(row["status"] in ("outdated", "missing") for row in rows)
         return BEHIND if behind else CURRENT
-    return _append(given, way, display, target, before)
+    return _append(given, connection, display, target, before)
 
 
-def _renew(
-    given: Given, way: Way, display: Display, target: str, before: str, rows: Sequence[Mapping[str, Any]]
+def _update(
+    given: Namespace,
+    connection: Connection,
+    display: Display,
+    target: str,
+    before: str,
+    rows: Sequence[Mapping[str, Any]],
 ) -> int:
-    named = given.last("update")
+    named = given.update
     if named:
         names = [name for part in named.split(",") if (name := part.strip())]
     else:
@@ -50,7 +54,7 @@ def _renew(
     if not names:
         display.text("No sections to update\n")
         return CURRENT
-    reply = way.call("survey_versions", text=before, renewed=names)
+    reply = connection.call("survey_versions", text=before, renewed=names)
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
@@ -59,12 +63,12 @@ def _renew(
     for name in lost:
         display.say(f"Warning: Source not found for {name}")
     _report_unknown(unknown, data, display)
-    if given.has("dry-run"):
+    if given.dry_run:
         display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
         return CURRENT
     if not changes:
         display.text("No sections updated\n")
-        return LOST if lost else NOT_THERE if unknown and given.has("strict") else CURRENT
+        return LOST if lost else NOT_THERE if unknown and given.strict else CURRENT
     if not _write(target, data["text"], display):
         return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
     for change in changes:
@@ -73,9 +77,9 @@ def _renew(
     return CHANGED
 
 
-def _append(given: Given, way: Way, display: Display, target: str, before: str) -> int:
-    """Put the prompts behind what is there."""
-    reply = way.call("survey_versions", text=before, prompts=given.all("prompts"))
+def _append(given: Namespace, connection: Connection, display: Display, target: str, before: str) -> int:
+    """Append the prompts to the file."""
+    reply = connection.call("survey_versions", text=before, prompts=given.prompts or [])
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
@@ -86,8 +90,8 @@ def _append(given: Given, way: Way, display: Display, target: str, before: str) 
         display.say(f"near: {', '.join(data['near'])}")
     if not changes:
         display.text(f"No prompts added to {target}\n")
-        return NOT_THERE if given.has("strict") else CURRENT
-    if given.has("dry-run"):
+        return NOT_THERE if given.strict else CURRENT
+    if given.dry_run:
         display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
         return CURRENT
     if not _write(target, data["text"], display):
@@ -141,31 +145,21 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
 
 
 def _read(target: Path) -> str:
-    """Return the text of a file with line feeds, ``""`` if there is none."""
+    """Return the text of a file with line feeds at the ends of lines; ``""`` if there is no file."""
     return target.read_text(encoding="utf-8") if target.exists() else ""
 
 
 def _write(target: str, text: str, display: Display) -> bool:
-    """Replace a file as a whole, so that it is never half written; its line ends and its mode stay."""
+    """Replace a file in one step, so that it is never half written, and keep its line endings and mode."""
     path = Path(target).resolve()
     try:
-        there = path.read_bytes() if path.exists() else b""
+        old = path.read_bytes() if path.exists() else b""
         data = text.encode("utf-8")
-        if b"\r\n" in there:
+        if b"\r\n" in old:
             data = data.replace(b"\n", b"\r\n")
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
+        with Folder.opened(path.parent) as folder:
+            folder.replace(path.name, data)
     except OSError as error:
         display.say(f"Error writing {target}: {error.strerror}")
         return False
     return True
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
-from npl_mcp.cli.terminal import help as help_page
-from npl_mcp.cli.terminal.arguments import FORMATS, TYPES, Given, UsageError, parse
-from npl_mcp.cli.terminal.display import NOT_THERE, USAGE, Display, run_quietly
-from npl_mcp.cli.transports.connecting import Way, connect
-
-PROGRAM = "npl-load"
-
-MODULES = {
-    "schema": "whole",
-    "init": "whole",
-    "agent": "whole",
-    "syntax": "notation",
-    "init-claude": "claude_file",
-    "tailored": "sections",
-    "search": "sections",
-    "completion": "completion",
-}
-"""Where commands live that are no types; each module is imported when its command is called."""
+from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, TYPES, parse
+from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_program
+from npl_mcp.cli.transports.connecting import Connection, connect
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -33,40 +18,59 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_quietly(_run, sys.argv[1:] if words is None else words, PROGRAM)
+    return run_program(PROGRAM.name, lambda display: _run(parse(words), display))
 
 
-def _run(words: Sequence[str], display: Display) -> int:
+def _run(given: Namespace, display: Display) -> int:
+    if given.command == "completion":
+        from npl_mcp.cli.terminal.completion import load_script
+
+        display.text(load_script(given.shell, PROGRAM, TYPES))
+        return 0
+    run = _command(given)
+    connection = connect(given.via, display.note)
     try:
-        given = parse(words)
-        if given.has("help") or given.has("version"):
-            return int(help_page.show(given, display))
-        way = connect(given.last("via"), display.note)
-        try:
-            if given.command not in TYPES:
-                return int(_module(MODULES[given.command]).run(given, way, display))
-            if given.has("select") or given.has("index") or given.has("filter"):
-                return int(_module("sections").run(given, way, display))
-            return load_whole(given, way, display)
-        finally:
-            way.close()
-    except UsageError as error:
-        help_page.show_usage(error, display)
-        return USAGE
+        return run(given, connection, display)
+    finally:
+        connection.close()
 
 
-def _module(name: str) -> Any:
-    """Import a module of a command; each has a function of its own."""
-    return importlib.import_module(f"npl_mcp.cli.commands.{name}")
+class Run(Protocol):
+    """Runs a command."""
+
+    def __call__(self, given: Namespace, connection: Connection, display: Display) -> int:
+        """Return the exit code."""
+        ...
 
 
-def load_whole(given: Given, way: Way, display: Display) -> int:
-    """Load whole items of the types named, with one header for all.
+def _command(given: Namespace) -> Run:
+    """Return the function that runs a command; no other command's module is imported."""
+    if given.command in TYPES and not (given.select or given.index or given.filter):
+        return load_whole
+    if given.command in (*TYPES, "tailored", "search"):
+        from npl_mcp.cli.commands import sections
 
-    :returns: 0, or with ``--strict`` 1 where something was not there.
+        return sections.run
+    if given.command == "syntax":
+        from npl_mcp.cli.commands import notation
+
+        return notation.run
+    if given.command == "init-claude":
+        from npl_mcp.cli.commands import claude_file
+
+        return claude_file.run
+    from npl_mcp.cli.commands import whole
+
+    return whole.run
+
+
+def load_whole(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print whole items of the types named, with one header for all.
+
+    :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.
     """
-    if given.has("depth"):
-        raise UsageError("argument --depth: needs --select, --filter or --index", given.command)
+    if given.depth is not None:
+        given.parser.error("argument --depth: needs --select, --filter or --index")
     groups = [
         {"kind": group.kind, "items": ",".join(group.names), "skip": " ".join(group.skip)}
         for group in given.groups
@@ -74,22 +78,21 @@ def load_whole(given: Given, way: Way, display: Display) -> int:
     ]
     if not groups:
         return 0
-    reply = way.call("items_load", groups=groups)
+    reply = connection.call("items_load", groups=groups)
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    form = given.last("format") or FORMATS[0]
-    if form != FORMATS[0]:
-        display.data(data, form)
+    if given.format != FORMATS[0]:
+        display.data(data, given.format)
     else:
-        display.text(data["header"] if given.has("quiet") else data["header"] + data["content"])
+        display.text(data["header"] if given.quiet else data["header"] + data["content"])
     problems = list(data.get("problems", ()))
     for missing in data.get("missing", ()):
         near = f"; near: {', '.join(missing['near'])}" if missing["near"] else ""
         problems.append(f"there is no {missing['kind']} {missing['name']!r}{near}")
     for problem in problems:
         display.note(problem)
-    return NOT_THERE if problems and given.has("strict") else 0
+    return NOT_THERE if problems and given.strict else 0
 
 
 if __name__ == "__main__":

@@ -1,40 +1,40 @@
-"""``npl-load syntax``: which notation of NPL a text uses."""
+"""``npl-load syntax``: which NPL notations a text uses."""
 
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.cli.terminal.arguments import Given
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import Way
+from npl_mcp.cli.transports.connecting import Connection
 
 SHOWN = 3
 
 
-def run(given: Given, way: Way, display: Display) -> int:
+def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Analyse a text, a file or standard input."""
-    name = given.last("file")
+    name = given.file
     if name:
         try:
             text = Path(name).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             display.say(f"Error reading file {name}: {error}")
             return 2
-    elif given.words and given.words[0] == "-":
+    elif given.text == "-":
         try:
             text = sys.stdin.buffer.read().decode("utf-8")
         except UnicodeDecodeError as error:
             display.say(f"Error reading standard input: {error}")
             return 2
-    elif given.words and given.words[0]:
-        text = given.words[0]
+    elif given.text:
+        text = given.text
     else:
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
-    reply = way.call("survey_notation", text=text, matches=SHOWN if given.has("matches") else 0)
+    reply = connection.call("survey_notation", text=text, matches=SHOWN if given.matches else 0)
     if not reply["success"]:
         return display.failed(reply)
     display.text(_report(reply["data"]))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from npl_mcp.cli.terminal.arguments import Given, UsageError
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.terminal.progress import Progress
-from npl_mcp.cli.transports.connecting import Way
+from npl_mcp.cli.transports.connecting import Connection
 
 EVERYTHING = {"resource_type": "component", "item": "**"}
-"""What is searched when nothing is named."""
+"""What is searched if nothing is named."""
 
 SHOWN = 10
 BETWEEN = "\n\n* * *\n\n"
@@ -32,36 +32,35 @@ _ATTRIBUTES = {
 }
 
 
-def run(given: Given, way: Way, display: Display) -> int:
+def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Run a command, or load a type by section."""
     if given.command == "tailored":
-        return _tailored(given, way, display)
+        return _tailored(given, connection, display)
     if given.command == "search":
-        return _search(given, way, display)
-    if given.has("index") and given.has("select"):
-        raise UsageError("--index shows headings and --select their text: give one of them", given.command)
-    return _each(given, way, display)
+        return _search(given, connection, display)
+    if given.index and given.select:
+        given.parser.error("--index prints headings and --select their text: use one of them")
+    return _each(given, connection, display)
 
 
-def _each(given: Given, way: Way, display: Display) -> int:
-    """Ask for the sections of each item named; one that fails is reported, and the rest is shown."""
+def _each(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the sections of each item; an item that fails is reported, and the others are printed."""
     replies: list[tuple[str, dict[str, Any]]] = []
     code = 0
     for group in given.groups:
         for item in group.names:
             where = {"resource_type": group.kind, "item": item}
-            ask = _index if given.has("index") else _selected
+            ask = _index if given.index else _selected
             with Progress("reading"):
-                reply = ask(given, way, where)
+                reply = ask(given, connection, where)
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
                 code = max(code, display.failed(reply))
-    form = given.last("format") or "text"
-    if form != "text":
-        shown = [_tree(item, data) if given.has("index") else data for item, data in replies]
-        display.data(shown[0] if len(shown) == 1 else shown, form)
-    elif given.has("index"):
+    if given.format != "text":
+        shown = [_tree(item, data) if given.index else data for item, data in replies]
+        display.data(shown[0] if len(shown) == 1 else shown, given.format)
+    elif given.index:
         display.text("\n".join(_drawn(_tree(item, data)) for item, data in replies))
     elif len(replies) == 1:
         display.text(_ended(replies[0][1]["content"]))
@@ -70,10 +69,10 @@ def _each(given: Given, way: Way, display: Display) -> int:
     return code
 
 
-def _selected(given: Given, way: Way, where: Mapping[str, str]) -> dict[str, Any]:
-    conditions = "".join(given.all("filter"))
-    selectors = given.all("select") or ["// *"]
-    return way.call(
+def _selected(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
+    conditions = "".join(given.filter or ())
+    selectors = given.select or ["// *"]
+    return connection.call(
         "npl_load_tailored",
         selectors=[f"{selector} {conditions}".strip() for selector in selectors],
         depth=_depth(given),
@@ -81,19 +80,19 @@ def _selected(given: Given, way: Way, where: Mapping[str, str]) -> dict[str, Any
     )
 
 
-def _index(given: Given, way: Way, where: Mapping[str, str]) -> dict[str, Any]:
+def _index(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
     conditions: dict[str, bool] = {}
-    for text in given.all("filter"):
+    for text in given.filter or ():
         rest = _TRAIT.sub("", text).strip()
         if rest:
             known = ", ".join(f"[has-{name}]" for name in _FIELDS)
-            raise UsageError(f"argument --filter: {rest!r}: --index takes {known}", given.command)
+            given.parser.error(f"argument --filter: {rest!r}: --index takes {known}")
         conditions |= {_FIELDS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
-    return way.call("npl_section_index", filter=conditions or None, depth=_depth(given), **where)
+    return connection.call("npl_section_index", filter=conditions or None, depth=_depth(given), **where)
 
 
-def _depth(given: Given) -> int | None:
-    depth = given.number("depth")
+def _depth(given: Namespace) -> int | None:
+    depth: int | None = given.depth
     return None if depth == -1 else depth
 
 
@@ -102,7 +101,7 @@ def _ended(text: str) -> str:
 
 
 def _tree(item: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an index as name, version and nested headings, each with the path that names it."""
+    """Return an index as name, version and nested headings, each with its path."""
     headings = [_heading(node, item) for node in data["sections"]]
     return {"section": item, "version": data.get("version") or "0.0.0", "headings": headings}
 
@@ -132,34 +131,33 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
         yield from _branches(heading["children"], f"{indent}|   ")
 
 
-def _where(given: Given) -> dict[str, str | None]:
+def _where(given: Namespace) -> dict[str, str | None]:
     return {
-        "file": given.last("file"),
-        "resource_type": given.last("kind"),
-        "item": given.last("item"),
+        "file": given.file,
+        "resource_type": given.kind,
+        "item": given.item,
     }
 
 
-def _tailored(given: Given, way: Way, display: Display) -> int:
+def _tailored(given: Namespace, connection: Connection, display: Display) -> int:
     with Progress("reading and indexing"):
-        reply = way.call(
+        reply = connection.call(
             "npl_load_tailored",
             context=" ".join(given.words) or None,
-            topics=given.all("topic") or None,
-            selectors=given.all("select") or None,
-            token_budget=given.number("budget"),
+            topics=given.topic,
+            selectors=given.select,
+            token_budget=given.budget,
             depth=_depth(given),
             **_where(given),
         )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    form = given.last("format") or "text"
-    if form != "text":
-        display.data(data, form)
+    if given.format != "text":
+        display.data(data, given.format)
         return 0
-    if not given.has("quiet"):
-        for line in _summary(data, given.number("budget")):
+    if not given.quiet:
+        for line in _summary(data, given.budget):
             display.say(line)
     if data["content"]:
         display.text(_ended(data["content"]))
@@ -167,7 +165,7 @@ def _tailored(given: Given, way: Way, display: Display) -> int:
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
-    """Say in a few lines what a tailored load holds, what did not fit, and what may be wanted next."""
+    """Yield lines that say what a tailored load holds, what did not fit, and what may be useful next."""
     sections = data["sections"]
     count = f"{len(sections)} section{'s' * (len(sections) != 1)}"
     of = f" of {budget:,}" if budget is not None else ""
@@ -178,19 +176,17 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
         tokens = f"{section['token_count']:,}"
         yield f"  {section['relevance_score']:.2f} {tokens:>7}  {section['selector']}  ({place}{cut})"
     for problem in (*data.get("not_found", ()), *data.get("unreadable", ())):
-        yield f"  not there: {problem}"
+        yield f"  not found: {problem}"
     for selector in data["request_more"]:
         yield f"  did not fit: {selector}"
     for suggestion in data["suggestions"]:
         yield f"  see also: {suggestion['selector']}  ({suggestion['reason']})"
 
 
-def _search(given: Given, way: Way, display: Display) -> int:
-    if not given.words:
-        raise UsageError("the following arguments are required: WORD", given.command)
+def _search(given: Namespace, connection: Connection, display: Display) -> int:
     where = _where(given)
     with Progress("reading and indexing"):
-        reply = way.call(
+        reply = connection.call(
             "npl_load_tailored",
             context=" ".join(given.words),
             explain=True,
@@ -199,13 +195,12 @@ def _search(given: Given, way: Way, display: Display) -> int:
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    limit = given.number("limit")
+    limit = given.limit
     hits = data["ranking"][: SHOWN if limit is None else max(limit, 0)]
-    form = given.last("format") or "text"
-    if form != "text":
-        display.data(hits, form)
+    if given.format != "text":
+        display.data(hits, given.format)
         return 0
-    if not given.has("quiet"):
+    if not given.quiet:
         words = ", ".join(data["keywords_extracted"])
         display.say(f"{len(hits)} of {len(data['ranking'])} sections in {data['file']} for {words}")
     display.text(

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.items.agents import search_expression
-from npl_mcp.cli.terminal.arguments import Given, UsageError
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import Way
+from npl_mcp.cli.transports.connecting import Connection
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
 
 
-def run(given: Given, way: Way, display: Display) -> int:
+def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Run one of the commands."""
     if given.command == "agent":
-        return _list(given, way, display) if given.has("list") else _agent(given, way, display)
-    if given.command == "schema" and not given.words:
-        raise UsageError("the following arguments are required: schema_name", given.command)
-    name = given.words[0] if given.words else None
+        return _list(given, connection, display) if given.list else _agent(given, connection, display)
+    name = given.name if given.command == "schema" else None
     missing = "Main npl.md file not found" if name is None else f"Schema not found: {name}"
-    return _print(way.call("items_raw", kind=given.command, name=name), missing, display)
+    return _print(connection.call("items_raw", kind=given.command, name=name), missing, display)
 
 
-def _agent(given: Given, way: Way, display: Display) -> int:
-    if not given.words or not given.words[0]:
+def _agent(given: Namespace, connection: Connection, display: Display) -> int:
+    if not given.name:
         display.say("Error: agent_name is required when not using --list")
         return 1
-    name = given.words[0]
-    reply = way.call("items_agent", name=name, definition=given.has("definition"))
-    return _print(reply, f"Agent not found: {name}", display)
+    reply = connection.call("items_agent", name=given.name, definition=given.definition)
+    return _print(reply, f"Agent not found: {given.name}", display)
 
 
 def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
@@ -46,19 +43,19 @@ def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
     return 2
 
 
-def _list(given: Given, way: Way, display: Display) -> int:
-    """List agents; a condition that cannot be read is reported and fulfilled by none."""
-    search = given.last("search")
+def _list(given: Namespace, connection: Connection, display: Display) -> int:
+    """List agents; a condition that cannot be read is reported, and no agent matches it."""
+    search = given.search
     try:
         expression = search_expression(search) if search else None
     except InvalidRequestError as error:
         display.say(str(error))
         display.text(f"{NO_MATCH}\n")
         return 0
-    reply = way.call(
+    reply = connection.call(
         "survey_agents",
-        field=given.last("filter-meta") or None,
-        category=given.last("category") or None,
+        field=given.filter_meta or None,
+        category=given.category or None,
         texts=expression is not None,
     )
     if not reply["success"] and reply["error_code"] != "INVALID_PARAMETER":
@@ -72,7 +69,7 @@ def _list(given: Given, way: Way, display: Display) -> int:
     if not agents:
         display.text(f"{NO_MATCH if data['total'] else NO_AGENTS}\n")
         return 0
-    describe = _described if given.has("verbose") else _named
+    describe = _described if given.verbose else _named
     display.text("".join(describe(agent) for agent in agents))
     return 0
 
@@ -82,7 +79,7 @@ def _named(agent: Mapping[str, Any]) -> str:
 
 
 def _described(agent: Mapping[str, Any]) -> str:
-    """Describe an agent as the listing has always done."""
+    """Describe an agent in the form of earlier versions."""
     fields = agent["fields"]
     categories = fields.get("categories")
     if isinstance(categories, list):

@@ -2,88 +2,96 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from npl_mcp.cli.terminal.arguments import COMMON, Command, Given, Option, UsageError, read_command
-from npl_mcp.cli.terminal.display import USAGE, Display, run_quietly
-from npl_mcp.cli.transports.connecting import Way, connect
-
-PROGRAM = "npl-worklog"
+from npl_mcp.cli.terminal.arguments import (
+    SHELL,
+    VIA,
+    Command,
+    Program,
+    argument,
+    read,
+    switch,
+    version,
+    whole_number,
+)
+from npl_mcp.cli.terminal.display import Display, run_program
+from npl_mcp.cli.transports.connecting import Connection, connect
 
 NO_SESSION = 1
-"""Exit code where there is no session, or what was given for ``--data`` is no JSON."""
+"""Exit code if there is no session, or ``--data`` is no JSON."""
 
 PAGE = 1_000
-"""Entries that are asked for at a time."""
+"""Entries that are read at a time."""
 
-_SESSION = Option("--session", "ID", "the session (default: the current one)")
-_JSON = Option("--json", help="print JSON")
+_SESSION = argument("--session", metavar="ID", help="the session (default: the current one)")
+_JSON = switch("--json", help="print JSON")
 
 COMMANDS: dict[str, Command] = {
     "init": Command(
-        "",
-        0,
         "start a session and print its id",
         (
-            Option("--id", "ID", "its id (default: today's date, UTC)"),
-            Option("--task", "TEXT", "what it is about"),
+            argument("--id", metavar="ID", help="its id (default: today's date, UTC)"),
+            argument("--task", metavar="TEXT", help="what it is about"),
         ),
     ),
-    "current": Command("", 0, "print the id of the current session"),
+    "current": Command("print the id of the current session"),
     "log": Command(
-        "",
-        0,
         "append an entry",
         (
-            Option("--agent", "ID", "who reports (required)"),
-            Option("--action", "WORD", "what kind of event it is, e.g. found, decided, done (required)"),
-            Option("--summary", "TEXT", "the event in words (required)"),
-            Option("--type", "TYPE", "kind of agent (default: unknown)"),
-            Option("--data", "JSON", "details"),
-            Option("--tags", "A,B", "words to filter by"),
+            argument("--agent", required=True, metavar="ID", help="who reports"),
+            argument(
+                "--action", required=True, metavar="WORD", help="kind of event, e.g. found, decided, done"
+            ),
+            argument("--summary", required=True, metavar="TEXT", help="the event in words"),
+            argument("--type", metavar="TYPE", help="kind of agent (default: unknown)"),
+            argument("--data", metavar="JSON", help="details"),
+            argument("--tags", metavar="A,B", help="words to filter by"),
             _SESSION,
         ),
     ),
     "read": Command(
-        "",
-        0,
         "print what an agent has not read yet",
         (
-            Option("--agent", "ID", "who reads (required)"),
-            Option("--peek", help="do not count it as read"),
-            Option("--since", "N", "print what comes after entry N instead"),
+            argument("--agent", required=True, metavar="ID", help="who reads"),
+            switch("--peek", help="do not mark it as read"),
+            argument("--since", type=whole_number, metavar="N", help="print what follows entry N instead"),
             _SESSION,
             _JSON,
         ),
     ),
-    "status": Command("", 0, "describe a session", (_SESSION, _JSON)),
+    "status": Command("describe a session", (_SESSION, _JSON)),
     "list": Command(
-        "",
-        0,
         "list the sessions, the newest first; * marks the current one",
-        (Option("--all", help="the archived ones too, by names that --session takes"), _JSON),
+        (switch("--all", help="also the archived ones, by names that --session takes"), _JSON),
     ),
     "close": Command(
-        "", 0, "close a session for good", (Option("--archive", help="move it to the archive too"), _SESSION)
+        "close a session for good", (switch("--archive", help="also move it to the archive"), _SESSION)
     ),
     "export": Command(
-        "[SESSION [FOLDER]]", 2, "write the files of a session anew, in .npl/sessions or FOLDER"
+        "write the files of a session again, in .npl/sessions or FOLDER",
+        (
+            argument("session", nargs="?", metavar="SESSION"),
+            argument("folder", nargs="?", metavar="FOLDER"),
+        ),
     ),
-    "import": Command("", 0, "take in sessions of .npl/sessions that are not known yet"),
-    "completion": Command("bash|zsh", 1, "print a script that completes this command line"),
+    "import": Command("import the sessions of .npl/sessions that are not known yet"),
+    "completion": SHELL,
 }
 
-FIRST = (Option("--version", help="print the version"),)
-"""Options that stand before the command."""
-
-ALWAYS = tuple(option for option in COMMON if option.name != "--strict")
-"""Options of every command."""
-
-REQUIRED: Mapping[str, Sequence[str]] = {"log": ("agent", "action", "summary"), "read": ("agent",)}
+PROGRAM = Program(
+    "npl-worklog",
+    "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
+    "agent has read. The working directory is the project; a copy of the entries is in its .npl/sessions.",
+    "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
+    COMMANDS,
+    (version("npl-worklog"),),
+    (VIA,),
+)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -92,34 +100,24 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_quietly(_run, sys.argv[1:] if words is None else words, PROGRAM)
+    return run_program(PROGRAM.name, lambda display: _run(read(PROGRAM, words), display))
 
 
-def _run(words: Sequence[str], display: Display) -> int:
+def _run(given: Namespace, display: Display) -> int:
+    if given.command == "completion":
+        from npl_mcp.cli.terminal.completion import worklog_script
+
+        display.text(worklog_script(given.shell, PROGRAM))
+        return 0
+    connection = connect(given.via, display.note)
     try:
-        given = read_command(words, COMMANDS, FIRST, ALWAYS)
-        if given.has("help") or given.has("version") or given.command == "completion":
-            return int(_help().show(given, COMMANDS, ALWAYS, display))
-        absent = [f"--{name}" for name in REQUIRED.get(given.command, ()) if not given.has(name)]
-        if absent:
-            raise UsageError(f"the following arguments are required: {', '.join(absent)}", given.command)
-        way = connect(given.last("via"), display.note)
-        try:
-            return RUN[given.command](given, way, display)
-        finally:
-            way.close()
-    except UsageError as error:
-        _help().show_usage(error, COMMANDS, display)
-        return USAGE
+        return RUN[given.command](given, connection, display)
+    finally:
+        connection.close()
 
 
-def _help() -> Any:
-    """Import what only those who need help wait for."""
-    return importlib.import_module("npl_mcp.cli.terminal.worklog_help")
-
-
-def _init(given: Given, way: Way, display: Display) -> int:
-    reply = way.call("worklog_open", session_id=given.last("id"), task=given.last("task"))
+def _init(given: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_open", session_id=given.id, task=given.task)
     if not reply["success"]:
         return _failed(reply, display, session="--id")
     opened = reply["data"]
@@ -129,8 +127,8 @@ def _init(given: Given, way: Way, display: Display) -> int:
     return _kept(opened, display)
 
 
-def _current(_: Given, way: Way, display: Display) -> int:
-    reply = way.call("worklog_current")
+def _current(_: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_current")
     if not reply["success"]:
         return _failed(reply, display)
     if "session_id" not in reply["data"]:
@@ -140,22 +138,21 @@ def _current(_: Given, way: Way, display: Display) -> int:
     return 0
 
 
-def _log(given: Given, way: Way, display: Display) -> int:
-    tags, data = given.last("tags"), given.last("data")
+def _log(given: Namespace, connection: Connection, display: Display) -> int:
     try:
-        value = json.loads(data) if data else None
+        data = json.loads(given.data) if given.data else None
     except (ValueError, RecursionError) as error:
         display.say(f"Error: {error}")
         return NO_SESSION
-    reply = way.call(
+    reply = connection.call(
         "worklog_log",
-        agent_id=given.last("agent"),
-        agent_type=given.last("type"),
-        action=given.last("action"),
-        summary=given.last("summary"),
-        data=value,
-        tags=[tag.strip() for tag in tags.split(",")] if tags else None,
-        session_id=given.last("session") or None,
+        agent_id=given.agent,
+        agent_type=given.type,
+        action=given.action,
+        summary=given.summary,
+        data=data,
+        tags=[tag.strip() for tag in given.tags.split(",")] if given.tags else None,
+        session_id=given.session or None,
     )
     if not reply["success"]:
         return _failed(reply, display)
@@ -164,33 +161,32 @@ def _log(given: Given, way: Way, display: Display) -> int:
     return _kept(logged, display)
 
 
-def _read(given: Given, way: Way, display: Display) -> int:
-    """Print page after page, so that what was counted as read was printed, whatever happens then."""
-    since = given.number("since")
-    position = None if since is None else max(since, 0)
+def _read(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print page after page: what the server marks as read has been printed, even if the next page fails."""
+    position = None if given.since is None else max(given.since, 0)
     entries: list[dict[str, Any]] = []
     code = 0
     while True:
-        reply = way.call(
+        reply = connection.call(
             "worklog_read",
-            agent_id=given.last("agent"),
-            peek=given.has("peek"),
+            agent_id=given.agent,
+            peek=given.peek,
             since=position,
-            session_id=given.last("session") or None,
+            session_id=given.session or None,
             limit=PAGE,
         )
         if not reply["success"]:
             code = _failed(reply, display)
             break
         page = reply["data"]
-        if given.has("json"):
+        if given.json:
             entries += page["entries"]
         else:
             display.text("".join(map(_line, page["entries"])))
         if not page["entries"] or not page["remaining"]:
             break
         position = page["entries"][-1]["seq"]
-    if given.has("json") and (entries or not code):
+    if given.json and (entries or not code):
         display.text(_json([{name: _field(entry, name) for name in ENTRY} for entry in entries]))
     return code
 
@@ -206,7 +202,7 @@ def _line(entry: Mapping[str, Any]) -> str:
 
 
 def _field(row: Mapping[str, Any], name: str) -> Any:
-    """Return a field as it was always printed: ``null`` where it is not set, times with ``+00:00``."""
+    """Return a field as earlier versions printed it: ``None`` if it is not set, times with ``+00:00``."""
     value = row.get(name)
     return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
 
@@ -215,12 +211,12 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def _status(given: Given, way: Way, display: Display) -> int:
-    reply = way.call("worklog_status", session_id=given.last("session") or None)
+def _status(given: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_status", session_id=given.session or None)
     if not reply["success"]:
         return _failed(reply, display)
     session = {name: _field(reply["data"], name) for name in SESSION}
-    display.text(_json(session) if given.has("json") else "".join(_described(session)))
+    display.text(_json(session) if given.json else "".join(_described(session)))
     return 0
 
 
@@ -236,12 +232,12 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
-def _list(given: Given, way: Way, display: Display) -> int:
-    reply = way.call("worklog_sessions", archived=given.has("all"))
+def _list(given: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_sessions", archived=given.all)
     if not reply["success"]:
         return _failed(reply, display)
     sessions = reply["data"]["sessions"]
-    if given.has("json"):
+    if given.json:
         display.text(_json([_row(session) for session in sessions]))
         return 0
     for session in sessions:
@@ -256,32 +252,31 @@ def _row(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(session: Mapping[str, Any]) -> str:
-    """Return the name by which ``--session`` finds it: an archived id may be used again."""
+    """Return the name that ``--session`` takes; an archived id may be in use again."""
     archived = session.get("archived_as")
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
-def _close(given: Given, way: Way, display: Display) -> int:
-    session = given.last("session") or None
-    reply = way.call("worklog_close", archive=given.has("archive"), session_id=session)
+def _close(given: Namespace, connection: Connection, display: Display) -> int:
+    session = given.session or None
+    reply = connection.call("worklog_close", archive=given.archive, session_id=session)
     if not reply["success"]:
         return _failed(reply, display)
-    done = "archived" if given.has("archive") else "closed"
+    done = "archived" if given.archive else "closed"
     display.text(f"Session {reply['data']['session_id']} {done}\n")
     return _kept(reply["data"], display)
 
 
-def _export(given: Given, way: Way, display: Display) -> int:
-    session, folder = (*given.words, None, None)[:2]
-    reply = way.call("worklog_export", session_id=session, folder=folder)
+def _export(given: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_export", session_id=given.session, folder=given.folder)
     if not reply["success"]:
         return _failed(reply, display, session="SESSION")
     display.text(f"written to {reply['data']['folder']}\n")
     return 0
 
 
-def _import(_: Given, way: Way, display: Display) -> int:
-    reply = way.call("worklog_import")
+def _import(_: Namespace, connection: Connection, display: Display) -> int:
+    reply = connection.call("worklog_import")
     if not reply["success"]:
         return _failed(reply, display)
     done = reply["data"]
@@ -291,7 +286,7 @@ def _import(_: Given, way: Way, display: Display) -> int:
     return 0
 
 
-RUN: Mapping[str, Callable[[Given, Way, Display], int]] = {
+RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
     "init": _init,
     "current": _current,
     "log": _log,
@@ -305,7 +300,7 @@ RUN: Mapping[str, Callable[[Given, Way, Display], int]] = {
 
 
 def _kept(data: Mapping[str, Any], display: Display) -> int:
-    """Say so where the database has it and the project's folder has not."""
+    """Tell the user if the database has the change and the project's folder has not."""
     if data.get("exported") is False:
         display.note("kept, but .npl/sessions could not be written")
     return 0
@@ -325,7 +320,7 @@ FLAGS: Mapping[str, str] = {
 
 
 def _failed(reply: Mapping[str, Any], display: Display, session: str = "--session") -> int:
-    """Report a tool that failed; sessions that are not there as they were always reported.
+    """Report a tool that failed; missing sessions in the words of earlier versions.
 
     :param session: how the command names its session.
     """
@@ -338,7 +333,7 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
         return NO_SESSION
     first, *more = problem.split(" ", 1)
     name = session if first == "session_id" else FLAGS.get(first, first)
-    problem = " ".join([name, *more]).replace("worklog_init", f"{PROGRAM} init --id ID")
+    problem = " ".join([name, *more]).replace("worklog_init", f"{PROGRAM.name} init --id ID")
     return display.failed({**reply, "error": problem})
 
 

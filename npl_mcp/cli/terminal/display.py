@@ -1,7 +1,7 @@
 """Replies to terminal text and exit codes.
 
-Text goes to standard output and nothing else does; all that is said about it goes to standard error. There
-are no colours. On a terminal control characters of the content are shown as escapes, in a pipe they pass.
+The text asked for goes to standard output, all messages go to standard error. There are no colours. On a
+terminal, control characters in the content are printed as escapes; into a pipe they pass unchanged.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+from npl_mcp.cli.terminal.arguments import UsageError
+
 NOT_THERE = 1
-"""Exit code of ``--strict`` where something that was asked for is not there."""
+"""Exit code of ``--strict`` if an item is missing."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -29,12 +31,13 @@ EXIT_CODES: Mapping[str, int] = {
     "UNAVAILABLE": 69,
     "UNCERTAIN": 76,
 }
-"""Exit codes by error code, with the numbers of ``sysexits.h``; 2 for what the caller can mend. The last two
-are those of :mod:`npl_mcp.cli.transports.connecting`."""
+"""Exit codes by error code, with the numbers of ``sysexits.h``; 2 for all other codes, which the caller can
+correct. The last two come from :mod:`npl_mcp.cli.transports.connecting`."""
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# Compiled when first used: most commands write no message, and to no terminal.
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 
-_FILE_NAME_BYTES = re.compile("[^\ud800-\udc7f\udd00-\udfff]*")
+_FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
 
 
 class Display:
@@ -70,7 +73,7 @@ class Display:
             self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
 
     def note(self, line: str) -> None:
-        """Say something to the user, after the program's name."""
+        """Write a message to standard error, after the program's name."""
         self.say(f"{self.program}: {line}")
 
     def say(self, line: str) -> None:
@@ -93,8 +96,8 @@ def exit_code(reply: Mapping[str, Any]) -> int:
 
 
 def escaped(text: str) -> str:
-    """Write control characters as escapes; line feeds and tabs stay."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    """Return text with control characters as escapes; line feeds and tabs stay."""
+    return re.sub(_CONTROL, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -104,22 +107,30 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate; those that stand for bytes of a file name become these
-        data = text.encode("utf-8", "surrogateescape" if _FILE_NAME_BYTES.fullmatch(text) else "replace")
+        data = text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
     rest = memoryview(data)
     while rest:  # an unbuffered stream may take less than all at once
         rest = rest[stream.buffer.write(rest) :]
     stream.buffer.flush()
 
 
-def run_quietly(command: Callable[[Sequence[str], Display], int], words: Sequence[str], program: str) -> int:
-    """Run a command; being interrupted, and a reader that goes away, end it without a word.
+def run_program(program: str, run: Callable[[Display], int]) -> int:
+    """Run a command. It ends silently if it is interrupted, or if nobody reads its output any more.
 
-    :param words: its command line.
     :param program: its name.
+    :param run: returns the exit code; ends with ``SystemExit`` after printing a help.
     :returns: the exit code.
     """
+    display = Display(program)
     try:
-        return command(words, Display(program))
+        return run(display)
+    except UsageError as error:
+        if error.usage:
+            display.say(error.usage)
+        display.note(f"error: {error.problem}")
+        return USAGE
+    except SystemExit as end:
+        return int(end.code or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -128,6 +139,6 @@ def run_quietly(command: Callable[[Sequence[str], Display], int], words: Sequenc
 
 
 def silence() -> None:
-    """Lead all output into nothing after its reader has gone, so that closing it says nothing."""
+    """Discard all further output after its reader has gone, so that closing it raises nothing."""
     for stream in (sys.stdout, sys.stderr):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

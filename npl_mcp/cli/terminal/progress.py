@@ -1,4 +1,4 @@
-"""A line on the terminal while something takes long."""
+"""A line on the terminal during a long call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP = 0.2
 
 
 class Progress:
-    """Shows what is going on and for how long, and wipes it away afterwards.
+    """Shows what is running and for how long, and clears the line afterwards.
 
     Nothing is shown unless standard error is a terminal.
 

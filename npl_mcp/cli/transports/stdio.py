@@ -1,141 +1,83 @@
-"""A server of one's own for one command, spoken to over its standard streams.
-
-What agents' clients do, so this is the way to see what they see. Messages are lines of JSON-RPC 2.0.
-"""
+"""A server for one command, called over its standard streams as MCP clients do."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
+import logging
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from npl_mcp import __version__
-from npl_mcp.cli.transports.servers import ANSWER, check_version
-from npl_mcp.cli.transports.wire import LONGEST_BODY, WireError
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport as ClientTransport
+from mcp import MCPError
 
-START = 30.0
-"""Seconds a server has to start."""
+from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
+from npl_mcp.config.settings import inherited_environment
 
-END = 5.0
-"""Seconds a server has to end by itself when its input ends."""
-
-PROTOCOL = "2025-06-18"
+START_SECONDS = 30.0
+# What the server would warn of is in its answers as well.
 COMMAND = (sys.executable, "-m", "npl_mcp", "--log-level", "ERROR")
-"""What it warns of it answers as well."""
+"""Starts a server."""
 
 
-class Stdio:
-    """A server that runs until :meth:`close`.
+class StdioTransport:
+    """Starts a server with the first call, and ends it with :meth:`close`.
 
-    :param command: starts it.
-    :param start: seconds it has for that.
-    :param answer: seconds a tool may take.
+    :param command: starts the server.
+    :param start_seconds: how long that may take.
+    :param call_seconds: how long a tool may take.
     """
 
+    name = "the server over standard streams"
+
     def __init__(
-        self, command: Sequence[str] = COMMAND, *, start: float = START, answer: float = ANSWER
+        self,
+        command: Sequence[str] = COMMAND,
+        *,
+        start_seconds: float = START_SECONDS,
+        call_seconds: float = CALL_SECONDS,
     ) -> None:
-        self._command, self._start, self._seconds = command, start, answer
-        self._process: subprocess.Popen[bytes] | None = None
-        self._number = 0
-        self.name = "the server over standard streams"
+        self._command, self._start_seconds, self._call_seconds = command, start_seconds, call_seconds
+        self._stack = ExitStack()
+        self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
-    def ask(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
-        """Call a tool.
-
-        :returns: its envelope.
-        :raises WireError: there is no answer, or none of a tool.
-        """
-        if self._process is None:
-            self._greet()
-        reply = self._exchange("tools/call", {"name": tool, "arguments": arguments}, self._seconds)
+    def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
+        """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
+        self._connected = portal, client = self._connected or self._connect()
         try:
-            body = json.loads(reply["result"]["content"][0]["text"])
-        except (KeyError, IndexError, TypeError, ValueError, RecursionError):
+            result = portal.call(client.call_tool_mcp, tool, arguments)
+            body = json.loads(result.content[0].text)
+        except MCPError as error:
+            raise TransportError(f"gave no reply: {error}", sent=True) from None
+        except (AttributeError, IndexError, ValueError, RecursionError):
             body = None
         if not isinstance(body, dict) or "success" not in body:
-            raise WireError("sent what is no answer of a tool", sent=True)
+            raise TransportError("sent no reply of a tool", sent=True)
         return body
 
     def close(self) -> None:
-        """End the server: by the end of its input, or else by force."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
-            process.stdin.close()
+        """End the server."""
+        self._stack.close()
+
+    def _connect(self) -> tuple[BlockingPortal, Client[ClientTransport]]:
+        # The reply tells what went wrong; the libraries' logs would say it a second time.
+        for name in ("mcp", "fastmcp"):
+            logging.getLogger(name).addHandler(logging.NullHandler())
+            logging.getLogger(name).propagate = False
+        program, *arguments = self._command
+        # The default, sys.stderr, need not be a file that a process can write to.
+        transport = ClientTransport(
+            program, arguments, env=inherited_environment({}), keep_alive=False, log_file=sys.__stderr__
+        )
+        client = Client(transport, init_timeout=self._start_seconds, timeout=self._call_seconds)
+        portal = self._stack.enter_context(start_blocking_portal())
         try:
-            process.wait(END)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-
-    def _greet(self) -> None:
-        # In a session of its own, so that Ctrl-C reaches this program alone, which then ends the server.
-        try:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-            )
-        except OSError as error:
-            raise WireError(f"cannot be started: {error.strerror}") from None
-        me = {"name": "npl", "version": __version__}
-        params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": me}
-        reply = self._exchange("initialize", params, self._start)
-        result = reply.get("result")
-        info = result.get("serverInfo") if isinstance(result, dict) else None
-        named = isinstance(info, dict) and info.get("name") == "npl"
-        check_version(str(info.get("version")) if named and isinstance(info, dict) else None)
-        self._write({"method": "notifications/initialized"})
-
-    def _exchange(self, method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for its answer; a server that takes longer is ended."""
-        process = self._process
-        assert process is not None
-        self._number += 1
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.start()
-        sent = False
-        try:
-            self._write({"id": self._number, "method": method, "params": params})
-            sent = method == "tools/call"
-            return self._answer(process)
-        except (OSError, EOFError):
-            problem = f"does not answer within {seconds:g} s" if late.is_set() else "ended without an answer"
-            raise WireError(problem, sent=sent) from None
-        finally:
-            timer.cancel()
-
-    def _write(self, message: dict[str, object]) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode("ascii") + b"\n")
-        self._process.stdin.flush()
-
-    def _answer(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-        """Read lines up to the answer; others are remarks."""
-        assert process.stdout is not None
-        while line := process.stdout.readline(LONGEST_BODY):
-            if not line.endswith(b"\n"):
-                if len(line) == LONGEST_BODY:
-                    raise WireError(f"answers with more than {LONGEST_BODY >> 20} MiB", sent=True)
-                break
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(message, dict) and message.get("id") == self._number and "method" not in message:
-                return message
-        raise EOFError
+            self._stack.enter_context(portal.wrap_async_context_manager(client))
+        except (MCPError, RuntimeError) as error:
+            raise TransportError(f"did not start: {error.__cause__ or error}") from None
+        info = client.server_info
+        check_version(info.version if info and info.name == "npl" else None)
+        return portal, client

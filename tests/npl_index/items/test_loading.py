@@ -34,7 +34,6 @@ from npl_index.library.documents import Library, Limits
 CASES = json.loads(
     (Path(__file__).parents[2] / "cases" / "loading" / "cases.json").read_text(encoding="utf-8")
 )
-SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:
@@ -319,7 +318,12 @@ def test_raw_items(tmp_path: Path) -> None:
         load_raw(library, "schema")
 
 
-RECORDED = SHARED / "compat" / "npl-load.json"
+RECORDED = json.loads((Path(__file__).parents[2] / "cases" / "predecessor" / "load.json").read_text("utf-8"))
+PRINTING = [
+    case
+    for case in RECORDED["cases"]
+    if not case["exit"] and case["argv"][0] != "syntax" and "--list" not in case["argv"]
+]
 MASKS = [(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"), (r"\d{4}-\d\d-\d\d", "<date>")]
 
 
@@ -342,22 +346,16 @@ def printed(library: Library, arguments: list[str]) -> str:
     return flag_header(loaded.flags) + ("" if "--quiet" in arguments else loaded.content)
 
 
-def test_prints_what_the_predecessor_printed(tmp_path: Path) -> None:
-    """Recorded runs of the predecessor give the same bytes, but that a patch is no item any more."""
-    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {"cases": []}
-    for number, case in enumerate(recorded["cases"]):
-        words = case["argv"]
-        if case["exit"] or words[0] == "syntax" or "--list" in words or words == ["c"]:
-            continue
-        base = tmp_path / str(number)
-        trees = [
-            recorded["fixtures"][tree] if isinstance(tree, str) else tree
-            for tree in (case["fixture"], case["home_fixture"])
-        ]
-        write(base / "home", trees[1])
-        env = {name: value.format(NPL_HOME=SHARED / "corpora" / "npl") for name, value in case["env"].items()}
-        settings = {name.lower().replace("npl_theme", "theme"): value for name, value in env.items()}
-        text = printed(library_at(base, trees[0], **settings), words)
-        for pattern, mask in MASKS:
-            text = re.sub(pattern, mask, text)
-        assert text == case["stdout"].replace("agent,agent.patch,", "agent,"), case["name"]
+@pytest.mark.parametrize("case", PRINTING, ids=lambda case: case["name"])
+def test_prints_what_the_predecessor_printed(case: dict[str, Any], tmp_path: Path) -> None:
+    """Recorded runs of the predecessor give the same bytes."""
+    work, home = (
+        RECORDED["fixtures"][tree] if isinstance(tree, str) else tree
+        for tree in (case["fixture"], case["home_fixture"])
+    )
+    write(tmp_path / "home", home)
+    settings = {name.lower().replace("npl_theme", "theme"): value for name, value in case["env"].items()}
+    text = printed(library_at(tmp_path, work, **settings), case["argv"])
+    for pattern, mask in MASKS:
+        text = re.sub(pattern, mask, text)
+    assert text == case["stdout"]

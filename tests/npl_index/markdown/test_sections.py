@@ -20,7 +20,8 @@ from npl_index.markdown.traits import Traits
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
-SHARED = Path(__file__).resolve().parents[4] / "shared"
+CORPUS = sorted((Path(__file__).parents[3] / "corpus").rglob("*.md"))
+NPL_OR_FRONT_MATTER = re.compile(r"\A---|npl-instructions:|⌜")
 BOM = b"\xef\xbb\xbf"
 
 # What stands between sections: a byte order mark, front matter, separators and headers, blank lines.
@@ -334,12 +335,19 @@ def test_no_input_raises_anything_else(data: bytes) -> None:
         assert parse_sections(data, "x").sections[0].whole_bytes.stop <= len(data)
 
 
+PLAIN = ("code", "containers", "headings", "names", "scripts", "setext", "thematic-break", "traits")
+
+
 @pytest.mark.parametrize(
-    "name", ["code", "containers", "headings", "names", "scripts", "setext", "thematic-break", "traits"]
+    "path",
+    [CASES / f"{name}.md" for name in PLAIN]
+    + [path for path in CORPUS if not NPL_OR_FRONT_MATTER.search(path.read_text("utf-8"))],
+    ids=lambda path: path.stem,
 )
-def test_headings_are_those_of_the_stock_parser(name: str) -> None:
+def test_headings_are_those_of_the_stock_parser(path: Path) -> None:
     """Levels, lines and names are what markdown-it-py finds, inline markup included."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(read(name).decode())
+    data = path.read_bytes()
+    tokens = MarkdownIt("commonmark").enable("table").parse(data.decode())
     wanted = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0:
@@ -350,27 +358,8 @@ def test_headings_are_those_of_the_stock_parser(name: str) -> None:
                 for child in inline.children or []
             ]
             wanted.append((int(opening.tag[1]), Span(*opening.map or ()), "".join("".join(parts).split())))
-    found = parse_sections(read(name), name).sections[1:]
+    found = parse_sections(data, "x").sections[1:]
     assert [(s.level, s.heading_lines, "".join(s.name.split())) for s in found] == [
         (level, lines, shown.replace("*", "") if "image" in shown else shown)
         for level, lines, shown in wanted
     ]
-
-
-def test_real_documents_have_the_headings_two_other_parsers_find() -> None:
-    """Trees agree with recorded ones: a few lines written down here, and real files if at hand."""
-    small = {"text": "A", "text_with_alt": "A", "level": 1, "start_line": 1, "container": None, "flags": {}}
-    cases = [(b"A\n=\n\n- # B\n", [small])]
-    for path in sorted((SHARED / "eval" / "structure" / "expected").glob("*.json")):
-        expected = json.loads(path.read_text(encoding="utf-8"))
-        cases.append(((path.parents[1] / "files" / expected["file"]).read_bytes(), expected["headings"]))
-    for data, recorded in cases:
-        wanted = [heading for heading in recorded if not heading["container"]]
-        found = parse_sections(data, "x").sections[1:]
-        assert [(s.level, s.own.start + 1) for s in found] == [(w["level"], w["start_line"]) for w in wanted]
-        for section, want in zip(found, wanted, strict=True):
-            flags, own = want["flags"], section.own_traits
-            assert section.name in (want["text"], want["text_with_alt"])
-            assert own.has_code == (flags.get("code_fence", False) or flags.get("indented_code", False))
-            assert own.has_tables == flags.get("table", False)
-            assert own.has_definitions == flags.get("definitions", False)

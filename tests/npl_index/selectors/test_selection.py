@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
-from npl_index.selectors.selection import Selected, narrowed, select, selector_for, selectors_of
+from npl_index.selectors.selection import Selected, select
+from npl_index.selectors.writing import narrowed, selector_for, selectors_of
 
 CASES = Path(__file__).parents[2] / "cases" / "selectors"
-SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,10 @@ def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], doc
     assert selector_for(tree, 0, own=True) == "guide [depth=0]"
 
 
-def test_generated_selectors_are_exact_in_real_files() -> None:
-    """A generated selector compiles back to exactly its section in all Markdown that is at hand."""
+def test_generated_selectors_are_exact_in_real_files(corpus: Mapping[str, str]) -> None:
+    """A generated selector compiles back to exactly its section in the cases and the bundled prompts."""
     trees = [tree for parameter in ALL_CASES for tree in parameter.values[0].documents]  # type: ignore[union-attr]
-    trees += [parse_sections(path.read_bytes(), path.stem) for path in sorted(SHARED.rglob("*.md"))]
+    trees += [parse_sections(text.encode(), path) for path, text in corpus.items()]
     for tree in trees:
         assert_exact(tree)
 

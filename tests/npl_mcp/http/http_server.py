@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.http.service import State, read_state
+from npl_mcp.config.server_state import ServerState, read_state
 
 JSON = {"Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -31,7 +31,7 @@ class Running:
     """A server and where it is reached."""
 
     process: subprocess.Popen[bytes]
-    state: State
+    state: ServerState
     folder: Path
 
     @property
@@ -90,7 +90,7 @@ def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
         process.wait()
 
 
-def _listening(process: subprocess.Popen[bytes], folder: Path) -> State:
+def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         state = read_state(folder / "data")

@@ -11,18 +11,18 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from npl_mcp.config.connection import STATE_FILE
+from npl_mcp.config.server_state import read_state
 from npl_mcp.http import service
 from npl_mcp.http.service import (
     AlreadyRunningError,
-    State,
+    describe_server,
     hold,
     process_start,
-    read_state,
     running,
     write_state,
 )
@@ -68,7 +68,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
 
     state = read_state(stopped / "data")
     assert state is not None
-    assert stat.S_IMODE((stopped / "data" / service.STATE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((stopped / "data" / STATE_FILE).stat().st_mode) == 0o600
     assert TOKEN not in Path(f"/proc/{state.pid}/cmdline").read_text(encoding="utf-8")
     shown = run(stopped, "status")
     assert shown.returncode == 0
@@ -81,7 +81,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
 
     ended = run(stopped, "stop")
     assert (ended.returncode, ended.stdout.split(":")[0]) == (0, "stopped")
-    assert not (stopped / "data" / service.STATE).exists()
+    assert not (stopped / "data" / STATE_FILE).exists()
     assert run(stopped, "status").returncode == 3
 
 
@@ -127,11 +127,11 @@ def test_no_other_process_is_stopped(tmp_path: Path) -> None:
     """A state file that names a process which is not the server does not lead to a signal."""
     with subprocess.Popen(["sleep", "60"]) as bystander:
         try:
-            state = State.now("http://127.0.0.1:1", None, "t", guarded=False)
-            write_state(tmp_path, replace(state, pid=bystander.pid))
+            state = describe_server("http://127.0.0.1:1", None, "t", guarded=False)
+            write_state(tmp_path, state._replace(pid=bystander.pid))
             assert service.stop(tmp_path) is None
             with hold(tmp_path):
-                write_state(tmp_path, replace(state, pid=bystander.pid))
+                write_state(tmp_path, state._replace(pid=bystander.pid))
                 assert service.stop(tmp_path) is None
             assert bystander.poll() is None
         finally:
@@ -154,19 +154,19 @@ def test_the_lock_is_one_servers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": 1}', "\udcff", '{"x": 1}'])
 def test_a_damaged_state_file_is_none(tmp_path: Path, text: str) -> None:
     """Whatever stands there, it is either a state or nothing."""
-    (tmp_path / service.STATE).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (tmp_path / STATE_FILE).write_text(text, encoding="utf-8", errors="surrogateescape")
     assert read_state(tmp_path) is None
 
 
 def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
     """Its mode is 0600 whatever stood there before, and what is written is read."""
-    (tmp_path / service.STATE).write_text("old", encoding="utf-8")
-    (tmp_path / service.STATE).chmod(0o666)
-    state = State.now(None, tmp_path / "s", "t", guarded=True)
+    (tmp_path / STATE_FILE).write_text("old", encoding="utf-8")
+    (tmp_path / STATE_FILE).chmod(0o666)
+    state = describe_server(None, tmp_path / "s", "t", guarded=True)
     write_state(tmp_path, state)
     assert read_state(tmp_path) == state
-    assert stat.S_IMODE((tmp_path / service.STATE).stat().st_mode) == 0o600
-    assert json.loads((tmp_path / service.STATE).read_bytes()) == asdict(state)
+    assert stat.S_IMODE((tmp_path / STATE_FILE).stat().st_mode) == 0o600
+    assert json.loads((tmp_path / STATE_FILE).read_bytes()) == state._asdict()
     assert "token" not in repr(state)
 
 
@@ -197,7 +197,7 @@ def test_a_signal_ends_it_within_five_seconds(tmp_path: Path) -> None:
         finally:
             for line in lines:
                 line.close()
-        assert not (tmp_path / "data" / service.STATE).exists()
+        assert not (tmp_path / "data" / STATE_FILE).exists()
         assert "Traceback" not in server.log
 
 
@@ -218,7 +218,7 @@ def test_a_call_at_work_does_not_keep_it_alive(tmp_path: Path) -> None:
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(timeout=20) == 0
             assert time.monotonic() - start < 5.5
-    assert not (tmp_path / "data" / service.STATE).exists()
+    assert not (tmp_path / "data" / STATE_FILE).exists()
     assert not (tmp_path / "s").exists()
 
 

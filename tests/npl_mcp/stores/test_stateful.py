@@ -28,7 +28,7 @@ from tests.npl_mcp.stores.models_base import WHEN, Refused
 from tests.npl_mcp.tools.strategies import Onlooker
 
 PROFILE = profile(
-    max_examples=100,
+    max_examples=30,
     stateful_step_count=50,
     derandomize=True,
     database=None,

@@ -17,14 +17,15 @@ from typing import Any
 import pytest
 from platformdirs import user_data_dir
 
+from npl_mcp import __version__
 from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import exit_code
-from npl_mcp.cli.transports.connecting import STATE_FILE, connect
-from npl_mcp.cli.transports.direct import Direct, spec_of
-from npl_mcp.config.connection import Reach
+from npl_mcp.cli.transports.connecting import connect
+from npl_mcp.cli.transports.in_process import InProcess
+from npl_mcp.config.connection import STATE_FILE, ConnectionSettings
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
 from npl_mcp.tools.errors import logger
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
@@ -44,20 +45,20 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_t
         ("npl_load_tailored", {}),
     ],
 )
-def test_the_direct_way_answers_as_the_server_does(
+def test_tools_in_this_process_reply_as_the_server_does(
     tool: str, arguments: dict[str, Any], settings: Settings, call: Callable[..., dict[str, Any]]
 ) -> None:
     """The same envelope, of success and of failure."""
-    way = Direct(settings)
+    transport = InProcess(settings)
     try:
-        assert way.call(tool, **arguments) == call(tool, **arguments)
+        assert transport.call(tool, arguments) == call(tool, **arguments)
     finally:
-        way.close()
+        transport.close()
 
 
 def test_every_tool_is_found_by_its_name() -> None:
     """Whatever module it is declared in."""
-    assert [spec_of(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
+    assert [tool_named(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
         *listed_tools(),
         *unlisted_tools(),
     ]
@@ -65,7 +66,7 @@ def test_every_tool_is_found_by_its_name() -> None:
 
 def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     """The user gets the message from the command, and not from the log as well."""
-    reply = Direct(settings).call("items_raw", kind="schema", name="nosuch")
+    reply = InProcess(settings).call("items_raw", {"kind": "schema", "name": "nosuch"})
     assert (reply["success"], reply["error_code"]) == (False, "NOT_FOUND")
     assert caplog.records == []
     assert not logger.disabled
@@ -74,7 +75,8 @@ def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFix
 def leave_state(data: Path, **fields: object) -> None:
     """Write a state file as a running server does."""
     file = data / STATE_FILE
-    file.write_text(json.dumps({"token": "own-token", **fields}), encoding="utf-8")
+    state = {"url": None, "socket": None, "pid": 1, "started": None, "since": 0, "version": __version__}
+    file.write_text(json.dumps({**state, "token": "own-token", **fields}), encoding="utf-8")
     file.chmod(0o600)
 
 
@@ -86,19 +88,18 @@ Told = list[str]
 
 
 def call_once(
-    via: str | None, told: Told, tool: str = "worklog_current", **arguments: object
+    transport: str | None, told: Told, tool: str = "worklog_current", **arguments: object
 ) -> dict[str, Any]:
-    way = connect(via, told.append)
+    connection = connect(transport, told.append)
     try:
-        return way.call(tool, **arguments)
+        return connection.call(tool, **arguments)
     finally:
-        way.close()
+        connection.close()
 
 
 def test_without_a_server_tools_run_here(data: Path) -> None:
     """Nothing is said about it; a state file that a server left behind makes no difference."""
     told: Told = []
-    assert isinstance(connect(None, told.append), Direct)
     assert call_once(None, told) == {"success": True, "data": {}}
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -170,17 +171,17 @@ def test_which_token_is_sent(
 
 LATER = json.dumps({"name": "npl", "version": "99.0.0"}).encode()
 FAILING: dict[str, tuple[list[bytes], str, bool]] = {
-    "garbage": ([b"\xff" * 100_000], "does not speak HTTP", False),
-    "a stranger": ([message(b"<html>")], "is no server of npl", False),
+    "garbage": ([b"\xff" * 100_000], "closed the connection", False),
+    "a stranger": ([message(b"<html>")], "is not an npl server", False),
     "a newer version": ([message(LATER)], "has version 99.0.0", False),
-    "gone at once": ([b""], "ended the connection", False),
-    "busy": ([message(HEALTHY), message(b"", b"503 Busy")], "does not let the call in", False),
+    "gone at once": ([b""], "closed the connection", False),
+    "busy": ([message(HEALTHY), message(b"", b"503 Busy")], "refused the call", False),
     "gone half-way": (
         [message(HEALTHY), b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"],
-        "ended the",
+        "closed the connection",
         True,
     ),
-    "an answer of nobody": ([message(HEALTHY), message(b"null")], "no answer of a tool", True),
+    "an answer of nobody": ([message(HEALTHY), message(b"null")], "no reply of a tool", True),
     "too much": (
         [message(HEALTHY), b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"],
         "64 MiB",
@@ -205,14 +206,14 @@ def test_a_server_that_fails(
     assert call_once("auto", told) == {"success": True, "data": {}}
     assert len(told) == 1
     assert problem in told[0]
-    assert told[0].endswith("done without it")
+    assert told[0].endswith("ran without a server")
     told.clear()
     entry = {"agent_id": "a", "action": "did", "summary": "s"}
     written = call_once("auto", told, "worklog_log", **entry)
-    seen = Direct().call("worklog_sessions")["data"]["sessions"]
+    seen = InProcess().call("worklog_sessions", {})["data"]["sessions"]
     if sent:
         assert (written["error_code"], seen, told) == ("UNCERTAIN", [], [])
-        assert "look before you repeat it" in written["error"]
+        assert "check before you retry" in written["error"]
     else:
         assert (written["success"], len(seen), len(told)) == (True, 1, 1)
 
@@ -235,10 +236,10 @@ def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None
     """A server that failed is not asked again by the same command."""
     leave_state(data, url=url(stage(playing(b""))))
     told: Told = []
-    way = connect(None, told.append)
+    connection = connect(None, told.append)
     for _ in range(3):
-        assert way.call("worklog_current")["success"]
-    way.close()
+        assert connection.call("worklog_current")["success"]
+    connection.close()
     assert len(told) == 1
 
 
@@ -298,12 +299,12 @@ def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same folder for commands and servers, and the one that platformdirs names."""
     for name in ("XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
-    assert Reach.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
-    assert str(Settings.from_env().data_folder) == Reach.from_env().data_folder
+    assert ConnectionSettings.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
+    assert str(Settings.from_env().data_folder) == ConnectionSettings.from_env().data_folder
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
-    assert Reach.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
+    assert ConnectionSettings.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", "/given")
-    assert str(Settings.from_env().data_folder) == Reach.from_env().data_folder == "/given"
+    assert str(Settings.from_env().data_folder) == ConnectionSettings.from_env().data_folder == "/given"
 
 
 def masked(text: str) -> str:

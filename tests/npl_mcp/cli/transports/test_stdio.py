@@ -1,4 +1,4 @@
-"""A server of one's own for one command, over standard streams."""
+"""A server for one command, over standard streams."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
-from npl_mcp.cli.transports.direct import Direct
-from npl_mcp.cli.transports.stdio import Stdio
-from npl_mcp.cli.transports.wire import WireError
+from npl_mcp.cli.transports.base import TransportError
+from npl_mcp.cli.transports.in_process import InProcess
+from npl_mcp.cli.transports.stdio import StdioTransport
 
 
 def test_over_standard_streams(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A server of its own for one command; all it says is the tool's answer."""
+    """A command starts a server, calls its tool and ends it."""
     assert worklog.main(["init", "--id", "n", "--via", "stdio"]) == 0
     assert capsys.readouterr().out == "n\n"
-    assert Direct().call("worklog_current")["data"] == {"session_id": "n"}
+    assert InProcess().call("worklog_current", {})["data"] == {"session_id": "n"}
 
 
 ANSWERING = """
@@ -29,70 +29,69 @@ for line in sys.stdin:
     if "id" not in asked:
         continue
     print("a remark", flush=True)
-    print('{"jsonrpc": "2.0", "method": "notifications/message", "params": {}}', flush=True)
-    print('{"jsonrpc": "2.0", "id": %d, "method": "ping"}' % asked["id"], flush=True)
     if asked["method"] == "initialize":
-        answer = {"result": {"serverInfo": {"name": "npl", "version": VERSION}}}
-    else:
+        server = {"name": NAME, "version": VERSION}
+        answer = {"result": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": server}}
+    elif asked["method"] == "tools/list":
+        answer = {"result": {"tools": []}}
+    elif asked["method"] == "tools/call":
         answer = ANSWER
+    else:
+        answer = {"error": {"code": -32601, "message": "unknown"}}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
 """
+GOOD = {"result": {"content": [{"type": "text", "text": '{"success": true, "data": 1}'}]}}
 
 
-def answering(version: str = __version__, answer: object = None) -> str:
-    good = {"result": {"content": [{"type": "text", "text": '{"success": true, "data": 1}'}]}}
-    script = ANSWERING.replace("VERSION", repr(version))
-    return script.replace("ANSWER", repr(good if answer is None else answer))
+def answering(answer: object = GOOD, name: str = "npl", version: str = __version__) -> str:
+    """Return a server whose tools answer with some JSON, or with what an expression returns."""
+    code = answer if isinstance(answer, str) else repr(answer)
+    return ANSWERING.replace("NAME", repr(name)).replace("VERSION", repr(version)).replace("ANSWER", code)
 
 
-def spoken(script: str, start: float = 30.0, answer: float = 30.0) -> dict[str, Any]:
-    server = Stdio([sys.executable, "-c", script], start=start, answer=answer)
+def called(script: str, start: float = 30.0, call: float = 30.0) -> dict[str, Any]:
+    server = StdioTransport([sys.executable, "-c", script], start_seconds=start, call_seconds=call)
     try:
-        return server.ask("x", {"a": "ü"})
+        return server.call("x", {"a": "ü"})
     finally:
         server.close()
 
 
-def test_a_talkative_server_is_understood() -> None:
-    """Lines that are no answer are passed over."""
-    assert spoken(answering()) == {"success": True, "data": 1}
-
-
-ENDING = "import sys\nfor line in sys.stdin:\n    {}\n"
+def test_a_server_may_print_remarks(capfd: pytest.CaptureFixture[str]) -> None:
+    """Lines that are no messages are skipped, and nothing is logged about them."""
+    assert called(answering()) == {"success": True, "data": 1}
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
     ("script", "problem", "sent"),
     [
-        ("", "ended without an answer", False),
-        (ENDING.format("sys.exit(3)"), "ended without an answer", False),
-        (answering("99.0.0"), "has version 99.0.0", False),
-        (answering().replace("'npl'", "'other'").replace('"npl"', '"other"'), "is no server of npl", False),
-        (answering(answer={"error": {"code": -32602, "message": "no"}}), "no answer of a tool", True),
-        (answering(answer={"result": {"content": []}}), "no answer of a tool", True),
-        (
-            answering().replace("answer = {'result': {'content'", "sys.exit() or {'result': {'content'"),
-            "ended",
-            True,
-        ),
+        ("", "did not start", False),
+        ("import sys\nfor line in sys.stdin:\n    sys.exit(3)\n", "did not start", False),
+        (answering(version="99.0.0"), "has version 99.0.0", False),
+        (answering(name="other"), "is not an npl server", False),
+        (answering({"error": {"code": -32602, "message": "no"}}), "gave no reply: no", True),
+        (answering({"result": {"content": []}}), "no reply of a tool", True),
+        (answering("sys.exit()"), "gave no reply", True),
     ],
     ids=["silent", "gone", "newer", "stranger", "error", "empty", "gone half-way"],
 )
-def test_a_server_of_ones_own_that_fails(script: str, problem: str, sent: bool) -> None:
-    """The same failures as over HTTP; the process has ended afterwards."""
-    with pytest.raises(WireError, match=problem) as raised:
-        spoken(script)
+def test_a_server_that_fails(script: str, problem: str, sent: bool) -> None:
+    """The same failures as over HTTP."""
+    with pytest.raises(TransportError, match=problem) as raised:
+        called(script)
     assert raised.value.sent is sent
 
 
-def test_a_server_of_ones_own_that_hangs_is_ended() -> None:
-    """At the start, and in a call; ending it does not take long either."""
-    with pytest.raises(WireError, match=r"does not answer within 0\.2 s") as raised:
-        spoken("import time\ntime.sleep(60)", start=0.2)
+def test_a_server_that_hangs_is_ended() -> None:
+    """At the start, and in a call; and a program that does not exist is no server."""
+    with pytest.raises(TransportError, match="did not start") as raised:
+        called("import time\ntime.sleep(60)", start=0.2)
     assert not raised.value.sent
-    hanging = answering().replace("answer = {'result'", "import time; time.sleep(60); answer = {'result'")
-    with pytest.raises(WireError, match=r"does not answer within 0\.2 s") as raised:
-        spoken(hanging, answer=0.2)
+    with pytest.raises(TransportError, match="timed out") as raised:
+        called(answering("__import__('time').sleep(60)"), call=0.5)
     assert raised.value.sent
-    with pytest.raises(WireError, match="cannot be started"):
-        Stdio(["/nowhere/npl"]).ask("x", {})
+    server = StdioTransport(["/nowhere/npl"])
+    with pytest.raises(TransportError, match="did not start"):
+        server.call("x", {})
+    server.close()

@@ -7,16 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from npl_mcp.cli.transports import far
-from npl_mcp.cli.transports.far import FarLine
-from npl_mcp.cli.transports.wire import Address, WireError
+from npl_mcp.cli.transports import remote
+from npl_mcp.cli.transports.addresses import Address
+from npl_mcp.cli.transports.base import TransportError
+from npl_mcp.cli.transports.remote import RemoteConnection
 from tests.npl_mcp.cli.stage import DONE, Play, Stage, heard, message, playing
 
 
 def asked(where: Address, method: str = "POST", seconds: float = 5.0) -> bytes:
-    line = FarLine(where)
+    line = RemoteConnection(where)
     try:
-        return line.ask(method, "/mcp/tools/x", {"Authorization": b"Bearer t"}, b"{}", seconds).body
+        return line.request(method, "/mcp/tools/x", {"Authorization": b"Bearer t"}, b"{}", seconds).body
     finally:
         line.close()
 
@@ -45,7 +46,7 @@ BROKEN = {
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_what_is_no_answer_is_an_error(stage: Callable[[Play], Stage], case: str, method: str) -> None:
     """A call that was sent whole is told apart from a question that changes nothing."""
-    with pytest.raises(WireError) as raised:
+    with pytest.raises(TransportError) as raised:
         asked(stage(playing(BROKEN[case])).where, method)
     assert raised.value.sent is (method == "POST")
 
@@ -59,7 +60,7 @@ def test_a_server_that_hangs_is_given_up(stage: Callable[[Play], Stage]) -> None
         theatre[0].ended.wait(10)
 
     theatre.append(stage(play))
-    with pytest.raises(WireError, match=r"does not answer within 0\.2 s") as raised:
+    with pytest.raises(TransportError, match=r"does not answer within 0\.2 s") as raised:
         asked(theatre[0].where, seconds=0.2)
     assert raised.value.sent
     theatre[0].ended.set()
@@ -69,7 +70,7 @@ def test_nobody_is_there() -> None:
     """A port where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    with pytest.raises(WireError, match="cannot be reached") as raised:
+    with pytest.raises(TransportError, match="cannot be reached") as raised:
         asked(Address("http://test", "127.0.0.1", port))
     assert raised.value.absent
 
@@ -78,6 +79,6 @@ def test_an_answer_without_end_is_cut_off(
     stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No server can fill this machine's memory."""
-    monkeypatch.setattr(far, "LONGEST_BODY", 1000)
-    with pytest.raises(WireError, match="answers with more"):
+    monkeypatch.setattr(remote, "MAX_BODY_BYTES", 1000)
+    with pytest.raises(TransportError, match="answers with more"):
         asked(stage(playing(message(b"x" * 5000))).where)

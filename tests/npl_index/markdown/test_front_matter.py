@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from npl_index.items.front_matter import divide, front_matter, new_front_matter, values, with_values
+from npl_index.markdown.front_matter import divide, front_matter, new_front_matter, values, with_values
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from npl_index.markdown import preambles
 from npl_index.markdown.newlines import with_line_feeds
 
 MAX_YAML = 16 * 1024
@@ -28,11 +27,23 @@ MAX_YAML = 16 * 1024
 MAX_DEPTH = 16
 """Levels of lists and mappings in a value."""
 
+_MAX_FRONT_MATTER = 1 << 20
+_OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+# Lines a YAML mapping may hold at column 0 besides indented ones: a key, an item, a comment, a bracket.
+_KEY = re.compile(
+    r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
+)
+_OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
 # What YAML would read as something else than text, besides what begins with a digit or a sign.
 _TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
+
+_HEADER_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:(.*)$", re.MULTILINE)
+_HEADER_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+_HEADER_COMMENT = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,30 @@ class Field:
     token: tuple[int, int]
 
 
+def find_front_matter(source: str) -> tuple[int, str]:
+    """Find YAML front matter: ``---`` on the first line to the next ``---`` or ``...`` line.
+
+    What lies between must look like a mapping (a ``key:`` line, and at column 0 nothing a mapping cannot
+    hold) or be blank, and have at most a million characters; otherwise the first line is a thematic break
+    and what follows is the document's.
+
+    :returns: number of lines to leave out, and the text between the two lines.
+    """
+    opening = _OPENING.match(source)
+    closing = _CLOSING.search(source, opening.end()) if opening else None
+    if opening is None or closing is None or closing.start() > _MAX_FRONT_MATTER:
+        return 0, ""
+    body = source[opening.end() : closing.start()]
+    if body.strip():
+        lines = body.split("\n")
+        keys = [_KEY.match(line) is not None for line in lines]
+        if not any(keys) or not all(
+            key or _OTHER_LINE.match(line) for key, line in zip(keys, lines, strict=True)
+        ):
+            return 0, ""
+    return source.count("\n", 0, closing.end()) + (not closing[0].endswith("\n")), body
+
+
 def front_matter(text: str) -> dict[str, object]:
     """Return the fields of a text's front matter by name; empty if there is none or it is too long."""
     return values(divide(text[: MAX_YAML + 8])[0])
@@ -64,7 +99,7 @@ def divide(text: str) -> tuple[str, str]:
     :param text: with any line ends; a byte order mark belongs to the front matter.
     :returns: the front matter is empty if there is none.
     """
-    count, _ = preambles.front_matter(with_line_feeds(text).removeprefix("\ufeff"))
+    count, _ = find_front_matter(with_line_feeds(text).removeprefix("\ufeff"))
     stop = 0
     for line in islice(_LINE.finditer(text), count):
         stop = line.end()
@@ -233,3 +268,15 @@ def _changed(front: str, field: Field, value: str, written: str) -> str:
     line = _LINE.match(front, end)
     rest = line[0] if line else ""
     return before + written + rest + front[field.stop :]
+
+
+def name_and_version(fields: str) -> tuple[str | None, str | None]:
+    """Read the two known keys of a header, as text: YAML would make the version 1.10 the number 1.1."""
+    values = {key: _header_value(value.strip()) for key, value in _HEADER_FIELD.findall(fields)}
+    return values.get("name"), values.get("version")
+
+
+def _header_value(value: str) -> str | None:
+    """Return a value without quotes or comment, ``None`` if nothing is left."""
+    quoted = _HEADER_QUOTED.match(value)
+    return (quoted[2] if quoted else _HEADER_COMMENT.split(value, maxsplit=1)[0].rstrip()) or None

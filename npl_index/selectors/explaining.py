@@ -1,0 +1,190 @@
+"""Why a selector matches nothing, and which selectors would match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from npl_index.errors import SectionNotFoundError
+from npl_index.selectors.grammar import Selector, Step
+from npl_index.selectors.labels import fold, heading_label
+from npl_index.selectors.matching import Node, Scope
+from npl_index.selectors.predicates import KNOWN_PREDICATES
+from npl_index.selectors.writing import selector_for
+
+_MAX_NEAR = 5
+_MAX_COMPARED = 10_000
+_MIN_SIMILARITY = 65
+_MAX_SHOWN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A step of a selector that leads to no section.
+
+    :param path: the steps up to and including the one that fails.
+    :param rest: the steps after it.
+    :param context: what the step before it found.
+    """
+
+    scope: Scope
+    selector: Selector
+    path: Sequence[Step]
+    rest: Sequence[Step]
+    context: Sequence[Node]
+
+    def error(self) -> SectionNotFoundError:
+        """Return the error to raise: what is wrong, and selectors that do work in ``near``."""
+        pool = self.scope.pool(self.step, self.context)
+        named = self.scope.named(pool, self.step.name)
+        if named:
+            return self._unfulfilled(named)
+        begun = [] if self.step.name is None else self.scope.beginning(pool, self.step.name)
+        if begun:
+            near = self._selectors(begun)
+            more = f", and {len(begun) - len(near)} more" if len(begun) > len(near) else ""
+            problem = f"{shown(self.source)} is the beginning of {len(begun)} names"
+            return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{more}")
+        near = self._selectors([self._completed(node) for node in self._alike()])
+        hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
+        hint = "; ".join(hints + self._misreadings()) or None
+        return SectionNotFoundError(self._problem(), near=near, hint=hint)
+
+    @property
+    def step(self) -> Step:
+        """The step that fails."""
+        return self.path[-1]
+
+    @property
+    def source(self) -> str:
+        """The step as written, without its predicates."""
+        return self.selector.text[self.step.start : self.step.bracket].rstrip()
+
+    def _problem(self) -> str:
+        """Return that no section has the name, and where it was looked for."""
+        if self.step.combinator == "start":
+            return f"no document and no heading is called {shown(self.source)}"
+        where = "directly below" if self.step.combinator == "child" else "below"
+        above = f"any of {len(self.context)} documents"
+        if len(self.path) > 1:
+            above = shown(source_of(self.selector, self.path[:-1]))
+        elif len(self.context) == 1:
+            above = shown(self.scope.names[self.context[0][0]][0])
+        return f"no section matches {shown(self.source)} {where} {above}"
+
+    def _unfulfilled(self, named: Sequence[Node]) -> SectionNotFoundError:
+        """Report that the predicates hold for none of the sections that have the name."""
+        predicates = _shortened(self.selector.text[self.step.bracket : self.step.stop])
+        if not self.source:
+            what = "document" if self.step.combinator == "start" else "section"
+            problem = f"no {what} fulfils {predicates}"
+        elif len(named) == 1:
+            problem = f"the section for {shown(self.source)} does not fulfil {predicates}"
+        else:
+            problem = f"none of the {len(named)} sections for {shown(self.source)} fulfils {predicates}"
+        near = () if self.step.name is None else self._selectors(named)
+        return SectionNotFoundError(problem, near=near, hint=self._unmet(named))
+
+    def _unmet(self, named: Sequence[Node]) -> str | None:
+        """Return a hint: the known predicates if one is unknown, or the versions that exist."""
+        conditions = self.step.conditions
+        if conditions.unknown:
+            return _unknown(conditions.unknown[0])
+        versions = self.scope.versions(named) if conditions.versions else []
+        return f"versions found: {', '.join(map(_shortened, versions[:_MAX_NEAR]))}" if versions else None
+
+    def _alike(self) -> list[Node]:
+        """Return sections of the documents searched that have the name elsewhere, or a similar one."""
+        scope, step = self.scope, self.step
+        if step.name is None:
+            looser = replace(step, combinator="descendant")
+            return scope.pool(looser, self.context) or scope.pool(replace(looser, level=None), self.context)
+        anywhere = scope.everything(dict.fromkeys(tree for tree, _ in self.context))
+        return (
+            scope.called(anywhere, step.name)
+            or scope.beginning(anywhere, step.name)
+            or self._similar(anywhere[:_MAX_COMPARED], step.name)
+        )
+
+    def _similar(self, nodes: Sequence[Node], name: str) -> list[Node]:
+        # Only failures need it, and it is slow to import.
+        from rapidfuzz import fuzz, process
+
+        first: dict[str, Node] = {}
+        for node in nodes:
+            first.setdefault(self.scope.folded(node), node)
+        found = process.extract(
+            fold(heading_label(name)),
+            first.keys(),
+            scorer=fuzz.token_ratio,
+            limit=_MAX_NEAR,
+            score_cutoff=_MIN_SIMILARITY,
+        )
+        return [first[text] for text, _, _ in found]
+
+    def _completed(self, node: Node) -> Node:
+        """Return where the rest of the path leads from a section like the missing one, or that section."""
+        context = [node]
+        for step in self.rest:
+            context = self.scope.follow(step, context)
+            if not context:
+                return node
+        return context[0]
+
+    def _selectors(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+        """Return selectors that find these sections among all documents searched."""
+        return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
+
+    def _address(self, node: Node) -> str:
+        tree, index = node
+        names = self.scope.names
+        if len(names) == 1:
+            return selector_for(self.scope.trees[tree], index)
+        others = {name for other, known in enumerate(names) if other != tree for name in known}
+        unique = (name for name in names[tree] if name not in others)
+        return selector_for(self.scope.trees[tree], index, document=next(unique, names[tree][0]))
+
+    def _misreadings(self) -> list[str]:
+        """Return hints on what in the step's name may have been meant as an operator."""
+        name, hints = self.step.name or "", []
+        if "..." in name or "…" in name:
+            hints.append("a range is written ## Start...## End")
+        if "[" in name:
+            hints.append(f"[ was read as part of the name, known predicates are {KNOWN_PREDICATES}")
+        return hints
+
+
+def _unknown(predicate: str) -> str:
+    """Return that a predicate is unknown, and which are known."""
+    # Only failures need it, and it is slow to import.
+    from rapidfuzz import process
+
+    found = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
+    near = f", did you mean {found[0]}" if found else ""
+    return f"{_shortened(predicate)} is unknown{near}; known are {KNOWN_PREDICATES}"
+
+
+def source_of(selector: Selector, steps: Sequence[Step]) -> str:
+    """Return some steps of a selector as written."""
+    return selector.text[steps[0].start : steps[-1].stop]
+
+
+def shown(source: str) -> str:
+    """Return a part of a selector as messages show it: in quotes, and not too long."""
+    return _quoted(_shortened(source))
+
+
+def _shortened(text: str) -> str:
+    """Return a text without its middle if it is long."""
+    half = _MAX_SHOWN // 2
+    return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes of a kind it does not contain."""
+    return f"`{text}`" if '"' in text else f'"{text}"'
+
+
+def _listed(texts: Sequence[str], last: str = ", ") -> str:
+    *first, end = map(_quoted, texts)
+    return last.join(filter(None, (", ".join(first), end)))

@@ -1,0 +1,236 @@
+"""The command line of ``npl-load``.
+
+Several types may stand on one line, ``c "syntax" --skip "" m "persona.qa"``, and ``--skip`` takes as many
+words as follow it. argparse cannot read that: it reads the options, and :func:`_groups` the words between
+them.
+
+A word that is both a type and a name begins a type if the type before it has a name already and another word
+follows, as in ``c syntax m persona``; otherwise it is a name, as in ``c m`` and ``c syntax m``. With a comma
+it is always a name: ``c syntax m, persona``.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Sequence
+from itertools import pairwise
+
+from npl_mcp.cli.terminal.arguments import (
+    SHELL,
+    VIA,
+    Command,
+    Parser,
+    Program,
+    argument,
+    read,
+    read_first,
+    switch,
+    version,
+    whole_number,
+)
+
+FORMATS = ("text", "yaml", "json")
+
+_FORMAT = argument(
+    "--format", choices=FORMATS, default=FORMATS[0], metavar="F", help="text (default), yaml or json"
+)
+_SELECT = argument(
+    "--select", action="append", metavar="SELECTOR", help="load only these sections (repeatable)"
+)
+_DEPTH = argument(
+    "--depth",
+    type=whole_number,
+    metavar="N",
+    help="levels of subsections: 0 for none, 1 for direct ones; -1, the default, for all",
+)
+_LOAD = (
+    _SELECT,
+    switch("--index", help="print the tree of headings instead of the text"),
+    argument(
+        "--filter",
+        action="append",
+        metavar="'[P]'",
+        help="only sections with e.g. [has-code] or [has-table] (repeatable; all must hold)",
+    ),
+    _DEPTH,
+    _FORMAT,
+    switch("--verbose", help="accepted for compatibility, no effect"),
+)
+_WHERE = (
+    argument("--file", metavar="F", help="Markdown file, folder, glob or item name"),
+    argument("--kind", metavar="TYPE", help="type of --item"),
+    argument("--item", metavar="NAME", help="item or pattern of that type"),
+)
+
+TYPES: dict[str, str] = {
+    "c": "components",
+    "m": "metadata",
+    "s": "style guides",
+    "spec": "specifications",
+    "persona": "agent personas",
+    "user-persona": "user personas",
+    "prd": "product requirements",
+    "story": "user stories",
+    "prompt": "prompts",
+    "workflow": "workflows",
+}
+"""The types, of which several can stand on one line."""
+
+_AGENT = (
+    argument("name", nargs="?", metavar="NAME"),
+    switch("--list", help="list agents"),
+    switch("-v", "--verbose", help="with --list: version, description, model, location"),
+    argument("--search", metavar="REGEX", help="with --list: agents whose file matches, ignoring case"),
+    argument("--filter-meta", metavar="FIELD:VALUE", help="with --list: agents with this front matter"),
+    argument("--category", metavar="C", help="with --list: agents of this category"),
+    switch("--definition", help="append the NPL that the agent relies on"),
+)
+_INIT_CLAUDE = (
+    argument("--target", metavar="FILE", default="./CLAUDE.md", help="the file (default ./CLAUDE.md)"),
+    argument("--prompts", nargs="*", action="extend", metavar="NAME", help="prompts to append"),
+    argument("--update", metavar="A,B", help="update or add these sections"),
+    switch("--update-all", help="update or add all that are outdated or missing"),
+    switch("--dry-run", help="print what would change, and change nothing"),
+    switch("--json", help="print the versions as JSON"),
+)
+_TAILORED = (
+    argument("words", nargs="*", metavar="CONTEXT"),
+    argument("--topic", action="append", metavar="T", help="a concept (repeatable)"),
+    argument("--budget", type=whole_number, metavar="N", help="maximum number of tokens"),
+    *_WHERE,
+    _SELECT,
+    _DEPTH,
+    _FORMAT,
+)
+_SEARCH = (
+    argument("words", nargs="+", metavar="WORD"),
+    *_WHERE,
+    argument("--limit", type=whole_number, metavar="N", help="maximum number of lines (default 10)"),
+    _FORMAT,
+)
+
+COMMANDS: dict[str, Command] = {
+    **{
+        name: Command(f"load {what}", _LOAD, f"npl-load [--quiet] {name} [OPTION ...] [NAME ...]")
+        for name, what in TYPES.items()
+    },
+    "schema": Command("print the SQL of a schema", (argument("name", metavar="NAME"),)),
+    "init": Command("print the core reference, npl.md"),
+    "agent": Command("print an agent, or list agents", _AGENT),
+    "syntax": Command(
+        "count the NPL notations in a text",
+        (
+            argument("text", nargs="?", metavar="TEXT", help="the text, or - for standard input"),
+            argument("--file", metavar="F", help="read the text from this file"),
+            switch("--matches", help="show some of them"),
+        ),
+    ),
+    "init-claude": Command("put versioned prompts into CLAUDE.md and keep them up to date", _INIT_CLAUDE),
+    "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
+    "search": Command("list the best sections, one per line", _SEARCH),
+    "completion": SHELL,
+}
+
+PROGRAM = Program(
+    "npl-load",
+    "Print NPL prompts: whole items with the flags that say what is loaded, or only the sections that a\n"
+    "task needs. The text goes to standard output, messages about it to standard error.",
+    "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
+    COMMANDS,
+    (
+        switch("--quiet", help="print the flags of what is loaded and not its text; goes before the command"),
+        version("npl-load"),
+    ),
+    (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
+)
+
+
+# Plain: what makes dataclasses takes longer to import than a server takes to answer.
+class Group:
+    """What to load of one type.
+
+    ``words`` are those that name items, ``skip`` those of the last ``--skip``.
+
+    :param kind: the type as written.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.words: list[str] = []
+        self.skip: list[str] = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, split at commas, each once."""
+        parts = (part.strip() for word in self.words for part in word.split(","))
+        return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def parse(words: Sequence[str] | None) -> Namespace:
+    """Read a command line; see :func:`~npl_mcp.cli.terminal.arguments.read`.
+
+    :returns: with ``groups``, a list of :class:`Group`, if the command is a type.
+    :raises UsageError: it cannot be read.
+    """
+    given, parser = read_first(PROGRAM, words)
+    if given.command not in TYPES:
+        return read(PROGRAM, words)
+    given.parser = parser
+    given.groups = _groups(given, parser)
+    return given
+
+
+def _groups(given: Namespace, parser: Parser) -> list[Group]:
+    """Read one type after the other, each with its names and its ``--skip``.
+
+    argparse reads one option at a time, with the words up to the next one, and leaves those that are not the
+    option's value.
+    """
+    groups = [Group(given.command)]
+    words: list[str] = given.rest
+    end = words.index("--") if "--" in words else len(words)
+    starts = [0, *(at for at in range(end) if _is_option(words[at])), end]
+    for start, stop in pairwise(starts):
+        part = words[start:stop]
+        if part and _is_skip(part[0]):
+            left = _read_skip(part, groups[-1])
+        else:
+            _, left = parser.parse_known_args(part, given)
+        if left and _is_option(left[0]):
+            hint = f" (write {left[0]} before the command)" if left[0] in PROGRAM.options() else ""
+            parser.error(f"unrecognized arguments: {left[0]}{hint}")
+        for at, word in enumerate(left):
+            if _begins_type(left, at, groups[-1]):
+                groups.append(Group(word))
+            else:
+                groups[-1].words.append(word)
+    groups[-1].words += words[end + 1 :]
+    return groups
+
+
+def _read_skip(part: Sequence[str], group: Group) -> list[str]:
+    """Read a ``--skip`` and return the words behind it. It takes one word while nothing is named yet."""
+    _, equals, value = part[0].partition("=")
+    if equals:
+        group.skip = [value]
+        return [*part[1:]]
+    stop = 1
+    while stop < len(part) and (group.words or stop == 1) and not _begins_type(part, stop, group):
+        stop += 1
+    group.skip = [*part[1:stop]]
+    return [*part[stop:]]
+
+
+def _begins_type(words: Sequence[str], at: int, group: Group) -> bool:
+    return words[at] in TYPES and bool(group.words) and at + 1 < len(words)
+
+
+def _is_option(word: str) -> bool:
+    """Return whether argparse takes a word for an option: no negative number, and no text with a space."""
+    return re.match(r"-[^\d\s=][^\s=]*(=|\Z)", word) is not None
+
+
+def _is_skip(word: str) -> bool:
+    name = word.partition("=")[0]
+    return len(name) > 3 and "--skip".startswith(name)

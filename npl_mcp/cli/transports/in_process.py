@@ -1,0 +1,76 @@
+"""Calls tools in this process, and imports no more than the tool that is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from npl_index.errors import NPLError
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.domains import tool_named
+from npl_mcp.tools.responses import Reply, as_dict
+
+if TYPE_CHECKING:
+    from npl_mcp.core.app import App
+    from npl_mcp.core.files import Files
+
+FILE_TOOLS = ("items_", "survey_")
+"""Prefixes of the tools that need files and nothing else."""
+
+
+class InProcess:
+    """Calls tools in this process.
+
+    :param settings: by default those of the environment, read when a tool is called.
+    """
+
+    name = "this process"
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings
+        self._app: App | None = None
+
+    def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
+        """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
+        try:
+            result = tool_named(tool).function(self._first_argument(tool), **arguments)
+            body = as_dict(Reply(data=result))
+        except (NPLError, OSError) as error:
+            return _failure(error, tool)
+        assert isinstance(body, dict)
+        return body
+
+    def close(self) -> None:
+        """Close the stores and caches a tool opened."""
+        if self._app is not None:
+            self._app.close()
+            self._app = None
+
+    def _first_argument(self, tool: str) -> Files | App:
+        """Return what the tool works on: for whole items the files alone, which take no time to set up."""
+        if tool.startswith(FILE_TOOLS):
+            from npl_mcp.core.files import Files
+
+            return Files(self._settings or Settings.of_files())
+        if self._app is None:
+            import logging  # which the application does as well
+
+            from npl_mcp.core.app import App
+
+            # What the user should know is in the replies; the log is for those who run servers.
+            logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
+            self._app = App(self._settings or Settings.from_env())
+        return self._app
+
+
+def _failure(error: Exception, tool: str) -> dict[str, Any]:
+    # Only failures need it, and it imports the errors of all stores.
+    from npl_mcp.tools.errors import logger, translate
+
+    # The user gets the message once, and not from the log as well.
+    before, logger.disabled = logger.disabled, True
+    try:
+        body = as_dict(translate(error, tool))
+    finally:
+        logger.disabled = before
+    assert isinstance(body, dict)
+    return body

@@ -1,0 +1,76 @@
+"""The state file of a data folder: where its server listens, and how the server is recognised."""
+
+# Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
+# compilation costs a command two milliseconds.
+
+import json
+import os
+import stat
+from typing import NamedTuple
+
+from npl_mcp.config.connection import STATE_FILE
+
+_MAX_BYTES = 64 * 1024
+
+
+# A named tuple, and no data class: those take longer to import than a server takes to answer.
+class ServerState(NamedTuple):
+    """A running server, as it describes itself.
+
+    :param url: of its port, without a path.
+    :param socket: path of its Unix socket.
+    :param pid: its process.
+    :param started: when the process started, in clock ticks since boot; ``None`` where the system
+        does not tell. It tells the process from a later one with the same number.
+    :param since: when the server began to listen, in seconds since the epoch.
+    :param version: of the server.
+    :param token: proves to the server that a caller can read this file.
+    :param guarded: callers of the port need a token.
+    :param places: where the server looks for files; see :func:`npl_mcp.config.connection.search_places`.
+    """
+
+    url: str | None
+    socket: str | None
+    pid: int
+    started: int | None
+    since: float
+    version: str
+    token: str
+    guarded: bool = False
+    places: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out the token, which must not get into a log."""
+        return f"ServerState(url={self.url!r}, socket={self.socket!r}, pid={self.pid})"
+
+
+def read_state(folder: str | os.PathLike[str], *, only_own: bool = False) -> ServerState | None:
+    """Read the state file of a data folder.
+
+    :param only_own: do not trust a file that another user owns or can write: it could send this user's calls
+        to somebody else's server.
+    :returns: ``None`` if there is none that can be read.
+    """
+    try:
+        # A path object costs more than the system call it is made for.
+        with open(os.path.join(folder, STATE_FILE), "rb") as file:  # noqa: PTH118, PTH123
+            if only_own and not _is_own(os.fstat(file.fileno())):
+                return None
+            body = json.loads(file.read(_MAX_BYTES))
+        # A server of another version may write more fields.
+        state = ServerState(**{name: body[name] for name in ServerState._fields if name in body})
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    return state if _is_usable(state) else None
+
+
+def _is_own(found: os.stat_result) -> bool:
+    if os.name == "nt":
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_usable(state: ServerState) -> bool:
+    texts = (state.url or "", state.socket or "", state.token, state.places)
+    addressed = bool(state.url or state.socket)
+    return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
