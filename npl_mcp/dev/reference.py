@@ -41,89 +41,6 @@ This page is written by `make docs` from the tools; each example was run to writ
 """
 
 MARKS = ("<!-- tools -->", "<!-- /tools -->")
-EXAMPLES: Mapping[str, Mapping[str, Any]] = {
-    "npl_load_components": {"items": "syntax.*", "skip": "syntax.[a-s]*"},
-    "npl_load_meta": {"items": "symbol-table"},
-    "npl_load_style": {"items": "commit-message"},
-    "npl_load_agent": {"agent_name": "code-reviewer"},
-    "npl_section_index": {"resource_type": "component", "item": "fences.example", "depth": 1},
-    "npl_load_tailored": {"context": "write an example fence", "file": "fences.example", "token_budget": 150},
-    "session_create": {"title": "Importer", "session_id": "importer"},
-    "session_get": {"session_id": "importer"},
-    "session_list": {"status": "active"},
-    "session_update": {"session_id": "importer", "title": "Importer 2.0"},
-    "artifact_create": {
-        "name": "plan",
-        "artifact_type": "document",
-        "file_content_base64": "IyBQbGFuCgpTaGlwIGl0Lgo=",
-        "filename": "plan.md",
-        "created_by": "planner",
-        "session_id": "importer",
-    },
-    "artifact_add_revision": {
-        "artifact_id": 1,
-        "file_content_base64": "IyBQbGFuCgpUZXN0IGl0LCB0aGVuIHNoaXAgaXQuCg==",
-        "filename": "plan.md",
-        "purpose": "Tests first",
-    },
-    "artifact_get": {"artifact_id": 1, "revision": 0},
-    "artifact_list": {"limit": 10},
-    "artifact_history": {"artifact_id": 1},
-    "chat_create_room": {"name": "importer", "members": ["planner", "coder"], "session_id": "importer"},
-    "chat_send_message": {"room_id": 1, "persona": "planner", "message": "@coder please read the plan"},
-    "chat_react": {"event_id": 3, "persona": "coder", "emoji": "👍"},
-    "chat_share_artifact": {"room_id": 1, "persona": "planner", "artifact_id": 1},
-    "chat_create_todo": {
-        "room_id": 1,
-        "persona": "planner",
-        "description": "write the tests",
-        "assigned_to": "coder",
-    },
-    "chat_update_todo": {"event_id": 6, "persona": "coder", "status": "done"},
-    "chat_get_feed": {"room_id": 1, "since": 2, "limit": 2},
-    "chat_list_rooms": {"persona": "coder"},
-    "chat_get_notifications": {"persona": "coder"},
-    "chat_mark_read": {"notification_id": 1},
-    "review_create": {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "coder"},
-    "review_add_comment": {"review_id": 1, "location": "line:3", "comment": "when?", "persona": "coder"},
-    "review_add_annotation": {"review_id": 1, "x": 40, "y": 12, "comment": "here", "persona": "coder"},
-    "review_get": {"review_id": 1},
-    "review_generate_annotated": {"artifact_id": 1, "revision_id": 1},
-    "review_complete": {"review_id": 1, "overall_comment": "Good, once it has a date."},
-    "worklog_init": {"session_id": "importer", "task": "plan the importer"},
-    "worklog_log": {
-        "agent_id": "coder-1",
-        "action": "read",
-        "summary": "the plan has no date",
-        "tags": ["plan"],
-    },
-    "worklog_read": {"agent_id": "planner-1"},
-    "worklog_status": {},
-    "worklog_close": {"archive": True},
-    "list_projects": {},
-    "get_project_info": {"key": "DEMO"},
-    "list_crs": {"filters": {"status": "Proposed"}},
-    "create_cr": {"type": "Bug Fix", "data": {"title": "Importer drops the last line", "priority": "High"}},
-    "get_cr": {"key": "DEMO-002", "mode": "attributes"},
-    "update_cr_status": {"key": "DEMO-002", "status": "In Progress"},
-    "update_cr_attrs": {"key": "DEMO-002", "attributes": {"assignee": "coder-1"}},
-    "delete_cr": {"key": "DEMO-001"},
-    "manage_cr_sections": {
-        "key": "DEMO-002",
-        "operation": "update",
-        "section": "1. Description",
-        "content": "A file without a final line end loses its last line.",
-    },
-    "suggest_cr_improvements": {"key": "DEMO-002"},
-    "directive_files_list": {},
-    "directive_file_get": {"path": "reference/agent_context.md"},
-    "directive_spec_template": {},
-    "directive_impact_template": {},
-    "directive_tdr_template": {},
-    "dump_files": {"path": "notes"},
-    "git_tree": {"path": "."},
-    "git_tree_depth": {"path": "."},
-}
 PROJECT = """\
 [project]
 code = "DEMO"
@@ -182,7 +99,7 @@ def table() -> str:
     """Write the tool table of README.md."""
     rows = ["| tool | what it does | example |", "|:--|:--|:--|"]
     for spec in listed_tools():
-        example = json.dumps(EXAMPLES[spec.name], ensure_ascii=False).replace("|", r"\|")
+        example = json.dumps(spec.example, ensure_ascii=False).replace("|", r"\|")
         rows.append(f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} | `{example}` |")
     return "\n".join(rows)
 
@@ -196,7 +113,7 @@ def with_table(readme: str) -> str:
 
 def _tool(spec: ToolSpec, app: App) -> str:
     signature = inspect.signature(spec.function, eval_str=True)
-    example = EXAMPLES[spec.name]
+    example = spec.example
     answer = as_dict(Reply(data=spec.function(app, **example)))
     lines = [f"## {spec.name}", "", spec.description, ""]
     lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(signature), ""]

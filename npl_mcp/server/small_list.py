@@ -60,13 +60,12 @@ class SmallList(CatalogTransform):
             names = None if found else tuple(tool.name for tool in every)
             return FoundTools(tuple(map(_listed, found)), names)
 
-        search = BoundTool.bind(ToolSpec(search_tools, {"query": "create artifact"}), app)
+        search = BoundTool.bind(ToolSpec(search_tools), app)
         about = f"Find more tools by what they do; domains: {', '.join(domains)}."
-        example = {"name": "session_get", "arguments": {"session_id": "importer"}}
         self._own = {
             SEARCH: search.model_copy(update={"description": about}),
             CALL: BoundTool.bind(
-                ToolSpec(call_tool, example, read_only=False, idempotent=False, destructive=True), app
+                ToolSpec(call_tool, read_only=False, idempotent=False, destructive=True), app
             ),
         }
 

@@ -154,34 +154,9 @@ def artifact_history(
 
 
 TOOLS = (
-    ToolSpec(
-        artifact_create,
-        {
-            "name": "parser-design",
-            "artifact_type": "document",
-            "file_content_base64": "IyBQYXJzZXIK",
-            "filename": "design.md",
-            "created_by": "alice",
-            "purpose": "First draft",
-            "session_id": "parser-review",
-        },
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        artifact_add_revision,
-        {
-            "artifact_id": 1,
-            "file_content_base64": "IyBQYXJzZXIgMgo=",
-            "filename": "design.md",
-            "created_by": "bob",
-            "purpose": "Answers the review",
-            "notes": "Errors are described now.",
-        },
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(artifact_get, {"artifact_id": 1, "revision": 0}),
-    ToolSpec(artifact_list, {"limit": 50, "offset": 0}),
-    ToolSpec(artifact_history, {"artifact_id": 1, "limit": 50, "offset": 0}),
+    ToolSpec(artifact_create, read_only=False, idempotent=False),
+    ToolSpec(artifact_add_revision, read_only=False, idempotent=False),
+    ToolSpec(artifact_get),
+    ToolSpec(artifact_list),
+    ToolSpec(artifact_history),
 )

@@ -170,48 +170,14 @@ def chat_mark_read(app: App, notification_id: int) -> MarkedRead:
 
 
 TOOLS = (
-    ToolSpec(
-        chat_create_room,
-        {
-            "name": "release-1.2",
-            "members": ["alice", "bob"],
-            "description": "What is left before the release",
-            "session_id": "release",
-            "session_title": "Release 1.2",
-        },
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        chat_send_message,
-        {"room_id": 1, "persona": "alice", "message": "@bob please review", "reply_to_id": 3},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(chat_react, {"event_id": 3, "persona": "bob", "emoji": "👍"}, read_only=False),
-    ToolSpec(
-        chat_share_artifact,
-        {"room_id": 1, "persona": "alice", "artifact_id": 1, "revision": 0},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        chat_create_todo,
-        {"room_id": 1, "persona": "alice", "description": "Write the changelog", "assigned_to": "bob"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        chat_update_todo,
-        {"event_id": 4, "persona": "bob", "status": "done", "assigned_to": "alice"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(chat_get_feed, {"room_id": 1, "since": 4, "limit": 20, "offset": 0}),
-    ToolSpec(chat_list_rooms, {"persona": "alice", "limit": 20, "offset": 0}),
-    ToolSpec(
-        chat_get_notifications,
-        {"persona": "bob", "unread_only": False, "limit": 20, "offset": 0, "since": 7},
-    ),
-    ToolSpec(chat_mark_read, {"notification_id": 1}, read_only=False),
+    ToolSpec(chat_create_room, read_only=False, idempotent=False),
+    ToolSpec(chat_send_message, read_only=False, idempotent=False),
+    ToolSpec(chat_react, read_only=False),
+    ToolSpec(chat_share_artifact, read_only=False, idempotent=False),
+    ToolSpec(chat_create_todo, read_only=False, idempotent=False),
+    ToolSpec(chat_update_todo, read_only=False, idempotent=False),
+    ToolSpec(chat_get_feed),
+    ToolSpec(chat_list_rooms),
+    ToolSpec(chat_get_notifications),
+    ToolSpec(chat_mark_read, read_only=False),
 )

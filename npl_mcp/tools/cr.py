@@ -198,39 +198,14 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectIn
 
 
 TOOLS = (
-    ToolSpec(list_projects, {}),
-    ToolSpec(get_project_info, {"key": "MDT"}),
-    ToolSpec(
-        list_crs,
-        {"project": "MDT", "filters": {"status": ["Proposed", "Approved"]}, "limit": 20, "offset": 0},
-    ),
-    ToolSpec(
-        create_cr,
-        {"type": "Bug Fix", "data": {"title": "First bug", "priority": "High"}, "project": "MDT"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(get_cr, {"key": "MDT-004", "project": "MDT", "mode": "metadata"}),
-    ToolSpec(update_cr_status, {"key": "MDT-004", "status": "Approved", "project": "MDT"}, read_only=False),
-    ToolSpec(
-        update_cr_attrs,
-        {"key": "MDT-004", "attributes": {"priority": "High"}, "project": "MDT"},
-        read_only=False,
-    ),
-    ToolSpec(
-        manage_cr_sections,
-        {
-            "key": "MDT-004",
-            "operation": "update",
-            "project": "MDT",
-            "section": "## 2. Rationale",
-            "updateMode": "append",
-            "content": "One more reason.",
-        },
-        read_only=False,
-        idempotent=False,
-        destructive=True,
-    ),
-    ToolSpec(suggest_cr_improvements, {"key": "MDT-004", "project": "MDT"}),
-    ToolSpec(delete_cr, {"key": "MDT-004", "project": "MDT"}, read_only=False, destructive=True),
+    ToolSpec(list_projects),
+    ToolSpec(get_project_info),
+    ToolSpec(list_crs),
+    ToolSpec(create_cr, read_only=False, idempotent=False),
+    ToolSpec(get_cr),
+    ToolSpec(update_cr_status, read_only=False),
+    ToolSpec(update_cr_attrs, read_only=False),
+    ToolSpec(manage_cr_sections, read_only=False, idempotent=False, destructive=True),
+    ToolSpec(suggest_cr_improvements),
+    ToolSpec(delete_cr, read_only=False, destructive=True),
 )

@@ -47,6 +47,6 @@ def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the inte
 
 
 TOOLS = (
-    ToolSpec(list_cr_templates, {}, listed=False),
-    ToolSpec(get_cr_template, {"type": "Bug Fix"}, listed=False),
+    ToolSpec(list_cr_templates, listed=False),
+    ToolSpec(get_cr_template, listed=False),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npl_mcp.core.app import App
-from npl_mcp.projects.directive import CONTEXT, Bundle, Directive, TextFile
+from npl_mcp.projects.directive import Bundle, Directive, TextFile
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -102,9 +102,9 @@ def _bundle(bundle: Bundle) -> BundleReply:
 
 
 TOOLS = (
-    ToolSpec(directive_files_list, {}, title="List Directive Files"),
-    ToolSpec(directive_file_get, {"path": f"reference/{CONTEXT}"}, title="Read Directive File"),
-    ToolSpec(directive_spec_template, {}, title="Spec Template Bundle"),
-    ToolSpec(directive_impact_template, {}, title="Impact Template Bundle"),
-    ToolSpec(directive_tdr_template, {}, title="TDR Template Bundle"),
+    ToolSpec(directive_files_list, title="List Directive Files"),
+    ToolSpec(directive_file_get, title="Read Directive File"),
+    ToolSpec(directive_spec_template, title="Spec Template Bundle"),
+    ToolSpec(directive_impact_template, title="Impact Template Bundle"),
+    ToolSpec(directive_tdr_template, title="TDR Template Bundle"),
 )

@@ -109,11 +109,7 @@ def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its N
 
 
 TOOLS = (
-    ToolSpec(
-        items_load,
-        {"groups": [{"kind": "component", "items": "syntax,fences", "skip": "syntax"}]},
-        listed=False,
-    ),
-    ToolSpec(items_raw, {"kind": "init", "name": "npl"}, listed=False),
-    ToolSpec(items_agent, {"name": "code-reviewer", "definition": True}, listed=False),
+    ToolSpec(items_load, listed=False),
+    ToolSpec(items_raw, listed=False),
+    ToolSpec(items_agent, listed=False),
 )

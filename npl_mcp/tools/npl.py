@@ -272,35 +272,10 @@ def _tailored_in_memory(
 
 
 TOOLS = (
-    ToolSpec(npl_load_components, {"items": "syntax,fences.*", "skip": "syntax"}),
-    ToolSpec(npl_load_meta, {"items": "term-dictionary", "skip": "symbol-table"}),
-    ToolSpec(npl_load_style, {"items": "markdown,prose", "skip": "prose"}),
-    ToolSpec(npl_load_agent, {"agent_name": "code-reviewer", "with_definition": True}),
-    ToolSpec(
-        npl_section_index,
-        {
-            "file": "prompts/review.md",
-            "filter": {"has_code": True, "heading_level": 2},
-            "resource_type": "component",
-            "item": "syntax",
-            "depth": 2,
-        },
-        in_memory=_index_in_memory,
-    ),
-    ToolSpec(
-        npl_load_tailored,
-        {
-            "context": "review a pull request that changes NPL fences",
-            "topics": ["example fence", "placeholder"],
-            "selectors": ["## Fences", "npl > ## Syntax > ### Placeholders"],
-            "token_budget": 2000,
-            "file": "prompts/review.md",
-            "resource_type": "component",
-            "item": "syntax",
-            "sections": ["## Start...## End"],
-            "depth": 1,
-            "explain": True,
-        },
-        in_memory=_tailored_in_memory,
-    ),
+    ToolSpec(npl_load_components),
+    ToolSpec(npl_load_meta),
+    ToolSpec(npl_load_style),
+    ToolSpec(npl_load_agent),
+    ToolSpec(npl_section_index, in_memory=_index_in_memory),
+    ToolSpec(npl_load_tailored, in_memory=_tailored_in_memory),
 )

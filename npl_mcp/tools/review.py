@@ -141,25 +141,10 @@ def review_complete(app: App, review_id: int, overall_comment: str | None = None
 
 
 TOOLS = (
-    ToolSpec(
-        review_create,
-        {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "alice"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        review_add_comment,
-        {"review_id": 1, "location": "line:3-5", "comment": "Say why.", "persona": "alice"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        review_add_annotation,
-        {"review_id": 1, "x": 120, "y": 40, "comment": "Too small", "persona": "alice"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(review_get, {"review_id": 1}),
-    ToolSpec(review_generate_annotated, {"artifact_id": 1, "revision_id": 1}, read_only=False),
-    ToolSpec(review_complete, {"review_id": 1, "overall_comment": "Good to go."}, read_only=False),
+    ToolSpec(review_create, read_only=False, idempotent=False),
+    ToolSpec(review_add_comment, read_only=False, idempotent=False),
+    ToolSpec(review_add_annotation, read_only=False, idempotent=False),
+    ToolSpec(review_get),
+    ToolSpec(review_generate_annotated, read_only=False),
+    ToolSpec(review_complete, read_only=False),
 )

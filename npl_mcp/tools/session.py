@@ -94,17 +94,8 @@ def session_update(app: App, session_id: str, title: str | None = None, status: 
 
 
 TOOLS = (
-    ToolSpec(
-        session_create,
-        {"title": "Parser review", "session_id": "parser-review"},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(session_get, {"session_id": "parser-review"}),
-    ToolSpec(session_list, {"status": "active", "limit": 20, "offset": 0}),
-    ToolSpec(
-        session_update,
-        {"session_id": "parser-review", "title": "Parser review, part 2", "status": "completed"},
-        read_only=False,
-    ),
+    ToolSpec(session_create, read_only=False, idempotent=False),
+    ToolSpec(session_get),
+    ToolSpec(session_list),
+    ToolSpec(session_update, read_only=False),
 )

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
+"""By tool: ``run``, arguments of a call that works in the small project of the documentation, in which the
+calls run in the order of the list of tools; ``values``, a valid value for each parameter not in ``run``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +20,6 @@ class ToolSpec:
 
     :param function: takes the :class:`~npl_mcp.core.app.App` first and the tool's parameters by keyword; its
         name is the tool's name, the first paragraph of its docstring the description agents read.
-    :param examples: a valid value for each parameter, shown when an argument does not fit.
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.
     :param destructive: may remove or overwrite what was there.
@@ -25,7 +31,6 @@ class ToolSpec:
     """
 
     function: Callable[..., object]
-    examples: Mapping[str, object]
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
@@ -42,3 +47,22 @@ class ToolSpec:
     def description(self) -> str:
         """The first paragraph of the function's docstring on one line."""
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
+
+    @property
+    def example(self) -> Mapping[str, object]:
+        """Arguments of a call that the documentation shows and runs; empty for tools that are not listed."""
+        return _examples()[self.name].get("run", {})
+
+    @property
+    def examples(self) -> Mapping[str, object]:
+        """A valid value for each parameter, shown when an argument does not fit."""
+        known = _examples()[self.name]
+        values = {**known.get("run", {}), **known.get("values", {})}
+        return {name: values[name] for name in list(inspect.signature(self.function).parameters)[1:]}
+
+
+@cache
+def _examples() -> dict[str, dict[str, dict[str, object]]]:
+    """Read the examples; only failures and the documentation need them."""
+    examples: dict[str, dict[str, dict[str, object]]] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return examples

@@ -216,11 +216,7 @@ def _check_size(text: str) -> None:
 
 
 TOOLS = (
-    ToolSpec(survey_agents, {"field": "model:opus", "category": "review", "texts": True}, listed=False),
-    ToolSpec(survey_notation, {"text": "a `term` and {place}", "matches": 3}, listed=False),
-    ToolSpec(
-        survey_versions,
-        {"text": "# Project", "renewed": ["npl-conventions"], "prompts": ["npl-conventions"]},
-        listed=False,
-    ),
+    ToolSpec(survey_agents, listed=False),
+    ToolSpec(survey_notation, listed=False),
+    ToolSpec(survey_versions, listed=False),
 )

@@ -309,7 +309,7 @@ def _shown(name: str) -> str:
 
 
 TOOLS = (
-    ToolSpec(dump_files, {"path": "src", "glob_filter": "*.py"}),
-    ToolSpec(git_tree, {"path": "src"}),
-    ToolSpec(git_tree_depth, {"path": "src"}),
+    ToolSpec(dump_files),
+    ToolSpec(git_tree),
+    ToolSpec(git_tree_depth),
 )

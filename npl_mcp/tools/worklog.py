@@ -91,32 +91,9 @@ def worklog_close(
 
 
 TOOLS = (
-    ToolSpec(
-        worklog_init,
-        {"session_id": "retry-audit", "task": "Find every call without a retry"},
-        read_only=False,
-    ),
-    ToolSpec(
-        worklog_log,
-        {
-            "agent_id": "scout-retry-001",
-            "action": "found",
-            "summary": "Only payment calls are retried: 3 times, 2 s apart",
-            "data": {"calls": 14, "retried": 3},
-            "tags": ["retry"],
-            "refs": {"files": ["pay/client.py:31"]},
-            "session_id": "retry-audit",
-            "agent_type": "scout",
-        },
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(
-        worklog_read,
-        {"agent_id": "main", "peek": True, "since": 3, "session_id": "retry-audit", "limit": 50},
-        read_only=False,
-        idempotent=False,
-    ),
-    ToolSpec(worklog_status, {"session_id": "retry-audit"}),
-    ToolSpec(worklog_close, {"archive": True, "session_id": "retry-audit"}, read_only=False),
+    ToolSpec(worklog_init, read_only=False),
+    ToolSpec(worklog_log, read_only=False, idempotent=False),
+    ToolSpec(worklog_read, read_only=False, idempotent=False),
+    ToolSpec(worklog_status),
+    ToolSpec(worklog_close, read_only=False),
 )

@@ -116,19 +116,9 @@ def worklog_import(app: App) -> ImportReply:
 
 
 TOOLS = (
-    ToolSpec(
-        worklog_open,
-        {"session_id": "retry-audit", "task": "Find every call without a retry"},
-        read_only=False,
-        listed=False,
-    ),
-    ToolSpec(worklog_current, {}, listed=False),
-    ToolSpec(worklog_sessions, {"archived": True}, listed=False),
-    ToolSpec(
-        worklog_export,
-        {"session_id": "retry-audit", "folder": "reports/retry-audit"},
-        read_only=False,
-        listed=False,
-    ),
-    ToolSpec(worklog_import, {}, read_only=False, listed=False),
+    ToolSpec(worklog_open, read_only=False, listed=False),
+    ToolSpec(worklog_current, listed=False),
+    ToolSpec(worklog_sessions, listed=False),
+    ToolSpec(worklog_export, read_only=False, listed=False),
+    ToolSpec(worklog_import, read_only=False, listed=False),
 )

@@ -19,7 +19,6 @@ from fastmcp import Client
 from npl_index import NPLError, estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.dev import reference
 from npl_mcp.server import registry
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
@@ -90,7 +89,7 @@ def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
 def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
     """Every reading tool is called on a filled database, and its bytes of data stay."""
     kept = listed_tools(set(LISTED) - {"utility", "directive", "cr"})
-    examples = [(spec.name, dict(reference.EXAMPLES[spec.name])) for spec in kept]
+    examples = [(spec.name, dict(spec.example)) for spec in kept]
     answers = calls(settings, examples)
     assert [answer for answer in answers if not answer["success"]] == []
     before = database(settings)
@@ -229,11 +228,7 @@ def test_a_call_runs_its_tool_once(settings: Settings) -> None:
         ("npl_section_index", {"file": "plants"}),
         ("npl_section_index", {"file": "plants"}),
         ("npl_section_index", {"file": "none.md"}),
-        *[
-            (name, dict(arguments))
-            for name, arguments in reference.EXAMPLES.items()
-            if name not in dict([index, load])
-        ],
+        *[(spec.name, dict(spec.example)) for spec in listed_tools() if spec.name not in dict([index, load])],
     ]
 
     async def ask() -> None:

@@ -18,7 +18,7 @@ from fastmcp import Client
 from npl_index.errors import NPLError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.dev.reference import EXAMPLES, prepare
+from npl_mcp.dev.reference import prepare
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
@@ -37,7 +37,8 @@ from tests.npl_mcp.tools.strategies import (
 
 KNOWN = {code.value for code in ErrorCode} - {"INTERNAL_ERROR"}
 LONGEST_MESSAGE = 4_000
-NAMES = [spec.name for spec in listed_tools()]
+EXAMPLES: dict[str, Any] = {spec.name: dict(spec.example) for spec in listed_tools()}
+NAMES = list(EXAMPLES)
 
 Arguments = dict[str, Any]
 
