@@ -1,6 +1,6 @@
 """The library in two functions: sections that a task needs, and the sections there are.
 
-Files are read anew when they change, and otherwise taken from memory (up to 64 MiB of indices for the whole
+Files are read again when they change, and otherwise taken from memory (up to 64 MiB of indices for the whole
 process). For other caches, item names, several roots or own limits put the parts together as
 ``npl_mcp.core.app`` does.
 """

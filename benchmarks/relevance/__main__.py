@@ -11,7 +11,7 @@ tried on them. Without any of these the bundled corpus is asked the questions of
 
 Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
 are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
-section and one of the first three are right, precision, recall and F1 of what is handed over without a
+section and one of the first three are right, precision, recall and F1 of what is returned without a
 budget, and the recall of what fits into 2,000 words.
 """
 

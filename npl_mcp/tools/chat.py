@@ -1,4 +1,4 @@
-"""Chat: rooms in which personas talk, react, share artifacts and hand out todos."""
+"""Chat: rooms in which personas talk, react, share artifacts and assign todos."""
 
 from __future__ import annotations
 

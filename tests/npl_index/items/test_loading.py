@@ -246,7 +246,7 @@ def test_an_agent_with_its_definition(tmp_path: Path) -> None:
 
 
 def test_a_definition_without_its_parts(tmp_path: Path) -> None:
-    """What a definition needs and no place has is reported; the agent is handed over all the same."""
+    """What a definition needs and no place has is reported; the agent is returned all the same."""
     loaded = load_agent(
         library_at(tmp_path, {".claude/agents/scout.md": "text"}), "scout", with_definition=True
     )

@@ -262,7 +262,7 @@ def grow(path: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that changes while it is read is read again, and is handed over as it is then."""
+    """A file that changes while it is read is read again, and is returned as it is then."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)

@@ -74,7 +74,7 @@ ALL_CASES = [
 
 @pytest.mark.parametrize("case", ALL_CASES)
 def test_case(case: Case) -> None:
-    """The sections that a case file lists are handed over, in that order, or its error is raised."""
+    """The sections that a case file lists are returned, in that order, or its error is raised."""
     if case.expected[0].startswith("! "):
         with pytest.raises((SectionNotFoundError, InvalidRequestError)) as error:
             collect(case.documents, case.selector)
@@ -405,7 +405,7 @@ LINES = parse_sections(b"# Guide\n\n## A\n\none\ntwo\n\n### B\n\nthree\n\n## A\n
     ],
 )
 def test_lines(selector: str, expected: list[tuple[int, Span]]) -> None:
-    """Lines are counted as in the file and hand over a part of a section's own text, never a subsection's."""
+    """Lines are counted as in the file and return a part of a section's own text, never a subsection's."""
     found = outcome([LINES], selector)
     if expected:
         assert found == tuple(Selected(0, head, (head,), lines) for head, lines in expected)
@@ -414,7 +414,7 @@ def test_lines(selector: str, expected: list[tuple[int, Span]]) -> None:
 
 
 def test_narrowed_selectors_are_exact() -> None:
-    """A selector narrowed to any lines of a section's own text hands over exactly these."""
+    """A selector narrowed to any lines of a section's own text returns exactly these."""
     for section, text in zip(LINES.sections, selectors_of(LINES), strict=True):
         for start in range(section.own.start, section.own.stop):
             for stop in range(start + 1, section.own.stop + 1):

@@ -90,7 +90,7 @@ def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Sett
 
 
 def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -> None:
-    """A session is written anew, and taken over by another data folder."""
+    """A session is rewritten, and taken over by another data folder."""
     call("worklog_init", session_id="s1", task="t")
     call("worklog_log", agent_id="a-1", action="found", summary="one")
     log = settings.cwd / ".npl" / "sessions" / "s1" / "worklog.jsonl"

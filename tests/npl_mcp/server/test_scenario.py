@@ -30,7 +30,7 @@ The migration is slow.
 """
 
 
-class Desk:
+class Workspace:
     """One server, and what a person at it does."""
 
     def __init__(self, client: Client[Any], task: str) -> None:
@@ -53,7 +53,7 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-async def gather_the_team(do: Desk) -> tuple[str, int, int]:
+async def gather_the_team(do: Workspace) -> tuple[str, int, int]:
     planner = do.team[0]
     session = await do("session_create", title=f"Release {do.task}", session_id=f"release-{do.task}")
     room = await do(
@@ -73,7 +73,7 @@ async def gather_the_team(do: Desk) -> tuple[str, int, int]:
     return session["session_id"], room["room_id"], plan["artifact_id"]
 
 
-async def review_the_plan(do: Desk, room: int, plan: int) -> None:
+async def review_the_plan(do: Workspace, room: int, plan: int) -> None:
     planner, coder, critic, dana = do.team
     shared = await do("chat_share_artifact", room_id=room, persona=planner, artifact_id=plan)
     assert [note["persona"] for note in shared["notifications"]] == [coder, critic, dana]
@@ -104,7 +104,7 @@ async def review_the_plan(do: Desk, room: int, plan: int) -> None:
     assert f"{dana} is done" in annotated["reviewer_files"][dana]
 
 
-async def do_the_work(do: Desk, room: int, plan: int) -> None:
+async def do_the_work(do: Workspace, room: int, plan: int) -> None:
     _, coder, _, dana = do.team
     asked = await do("chat_send_message", room_id=room, persona=dana, message=f"@{coder} please fix step 2")
     assert asked["mentions"] == [coder]
@@ -141,7 +141,7 @@ async def do_the_work(do: Desk, room: int, plan: int) -> None:
     await do("worklog_log", agent_id=coder, action="fixed", summary="step 2")
 
 
-async def look_back(do: Desk, session: str, room: int, plan: int) -> None:
+async def look_back(do: Workspace, session: str, room: int, plan: int) -> None:
     feed = await do("chat_get_feed", room_id=room, limit=100)
     kinds = [event["event_type"] for event in feed["items"]]
     assert kinds == [
@@ -189,7 +189,7 @@ async def work(data: Path, project: Path, task: str) -> None:
         keep_alive=False,
     )
     async with Client(transport) as client:
-        do = Desk(client, task)
+        do = Workspace(client, task)
         session, room, plan = await gather_the_team(do)
         await review_the_plan(do, room, plan)
         await do_the_work(do, room, plan)

@@ -77,7 +77,7 @@ class Desk:
         return answer["data"]
 
     def valid(self, tool: str) -> Arguments:
-        """Return arguments that the tool takes now; those that work once are made anew after a success."""
+        """Return arguments that the tool takes now; those that work once are rebuilt after a success."""
         if tool not in self.ready:
             self.ready[tool] = READY.get(tool, lambda _: {})(self)
         return {**EXAMPLES[tool], **self.ready[tool]}

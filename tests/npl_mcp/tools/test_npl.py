@@ -136,7 +136,7 @@ def test_a_cjk_context_finds_cjk_sections(call: Call) -> None:
 
 
 def test_selectors_are_always_included_and_come_first(call: Call) -> None:
-    """An explicit selector needs no score and hands over its subsections."""
+    """An explicit selector needs no score and returns its subsections."""
     data = call(
         "npl_load_tailored",
         context="compost from green and brown material",
@@ -160,7 +160,7 @@ def test_sections_is_another_name_for_selectors_and_takes_ranges(call: Call) -> 
 
 
 def test_depth_limits_what_comes_with_a_selected_section(call: Call) -> None:
-    """depth=0 hands over a section's own text only, under a selector that says so."""
+    """depth=0 returns a section's own text only, under a selector that says so."""
     data = call("npl_load_tailored", selectors=["## Watering"], depth=0, file="guide.md")["data"]
     assert "Drip" not in data["content"]
     (row,) = data["sections"]

@@ -17,7 +17,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 def test_a_session_gets_a_short_id_of_its_own(settings: Settings) -> None:
-    """Eight small letters and digits, active, dated, and no address without a web face."""
+    """Eight small letters and digits, active, dated, and no address without a web site."""
     data = calls(settings, [("session_create", {"title": "Parser review"})])[0]["data"]
     assert re.fullmatch("[a-z0-9]{8}", data["session_id"])
     assert STAMP.fullmatch(data["created_at"])

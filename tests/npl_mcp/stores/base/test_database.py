@@ -180,7 +180,7 @@ def test_many_threads_write_one_after_the_other(database: Database) -> None:
 
 
 def rebuild_rooms(connection: Connection) -> None:
-    """Change a table the only way SQLite knows: make it anew and drop the old one."""
+    """Change a table the only way SQLite knows: rebuild it and drop the old one."""
     connection.exec_driver_sql("CREATE TABLE room_new (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
     connection.exec_driver_sql("INSERT INTO room_new SELECT id, name FROM room")
     connection.exec_driver_sql("DROP TABLE room")
@@ -193,7 +193,7 @@ def forget_rooms(connection: Connection) -> None:
 
 
 def test_a_migration_keeps_the_rows_of_other_tables(database: Database) -> None:
-    """A parent table is made anew without its children noticing; what would orphan them is not committed."""
+    """A parent table is rebuilt without its children noticing; what would orphan them is not committed."""
     with database.write() as tx:
         tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
         tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")

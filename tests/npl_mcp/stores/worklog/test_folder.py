@@ -130,7 +130,7 @@ def test_a_lost_folder_is_written_again(store: WorklogStore, project: Path) -> N
 def test_a_log_that_contradicts_the_database_is_set_aside(
     store: WorklogStore, project: Path, foreign: bytes
 ) -> None:
-    """It is kept beside the one that is written anew."""
+    """It is kept beside the one that is rewritten."""
     store.init(str(project), "s1")
     log(store, project, "one")
     path = sessions(project) / "s1" / "worklog.jsonl"
@@ -299,7 +299,7 @@ def test_an_old_folder_is_taken_in_when_the_project_is_first_used(store: Worklog
 
 
 def test_every_line_of_an_old_log_is_kept_once_in_order(store: WorklogStore, project: Path) -> None:
-    """Numbers given twice or out of order are given anew; an unknown key does not hide its line."""
+    """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
     old_folder(project)
     entries = store.read(str(project), "new", session_id="2025-11-03").entries
     assert [(entry.seq, entry.summary) for entry in entries] == [
