@@ -78,7 +78,7 @@ def test_everything_in_a_document_can_be_found(question: str, section: str) -> N
 
 
 def test_front_matter_is_no_text() -> None:
-    """What stands in the front matter is not handed over, so it is not found."""
+    """What stands in the front matter is not returned, so it is not found."""
     assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server against a real server process: both versions of the protocol, plain JSON, figures and the log."""
+"""The HTTP server as a real process: both versions of the protocol, plain JSON, metrics and the log."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_a_selector_can_name_the_document_itself(call: Call) -> None:
 
 
 def test_suggestions_are_new_few_and_explained(settings: Settings) -> None:
-    """At most five, none of them handed over, and earlier calls are remembered."""
+    """At most five, none of them returned already, and earlier calls are remembered."""
     together = {"selectors": ["## Pruning", "## Compost"], "file": "guide.md"}
     alone = {"selectors": ["## Pruning"], "file": "guide.md"}
     *_, last = calls(settings, [("npl_load_tailored", together), ("npl_load_tailored", alone)])
