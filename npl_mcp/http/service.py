@@ -151,6 +151,8 @@ def write_state(folder: Path, state: ServerState) -> None:
     """Write the state file; readers see all of it or nothing, and other users cannot read it."""
     with Folder.opened(folder) as place:
         place.remove_temporaries()
+        # A file of this name would pass its permissions on, and the token is for this user alone.
+        (folder / STATE_FILE).unlink(missing_ok=True)
         place.replace(STATE_FILE, json.dumps(state._asdict()).encode(), mode=0o600, durable=False)
 
 
