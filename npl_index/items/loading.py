@@ -42,7 +42,7 @@ from npl_index.errors import (
     NPLError,
     UnreadableDocumentError,
 )
-from npl_index.items.versioned import version_of
+from npl_index.items.headers import version_of
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic

@@ -19,15 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npl_index.markdown.front_matter import MAX_YAML, divide, name_and_version, values
+from npl_index.items.headers import HEADER
+from npl_index.markdown.front_matter import name_and_version
 from npl_index.selectors.versions import version_key
 
 SEPARATOR = "* * *"
 _BETWEEN = f"\n\n{SEPARATOR}\n\n"
 _NO_VERSION = "0.0.0"
 
-_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
-_BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -110,20 +109,6 @@ class Renewed:
     unknown: tuple[str, ...] = ()
 
 
-def version_of(text: str) -> str | None:
-    """Return the version in a text's ``npl-instructions`` header, else in its front matter, as written.
-
-    :param text: with line feeds as line ends.
-    """
-    front, rest = divide(text[: MAX_YAML + 8])
-    before = _BEFORE_HEADER.match(rest)
-    header = _HEADER.match(text, len(front) + (before.end() if before else 0))
-    if header is not None:
-        return name_and_version(header[1])[1]
-    value = values(front).get("version")
-    return value if isinstance(value, str) and value else None
-
-
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
     """Return the versioned sections of a text by name; of equal names the last one.
 
@@ -145,7 +130,7 @@ def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
     """Return the offset of every header, and of every separator with ``None``."""
     fence, at, after_separator = "", 0, False
     for line in text.splitlines(keepends=True):
-        header = _HEADER.match(text, at) if line.startswith("npl-instructions:") else None
+        header = HEADER.match(text, at) if line.startswith("npl-instructions:") else None
         if header is not None and (not fence or after_separator):
             fence = ""
             yield at, header
@@ -160,7 +145,7 @@ def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
 
 def _header_follows(text: str, at: int) -> bool:
     rest = re.compile(r"\s*").match(text, at)
-    return rest is not None and _HEADER.match(text, rest.end()) is not None
+    return rest is not None and HEADER.match(text, rest.end()) is not None
 
 
 def _fence_after(line: str, fence: str) -> str:

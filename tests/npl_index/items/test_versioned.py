@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.items.versioned import Source, append, compare, renew, version_of, versioned_sections
+from npl_index.items.headers import version_of
+from npl_index.items.versioned import Source, append, compare, renew, versioned_sections
 
 
 def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> str:

@@ -1,0 +1,28 @@
+"""The ``npl-instructions`` header of a prompt.
+
+A module of its own: loading an item needs it, but nothing of what compares and updates prompts, which takes
+long to import.
+"""
+
+from __future__ import annotations
+
+import re
+
+from npl_index.markdown.front_matter import MAX_YAML, divide, name_and_version, values
+
+HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+\S.*\n)+)---")
+_BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
+
+
+def version_of(text: str) -> str | None:
+    """Return the version in a text's ``npl-instructions`` header, else in its front matter, as written.
+
+    :param text: with line feeds as line ends.
+    """
+    front, rest = divide(text[: MAX_YAML + 8])
+    before = _BEFORE_HEADER.match(rest)
+    header = HEADER.match(text, len(front) + (before.end() if before else 0))
+    if header is not None:
+        return name_and_version(header[1])[1]
+    value = values(front).get("version")
+    return value if isinstance(value, str) and value else None
