@@ -23,8 +23,8 @@ from npl_mcp.cli.terminal.arguments import (
     Parser,
     Program,
     argument,
-    read,
-    read_first,
+    read_command,
+    read_rest,
     switch,
     version,
     whole_number,
@@ -168,16 +168,15 @@ class Group:
 
 
 def parse(words: Sequence[str] | None) -> Namespace:
-    """Read a command line; see :func:`~npl_mcp.cli.terminal.arguments.read`.
+    """Read a command line; see :func:`~npl_mcp.cli.terminal.arguments.read_command`.
 
     :returns: with ``groups``, a list of :class:`Group`, if the command is a type.
     :raises UsageError: it cannot be read.
     """
-    given, parser = read_first(PROGRAM, words)
+    given = read_command(PROGRAM, words)
     if given.command not in TYPES:
-        return read(PROGRAM, words)
-    given.parser = parser
-    given.groups = _groups(given, parser)
+        return read_rest(given)
+    given.groups = _groups(given, given.parser)
     return given
 
 

@@ -14,7 +14,8 @@ from npl_mcp.cli.terminal.arguments import (
     Command,
     Program,
     argument,
-    read,
+    read_command,
+    read_rest,
     switch,
     version,
     whole_number,
@@ -100,7 +101,7 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_program(PROGRAM.name, lambda display: _run(read(PROGRAM, words), display))
+    return run_program(PROGRAM.name, lambda display: _run(read_rest(read_command(PROGRAM, words)), display))
 
 
 def _run(given: Namespace, display: Display) -> int:

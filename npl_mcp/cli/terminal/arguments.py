@@ -132,11 +132,12 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
 
-def read_first(program: Program, words: Sequence[str] | None) -> tuple[argparse.Namespace, Parser]:
+def read_command(program: Program, words: Sequence[str] | None) -> argparse.Namespace:
     """Read what stands before a command, and its name.
 
     :param words: without the program's name, by default the process's.
-    :returns: ``command``, the words behind it as ``rest``, and the options; and the parser for the rest.
+    :returns: the options; ``command``; ``rest``, the words behind it; and ``parser``, which reads them, and
+        whose :meth:`Parser.error` reports what is wrong with their values.
     :raises UsageError: it cannot be read.
     """
     parser = Parser(program)
@@ -144,23 +145,23 @@ def read_first(program: Program, words: Sequence[str] | None) -> tuple[argparse.
     given = parser.parse_args(words)
     if not given.rest:
         parser.error("the following arguments are required: command")
-    given.command, *given.rest = given.rest
-    if given.command not in program.commands:
+    if given.rest[0] not in program.commands:
         choices = ", ".join(map(repr, program.commands))
-        parser.error(f"argument command: invalid choice: {given.command!r} (choose from {choices})")
-    return given, Parser(program, given.command)
+        parser.error(f"argument command: invalid choice: {given.rest[0]!r} (choose from {choices})")
+    given.command, *given.rest = given.rest
+    given.parser = Parser(program, given.command)
+    return given
 
 
-def read(program: Program, words: Sequence[str] | None) -> argparse.Namespace:
-    """Read a command line.
+def read_rest(given: argparse.Namespace) -> argparse.Namespace:
+    """Read the words behind a command.
 
-    :param words: without the program's name, by default the process's.
-    :returns: the values by name, and ``parser``, whose :meth:`Parser.error` reports what is wrong with them.
-    :raises UsageError: it cannot be read.
+    :param given: what :func:`read_command` returned; the values are added to it.
+    :raises UsageError: they cannot be read.
     """
-    given, parser = read_first(program, words)
-    given.parser = parser
-    return parser.parse_intermixed_args(given.rest, given)
+    parser: Parser = given.parser
+    parser.parse_intermixed_args(given.rest, given)  # words may stand between options
+    return given
 
 
 def version(program: str) -> Argument:
