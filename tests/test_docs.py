@@ -69,6 +69,59 @@ def test_the_python_of_the_readme_works(number: int, expected: str, tmp_path: Pa
     assert expected in done.stdout
 
 
+COMMANDS = (ROOT / "COMMANDS.md").read_text(encoding="utf-8")
+GARDEN = """\
+# Garden guide
+
+How to keep a small garden.
+
+## Watering
+
+Water early in the morning.
+
+## Pruning
+
+Prune fruit trees in late winter. Apples need a cut every year.
+"""
+
+
+def console_steps() -> list[tuple[str, str]]:
+    """Return each command of the guide to the command lines, and what it prints."""
+    found = re.findall(r"^(`{3,})console\n(.*?)^\1\n", COMMANDS, re.MULTILINE | re.DOTALL)
+    steps = [step for _, block in found for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(command, output) for command, _, output in (step.partition("\n") for step in steps)]
+
+
+def test_the_examples_of_the_guide_print_what_it_shows(tmp_path: Path) -> None:
+    """Every command is run as it stands, one after the other in one project."""
+    bin_folder, work = tmp_path / "bin", tmp_path / "work"
+    bin_folder.mkdir()
+    for name, module in (("npl-load", "load"), ("npl-worklog", "worklog")):
+        script = bin_folder / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m npl_mcp.cli.commands.{module} "$@"\n')
+        script.chmod(0o755)
+    (work / "docs").mkdir(parents=True)
+    (work / "docs" / "garden.md").write_text(GARDEN, encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]]),
+        "HOME": str(tmp_path),
+        "NPL_MCP_DATA_DIR": str(tmp_path / "data"),
+        "PYTHONPATH": str(ROOT),
+    }
+    steps = console_steps()
+    assert len(steps) >= COMMANDS.count("\n$ ") > 10
+    for command, expected in steps:
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=work, env=environment, capture_output=True, text=True, timeout=60
+        )
+        shown = done.stdout + done.stderr
+        if "2>" not in command and "tailored" in command:
+            shown = done.stderr + done.stdout
+        pattern = re.escape(expected).replace("\n…\\\n", "\n(?:.*\n)+?").replace("…", ".+")
+        assert re.fullmatch(pattern, shown), (command, shown)
+
+
 def flags(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
 
