@@ -52,7 +52,7 @@ def answer(settings: Settings, tool: Callable[[App], Drawing]) -> Any:
 
     async def run() -> Any:
         server: FastMCP[Any] = FastMCP("drawings")
-        register_all(server, App(settings), (ToolSpec(tool, {}),))
+        register_all(server, App(settings), (ToolSpec(tool),))
         async with Client(server) as client:
             await client.list_tools()
             return await client.call_tool(tool.__name__, {})
@@ -111,7 +111,7 @@ def test_only_what_differs_from_the_protocols_defaults_is_claimed(
 
     async def run() -> Any:
         server: FastMCP[Any] = FastMCP("drawings")
-        register_all(server, App(settings), (ToolSpec(draw_one, {}, **claims),))
+        register_all(server, App(settings), (ToolSpec(draw_one, **claims),))
         async with Client(server) as client:
             return (await client.list_tools())[0].model_dump(mode="json", by_alias=True, exclude_none=True)
 
