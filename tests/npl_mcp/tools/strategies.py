@@ -167,11 +167,13 @@ class Onlooker:
         self._connection.close()
 
 
-def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(Path(entry.path))
-            elif not entry.name.startswith(("npl.db", "index-cache.db")):
-                found = entry.stat(follow_symlinks=False)
-                yield entry.path, found.st_size, found.st_mtime_ns
+def _files(top: Path) -> Iterator[tuple[str, int, int]]:
+    folders = [str(top)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif not entry.name.startswith(("npl.db", "index-cache.db")):
+                    found = entry.stat(follow_symlinks=False)
+                    yield entry.path, found.st_size, found.st_mtime_ns
