@@ -12,7 +12,7 @@ path. Locks are in :mod:`npl_index.library.locks`.
 """
 
 # A name relative to an open folder is what keeps links out, and a path object cannot carry one.
-# ruff: noqa: PTH100, PTH103, PTH112, PTH114, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH103, PTH112, PTH114, PTH116, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
+from npl_index.library.attributes import mark_whole, take_attributes, take_permissions
 from npl_index.library.locks import locked
 
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
@@ -160,6 +161,10 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def state(self) -> os.stat_result:
+        """Return the state of the folder itself, which changes when a name in it comes or goes."""
+        return os.stat(self.path if self._handle is None else self._handle)
+
     def names(self) -> list[str]:
         """Return all names in the folder, in no order."""
         return os.listdir(self.path if self._handle is None else self._handle)
@@ -207,7 +212,9 @@ class Folder:
         pieces = (data,) if isinstance(data, bytes) else data
         old = self.stat(name) if mode is None else None
         like = old if old is not None and stat.S_ISREG(old.st_mode) else None
-        with self._temporary(pieces, like, 0o666 if mode is None else mode, durable=durable) as fresh:
+        source = None if like is None else name
+        mode = 0o666 if mode is None else mode
+        with self._temporary(pieces, like, mode, durable=durable, source=source) as fresh:
             self.rename(fresh, name)
             if durable:
                 self.sync()
@@ -228,7 +235,7 @@ class Folder:
         found, status = self.read(name, limit)
         if found != old:
             return found
-        with self._temporary((new,), status, 0o666, durable=True) as fresh:
+        with self._temporary((new,), status, 0o666, durable=True, source=name) as fresh:
             if not self._exchange(fresh, name):
                 self.rename(fresh, name)
             elif self.read_start(fresh, len(old) + 1) != old:
@@ -274,19 +281,31 @@ class Folder:
 
     @contextmanager
     def _temporary(
-        self, pieces: Iterable[bytes], like: os.stat_result | None, mode: int, *, durable: bool
+        self,
+        pieces: Iterable[bytes],
+        like: os.stat_result | None,
+        mode: int,
+        *,
+        durable: bool,
+        source: str | None = None,
     ) -> Iterator[str]:
-        """Write a temporary file and return its name; whatever has that name afterwards is removed."""
+        """Write a temporary file and return its name; whatever has that name afterwards is removed.
+
+        :param source: name of the file that it will replace, whose extended attributes it gets.
+        """
         name = f".npl-{os.urandom(8).hex()}.tmp"
         # Not open to others before it has the permissions of the file it replaces.
         handle = self.open(name, _CREATE, mode if like is None else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 if like is not None:
-                    _take_permissions(handle, like)
+                    take_permissions(handle, like)
+                if source is not None:
+                    take_attributes(handle, lambda: self.open(source))
                 file.writelines(pieces)
+                file.flush()
+                mark_whole(handle)
                 if durable:
-                    file.flush()
                     os.fsync(handle)
             yield name
         finally:
@@ -436,23 +455,6 @@ def _read_up_to(file: int, most: int, expected: int = _LARGEST_READ) -> bytes:
         chunks.append(chunk)
         most -= len(chunk)
     return b"".join(chunks)
-
-
-def _take_permissions(file: int, old: os.stat_result) -> None:
-    """Let a new file have the owner and the mode of the file it replaces, as far as the system allows."""
-    if not hasattr(os, "fchown"):  # Windows
-        return
-    mode = stat.S_IMODE(old.st_mode)
-    new = os.fstat(file)
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        try:
-            os.fchown(file, old.st_uid, old.st_gid)
-        except PermissionError:
-            # Only root may change owners. Then it must not run as a user that it did not belong to.
-            mode &= ~(stat.S_ISUID | stat.S_ISGID)
-            with suppress(PermissionError):
-                os.fchown(file, -1, old.st_gid)
-    os.fchmod(file, mode)
 
 
 @cache

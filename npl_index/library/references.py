@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -12,6 +12,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _MAX_ARGUMENT = 4096
+_LONG_NAME = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,29 @@ def check_name(value: str, parameter: str) -> None:
         raise InvalidRequestError(f"{parameter!r} holds control characters", parameter=parameter)
 
 
-def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
-    """Return the known names most like a wanted one, best first (Indel similarity of 60 % or more)."""
+def near_names(
+    wanted: str, known: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the known names most like a wanted one, best first (Indel similarity of 60 % or more).
+
+    :param risky: known names of what overwrites or removes something. They are near only to their own
+        misspellings: who asks for something harmless (``read``) is not led there (``replace``).
+    """
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     matches = process.extract(
         wanted.lower(),
-        {name: name.lower() for name in known},
+        {name: name.lower() for name in known if name not in risky or _is_misspelt(wanted, name)},
         scorer=fuzz.ratio,
         limit=limit,
         score_cutoff=60,
     )
     return tuple(name for _, _, name in matches)
+
+
+def _is_misspelt(wanted: str, name: str) -> bool:
+    """Return whether a word is a name but for one letter, or two of a long name, and not the first."""
+    from rapidfuzz.distance import OSA
+
+    slips = 1 if len(name) < _LONG_NAME else 2
+    return wanted[:1].lower() == name[:1].lower() and OSA.distance(wanted.lower(), name.lower()) <= slips

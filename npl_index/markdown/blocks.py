@@ -69,7 +69,8 @@ def read_blocks(
     :param nesting: fences of equal length nest.
     :param complete: record every block, not only those an index needs.
     :param deadline: when parsing ends in an error.
-    :returns: the state at the end: ``tokens``, ``env["references"]``, ``inner_fences``, ``open_fence``.
+    :returns: the state at the end: ``tokens``, ``env["references"]``, ``inner_fences``, ``open_fence``,
+        ``open_html``.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     deadline.check()

@@ -28,8 +28,10 @@ from npl_index.markdown.state import BlockState, find_lines
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
+_MAY_STAY_OPEN = re.compile(r"```|~~~|<(?:[!?]|script|pre|style|textarea)", re.IGNORECASE)
 _WHITE = b" \t\r\n"
-_HINT = "set restructure to change the document's structure on purpose"
+RESTRUCTURE = "set restructure to change the document's structure on purpose"
+"""What an error says whose text would be allowed then."""
 
 Parse = Callable[[bytes], SectionTree]
 """Parses a result for the check; a caller that caches trees then has the result's."""
@@ -130,9 +132,11 @@ def append_text(
     section = tree.sections[index]
     body = _find_body(data, section, whole)
     draft = _read(text, tree, section, restructure=restructure, rename=False)
-    if not restructure and body.stop == len(data) and _ends_in_fence(tree):
+    unclosed = "" if restructure or body.stop < len(data) else _unclosed_end(tree)
+    if unclosed:
         raise InvalidRequestError(
-            f"the section {section.name!r} ends inside a code fence that is never closed", hint=_HINT
+            f"the section {section.name!r} ends inside a {unclosed} that is never closed",
+            hint="replace the section, and close it there",
         )
     result = _appended(data, body, _encode(draft.body, data))
     place = tree.subtree(index).stop if whole else index + 1
@@ -206,29 +210,51 @@ def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, 
 
 
 def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[Token]) -> None:
-    """Refuse an open fence and headings that end the section."""
-    if blocks.open_fence:
-        opened = [token.map[0] + 1 for token in blocks.tokens if token.type == "fence" and token.map]
-        raise InvalidRequestError(
-            f"the text does not close the code fence of its line {opened[-1]}", parameter="text"
-        )
+    """Refuse an open fence or comment and headings that end the section."""
+    check_closed(blocks)
     for token in headings:
         if token.map and int(token.tag[1]) <= section.level:
             raise InvalidRequestError(
                 f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would end "
                 f"the section {section.name!r} of level {section.level}",
                 parameter="text",
-                hint=_HINT,
+                hint=RESTRUCTURE,
             )
 
 
-def _ends_in_fence(tree: SectionTree) -> bool:
-    """Return whether a code fence is open at the end; it would have begun in the last section's own text."""
+def _unclosed_end(tree: SectionTree) -> str:
+    """Return what is open at the end; it would have begun in the last section's own text."""
     own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
-    if "```" not in own and "~~~" not in own:
-        return False
+    if _MAY_STAY_OPEN.search(own) is None:
+        return ""
     blocks = read_blocks(tree.source, tree.line_starts, 0, nesting=tree.dialect == "npl")
-    return blocks.open_fence
+    return _unclosed(blocks)[0]
+
+
+def check_closed(blocks: BlockState) -> None:
+    """Refuse a text that ends inside a fence or a comment: what follows would become part of it.
+
+    :param blocks: of the text.
+    :raises InvalidRequestError: names the line where that begins.
+    """
+    what, line, end = _unclosed(blocks)
+    if what:
+        raise InvalidRequestError(
+            f"the text does not close the {what} of its line {line}", parameter="text", hint=f"add {end}"
+        )
+
+
+def _unclosed(blocks: BlockState) -> tuple[str, int, str]:
+    """Return what is open at the end of a text, the line where it begins, and what closes it."""
+    if blocks.open_fence:
+        opened = [token.map[0] + 1 for token in blocks.tokens if token.type == "fence" and token.map]
+        return "code fence", opened[-1], "a line with its closing marks"
+    if blocks.open_html is not None:
+        begin, closing = blocks.open_html
+        if closing == "-->":
+            return "comment", begin + 1, closing
+        return "block of HTML", begin + 1, "its closing tag" if "/" in closing else closing.replace("\\", "")
+    return "", 0, ""
 
 
 def _encode(text: str, data: bytes) -> bytes:
@@ -342,6 +368,6 @@ def _checked(
         raise InvalidRequestError(
             f"the text would change sections outside of {tree.sections[index].name!r}",
             parameter="text",
-            hint=_HINT,
+            hint=RESTRUCTURE,
         )
     return result

@@ -101,6 +101,8 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
         begin = state.bMarks[line] + state.tShift[line]
         closed = not to_blank and closing.search(state.src, begin, state.eMarks[line]) is not None
         line += 1
+    if not to_blank and not closed and not state.level:
+        state.open_html = start, closing.pattern
     state.leaf("html_block", start, line)
     return True
 

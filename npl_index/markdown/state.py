@@ -101,6 +101,8 @@ class BlockState(StateBlock):
         """Whether an inner fence was opened, so that the two dialects differ."""
         self.open_fence = False
         """Whether the document ended inside a fence."""
+        self.open_html: tuple[int, str] | None = None
+        """Where a comment or the like begins inside which the document ended, and the pattern of its end."""
         self.definition = 0
         """First line of the link definition that is being read."""
         self.foreign_terms: list[int] | None = None

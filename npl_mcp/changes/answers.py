@@ -32,6 +32,7 @@ class ChangeRequest:
     :param implementationDate: when it was done.
     :param implementationNotes: notes on that.
     :param other: further fields of its front matter.
+    :param digest: of its file; give it as ``expect`` to change only what was read.
     :param path: of its file, below the project.
     :param content: its Markdown without front matter.
     """
@@ -52,6 +53,7 @@ class ChangeRequest:
     implementationDate: str | None = None
     implementationNotes: str | None = None
     other: Mapping[str, Any] | None = None
+    digest: str | None = None
     path: str | None = None
     content: str | None = None
 
@@ -61,6 +63,7 @@ class ChangeRequest:
         ticket: Ticket,
         names: Sequence[str] | None = (),
         *,
+        digest: str | None = None,
         path: str | None = None,
         content: str | None = None,
     ) -> ChangeRequest:
@@ -72,7 +75,7 @@ class ChangeRequest:
             name: ticket.text(name) for name in (_optional() if names is None else names) if ticket.text(name)
         }
         if names is None:
-            known = {field.name for field in fields(cls)} - {"other", "path", "content"}
+            known = {field.name for field in fields(cls)} - {"other", "digest", "path", "content"}
             more["other"] = {
                 name: value for name, value in ticket.fields.items() if name not in known
             } or None
@@ -82,6 +85,7 @@ class ChangeRequest:
             ticket.status,
             ticket.type,
             ticket.priority,
+            digest=digest,
             path=path,
             content=content,
             **more,
@@ -90,7 +94,7 @@ class ChangeRequest:
 
 @cache
 def _optional() -> tuple[str, ...]:
-    return tuple(field.name for field in fields(ChangeRequest))[5:-3]
+    return tuple(field.name for field in fields(ChangeRequest))[5:-4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,8 @@ class Row:
     :param type: its type, e.g. ``Bug Fix``.
     :param priority: its priority, e.g. ``High``.
     :param phaseEpic: phase or epic it belongs to.
+    :param path: of its file, where there is a problem.
+    :param problem: why it cannot be read or changed.
     """
 
     key: str
@@ -111,9 +117,11 @@ class Row:
     type: str
     priority: str
     phaseEpic: str | None = None
+    path: str | None = None
+    problem: str | None = None
 
     @classmethod
-    def of(cls, ticket: Ticket) -> Row:
+    def of(cls, ticket: Ticket, path: str | None = None, problem: str | None = None) -> Row:
         """Copy the fields that a list shows."""
         return cls(
             ticket.key,
@@ -122,6 +130,8 @@ class Row:
             ticket.type,
             ticket.priority,
             ticket.text("phaseEpic") or None,
+            path,
+            problem,
         )
 
 
@@ -148,6 +158,7 @@ class Sections:
     :param content: what stands below its heading, subsections included.
     :param operation: what was done: ``replace``, ``append`` or ``prepend``.
     :param chars: characters of the text that was written.
+    :param digest: of the section, of the file with a list; as ``expect`` it lets only that be changed.
     """
 
     key: str
@@ -157,6 +168,7 @@ class Sections:
     content: str | None = None
     operation: str | None = None
     chars: int | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +203,14 @@ class ChangedStatus:
     :param title: its first heading.
     :param status: the new one.
     :param change: old status, arrow, new status.
+    :param digest: of the file as it is now.
     """
 
     key: str
     title: str
     status: str
     change: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +221,14 @@ class ChangedAttributes:
     :param title: its first heading.
     :param status: its status.
     :param updated: the attributes that changed, and their new values.
+    :param digest: of the file as it is now.
     """
 
     key: str
     title: str
     status: str
     updated: Mapping[str, str]
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +306,8 @@ class ProjectList:
     """The projects with change requests.
 
     :param projects: that of the working directory first.
+    :param problems: configurations that cannot be used, and why.
     """
 
     projects: tuple[ProjectInfo, ...]
+    problems: tuple[str, ...] | None = None

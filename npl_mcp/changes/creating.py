@@ -1,4 +1,4 @@
-"""A new change request: what callers send, its number, its text."""
+"""A new change request: what callers send, and its text."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from functools import cache
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
-from npl_mcp.changes.files import SUFFIX, OpenFolder
+from npl_index.markdown.state import find_lines
 from npl_mcp.changes.format import (
     DATES,
     DEFAULTS,
     TYPES,
     check_field,
     check_slug,
+    check_title,
+    choose,
     heading_of,
     now,
     slug,
     without_title,
 )
-from npl_mcp.changes.index import Ticket
-from npl_mcp.changes.projects import Project
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
@@ -63,12 +65,13 @@ class Draft:
         """
         checks.choice(kind, "type", TYPES)
         for name in data:
-            checks.choice(name, "data", ("title", *NEW, "content", "slug"))
-        title = checks.line(_text(data, "title") or "", "data.title")
+            choose(name, "data", ("title", *NEW, "content", "slug"))
+        title = check_title(_text(data, "title") or "", "data.title")
         content = _text(data, "content")
         if content is not None and content.strip():
             checks.text(content, "data.content", LONGEST_CONTENT)
             content = without_title(with_line_feeds(content)).strip("\n")
+            _check_closed(content)
         values = {"priority": DEFAULTS["priority"]}
         for name in NEW:
             if data.get(name) is not None:
@@ -101,25 +104,21 @@ def template(kind: str) -> str:
     return (_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text(encoding="utf-8")
 
 
-def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...]) -> int:
-    """Return the number of a new change request: one above the highest in any file's name or code."""
-    highest = project.start - 1
-    for ticket in tickets:
-        if ticket.key.startswith(f"{project.code}-"):
-            highest = max(highest, ticket.number)
-    for name in folder.names():
-        code, _, rest = name.partition("-")
-        digits = rest.removesuffix(SUFFIX).partition("-")[0]
-        if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
-            highest = max(highest, int(digits))
-    return highest + 1
+def _check_closed(content: str) -> None:
+    """Refuse a text that ends inside a fence or a comment."""
+    try:
+        check_closed(read_blocks(content, find_lines(content), 0, nesting=False))
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            f"data.content: {error.message}", parameter="data", hint=error.hint
+        ) from None
 
 
 def _text(data: Mapping[str, object], name: str) -> str | None:
     value = data.get(name)
     if value is None and name == "title":
         raise MissingRequestError(
-            "data.title is required", parameter="data", hint='e.g. {"title": "First bug"}'
+            "data.title is required", parameter="data", hint='give {"title": "First bug"}'
         )
     if value is not None and not isinstance(value, str):
         raise InvalidRequestError(f"data.{name} is no text", parameter="data", hint="give a string")

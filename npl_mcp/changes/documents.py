@@ -7,13 +7,16 @@ query.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
+from npl_mcp.changes.configs import Project
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import Key, number_in
 from npl_mcp.changes.index import as_document, fingerprint
-from npl_mcp.changes.projects import Project
+from npl_mcp.changes.lookup import doubled
 from npl_mcp.changes.store import ChangeRequests
 
 
@@ -35,6 +38,7 @@ class CrDocuments:
 
         :raises DocumentNotFoundError: no change request passes the filters.
         :raises DocumentTooLargeError: there are more than the limit.
+        :raises ConflictError: two files have one key.
         """
         changes = self._changes
         name, filtered, query = _split(ref)
@@ -44,18 +48,21 @@ class CrDocuments:
             return (self._found(ticket.key),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
         chosen = Filters.query(query) if filtered else Filters()
-        tickets = [
-            ticket for project in projects for ticket in changes.tickets(project) if chosen.fit(ticket)
-        ]
+        every = [ticket for project in projects for ticket in changes.tickets(project)]
+        chosen.check(every, "file", "?status=Proposed,Approved")
+        tickets = [ticket for ticket in every if chosen.fit(ticket)]
         if not tickets:
             raise DocumentNotFoundError(f"no change request is {(ref.file or '')[:64]!r}")
         if len(tickets) > self._most:
             raise DocumentTooLargeError(
                 f"there are more than {self._most:,} change requests",
-                hint="filter them, e.g. ?status=Proposed",
+                hint="filter them: ?status=Proposed",
             )
         ordered = sorted(tickets, key=lambda ticket: (ticket.key.partition("-")[0], ticket.number))
-        return tuple(self._found(key) for key in dict.fromkeys(ticket.key for ticket in ordered))
+        for one, other in pairwise(ordered):
+            if one.plain_key == other.plain_key:
+                raise doubled(one.plain_key, (one.name, other.name))
+        return tuple(self._found(ticket.key) for ticket in ordered)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for a project or all of them, however many change requests that is."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from cachetools import LRUCache
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.editing import append_text, prepend_text, replace_text
+from npl_index.markdown.editing import RESTRUCTURE, append_text, prepend_text, replace_text
 from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree, parse_sections
-from npl_mcp.changes.format import DATES, divide, now
+from npl_mcp.changes.format import DATES, divide, is_visible, now
 from npl_mcp.changes.sections import Outline, Place, outline
 from npl_mcp.stores.base.errors import ConflictError
 
@@ -50,18 +51,31 @@ class SectionEdit:
     """Changes one section of a file.
 
     It may be called again when the file was changed by another program: the section is then changed only if
-    that program left it as it was. Afterwards ``place`` is the section and ``address`` its new path.
+    that program left it as it was. Afterwards ``place`` is the section, ``address`` its new path and
+    ``written`` its new bytes.
+
+    :param check: called with the file and the section when that is found.
     """
 
     place: Place
     address: str
+    written: bytes
 
-    def __init__(self, outlines: Outlines, key: str, wanted: str, how: str, text: str) -> None:
+    def __init__(
+        self,
+        outlines: Outlines,
+        key: str,
+        wanted: str,
+        how: str,
+        text: str,
+        check: Callable[[bytes, bytes], None] | None = None,
+    ) -> None:
         self._outlines = outlines
         self._key = key
         self._wanted = wanted
         self._how = how
         self._text = text
+        self._check = check
         self._before: bytes | None = None
 
     def __call__(self, data: bytes) -> bytes:
@@ -71,7 +85,7 @@ class SectionEdit:
         """
         front, body = parts(data)
         shown = self._outlines.of(body)
-        self.place = place = self._found(shown, body)
+        self.place = place = self._found(shown, body, data)
         options: dict[str, bool] = {}
         if self._how == "replace" and place.index == shown.tree.title and not self._has_sections(place):
             options["whole"] = False
@@ -80,20 +94,30 @@ class SectionEdit:
                 body, shown.tree, place.index, self._text, parse=self._outlines.tree, **options
             )
         except InvalidRequestError as error:
-            raise InvalidRequestError(error.message, parameter="content", hint=_hint(shown, place)) from None
-        after = self._outlines.of(edited).places
-        self.address = next(other.address for other in after if other.index == place.index)
+            hint = _hint(shown, place) if error.hint == RESTRUCTURE else error.hint
+            raise InvalidRequestError(error.message, parameter="content", hint=hint) from None
+        after = self._outlines.of(edited)
+        changed = next(other for other in after.places if other.index == place.index)
+        if self._is_named(shown, place) and not self._is_named(after, changed):
+            raise InvalidRequestError(
+                "the content begins with a heading without text", parameter="content", hint="give it a name"
+            )
+        self.address = changed.address
+        self.written = bytes_of(after, changed, edited)
         if edited != body:
             front = with_values(front, {"lastModified": now()}, add=False, bare=DATES)
         return front.encode() + edited
 
-    def _found(self, shown: Outline, body: bytes) -> Place:
+    def _found(self, shown: Outline, body: bytes, data: bytes) -> Place:
         if self._before is None:
             place = shown.find(self._wanted, self._key, whole=self._how == "replace")
-            self._before = _bytes_of(shown, place, body)
+            before = bytes_of(shown, place, body)
+            if self._check is not None:
+                self._check(data, before)
+            self._before = before
             return place
         same = shown.at(self.place.address)
-        if same is None or _bytes_of(shown, same, body) != self._before:
+        if same is None or bytes_of(shown, same, body) != self._before:
             raise ConflictError(
                 f"the section {self.place.shown!r} of {self._key} was changed by another program just now",
                 hint="read it again, then try again",
@@ -105,8 +129,12 @@ class SectionEdit:
         text = parse_sections(self._text.encode(), "")
         return any(section.level > place.level for section in text.sections)
 
+    def _is_named(self, shown: Outline, place: Place) -> bool:
+        return is_visible(shown.tree.sections[place.index].name)
 
-def _bytes_of(shown: Outline, place: Place, body: bytes) -> bytes:
+
+def bytes_of(shown: Outline, place: Place, body: bytes) -> bytes:
+    """Return a section's bytes, its heading and its subsections included."""
     span = shown.tree.sections[place.index].whole_bytes
     return body[span.start : span.stop]
 

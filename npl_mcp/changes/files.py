@@ -7,13 +7,16 @@ replaced if it still holds what was read from it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from npl_index.errors import DocumentTooLargeError, OutsideRootError, UnreadableDocumentError
+from npl_index.library.attributes import is_marked_whole
 from npl_index.library.files import (
     ABSENT,
     FileChangedError,
@@ -22,11 +25,18 @@ from npl_index.library.files import (
     NotRegularError,
     below_root,
 )
-from npl_mcp.stores.base.errors import StorageError
+from npl_index.library.references import UNSPEAKABLE
+from npl_mcp.stores.base.errors import ConflictError, StorageError
 
 SUFFIX = ".md"
 LOCK_SECONDS = 10.0
 MOST_BYTES = 16 << 20
+
+SETTLING_NS = 300_000_000
+"""How long a file must have been left alone: programs that write in place pause between two pieces."""
+
+LONGEST_WAIT = 3.0
+"""Seconds to wait for such a program; less than others wait for the lock."""
 
 
 class Stamp(NamedTuple):
@@ -35,6 +45,15 @@ class Stamp(NamedTuple):
     mtime_ns: int
     size: int
     ctime_ns: int
+    inode: int
+
+
+class FolderState(NamedTuple):
+    """What changes when a name in a folder comes or goes; its times alone can stay for some milliseconds."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
     inode: int
 
 
@@ -48,6 +67,7 @@ class TicketFolder:
     def __init__(self, root: str, below: str) -> None:
         self.root = root
         self.below = below
+        self.clean: FolderState | None = None  # when it had no left-over temporary files
         self.path = os.path.join(root, *below.split("/")) if below else root  # noqa: PTH118
 
     @contextmanager
@@ -60,7 +80,9 @@ class TicketFolder:
         with ExitStack() as stack:
             folder: OpenFolder | None = None
             try:
-                folder = OpenFolder(stack.enter_context(Folder.opened(self.root, self.below, make=make)))
+                folder = OpenFolder(
+                    stack.enter_context(Folder.opened(self.root, self.below, make=make)), self
+                )
             except OSError as error:
                 if make or error.errno not in ABSENT:
                     raise _cannot("opened", error) from None
@@ -71,10 +93,12 @@ class OpenFolder:
     """An open folder of change requests.
 
     :param folder: the open folder.
+    :param place: where it is.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, place: TicketFolder) -> None:
         self._folder = folder
+        self._place = place
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -84,7 +108,9 @@ class OpenFolder:
         """
         with ExitStack() as stack:
             try:
-                if stack.enter_context(self._folder.locked(LOCK_SECONDS)):
+                alone = stack.enter_context(self._folder.locked(LOCK_SECONDS))
+                # Listing a large folder takes as long as a write; nothing is left over since our last one.
+                if alone and self.state() != self._place.clean:
                     self._folder.remove_temporaries()
             except TimeoutError:
                 raise StorageError(
@@ -93,6 +119,13 @@ class OpenFolder:
             except OSError as error:
                 raise _cannot("locked", error) from None
             yield
+            if alone:
+                self._place.clean = self.state()
+
+    def state(self) -> FolderState:
+        """Return the state of the folder itself."""
+        status = self._folder.state()
+        return FolderState(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
     def entries(self) -> dict[str, Stamp]:
         """Return the state of each regular Markdown file of the folder, by name; links are left out.
@@ -141,23 +174,54 @@ class OpenFolder:
         except NotRegularError:
             return None
         except FileTooLargeError:
-            raise DocumentTooLargeError(f"{name!r} is larger than {MOST_BYTES:,} bytes") from None
+            raise DocumentTooLargeError(f"{shown(name)} is larger than {MOST_BYTES:,} bytes") from None
         except FileChangedError:
-            raise UnreadableDocumentError(f"{name!r} changed while it was read", hint="try again") from None
+            raise UnreadableDocumentError(
+                f"{shown(name)} changed while it was read", hint="try again"
+            ) from None
         except OSError as error:
             if error.errno in ABSENT:
                 return None
             reason = error.strerror or type(error).__name__
-            raise UnreadableDocumentError(f"{name!r} cannot be read: {reason.lower()}") from None
+            raise UnreadableDocumentError(f"{shown(name)} cannot be read: {reason.lower()}") from None
         return data, _stamp(status)
+
+    def wait_for_rest(self, name: str) -> bool:
+        """Wait until a file that was just written has been left alone for a while, so that it is whole.
+
+        Files that this program wrote are whole at once.
+
+        :returns: whether it had to wait; the file may be another now.
+        :raises ConflictError: it is written again and again.
+        """
+        end = time.monotonic() + LONGEST_WAIT
+        waited = False
+        while (pause := self._unrest(name)) > 0:
+            if time.monotonic() + pause > end:
+                raise ConflictError(
+                    f"{shown(name)} is being written by another program", hint="try again when it has ended"
+                )
+            time.sleep(pause)
+            waited = True
+        return waited
+
+    def _unrest(self, name: str) -> float:
+        """Return for how many seconds a file must still be left alone."""
+        stamp = self.stat(name)
+        if stamp is None or is_marked_whole(stamp.mtime_ns):
+            return 0.0
+        age = time.time_ns() - stamp.mtime_ns
+        # A time in the future comes from another clock and proves nothing.
+        return (SETTLING_NS - age) / 1e9 + 0.001 if -SETTLING_NS < age < SETTLING_NS else 0.0
 
     def replace(self, name: str, old: bytes, new: bytes) -> bytes | None:
         """Replace a file's content; the new one is on the disk when this returns.
 
         :param old: what the file is believed to hold.
         :returns: what it holds instead if it was changed, and nothing was written then; otherwise ``None``.
-        :raises StorageError: it cannot be written, or is gone.
+        :raises StorageError: it cannot be written, is write-protected, or is gone.
         """
+        self._refuse_protected(name)
         try:
             return self._folder.replace_if(name, old, new, MOST_BYTES)
         except OSError as error:
@@ -177,13 +241,28 @@ class OpenFolder:
     def remove(self, name: str) -> None:
         """Remove a file.
 
-        :raises StorageError: it cannot be removed.
+        :raises StorageError: it cannot be removed, or is write-protected.
         """
+        self._refuse_protected(name)
         try:
             self._folder.remove(name)
             self._folder.sync()
         except OSError as error:
             raise _cannot("removed", error) from None
+
+    def _refuse_protected(self, name: str) -> None:
+        """Refuse a file that nobody may write; replacing it would not ask for that permission."""
+        try:
+            status = self._folder.stat(name)
+        except OSError:
+            return
+        if status is not None and stat.S_ISREG(status.st_mode) and not status.st_mode & 0o222:
+            raise StorageError(f"{shown(name)} is write-protected", hint="make the file writable first")
+
+
+def shown(name: str) -> str:
+    """Return a file's name as messages and answers hold it: what is no character is escaped."""
+    return UNSPEAKABLE.sub(lambda odd: ascii(odd[0])[1:-1], name)
 
 
 def locate(root: str, path: str) -> TicketFolder:
@@ -192,10 +271,14 @@ def locate(root: str, path: str) -> TicketFolder:
     :param root: the project.
     :param path: below it.
     :raises OutsideRootError: a link leads out of the project.
+    :raises StorageError: no folder can have the path.
     """
     try:
         return TicketFolder(*below_root(root, path))
-    except OSError:
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) or error.errno != errno.ELOOP:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
         problem = f"{path!r} leads out of the project"
         raise OutsideRootError(problem, hint="keep change requests inside of it") from None
 

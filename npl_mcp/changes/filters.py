@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
+from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose, some
 from npl_mcp.changes.index import Ticket
 from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
+_DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
 _RANGE = "dateRange"
 _MOST_VALUES = 64
 
@@ -39,15 +43,19 @@ class Filters:
         wanted, since, until = [], "", ""
         for name, value in given.items():
             if name == _RANGE and isinstance(value, Mapping):
-                since, until = (_text(value.get(end, ""), parameter) for end in ("start", "end"))
+                since, until = (
+                    _text(value.get(end) or "", f"{parameter}.{name}.{end}") for end in ("start", "end")
+                )
                 continue
-            checks.choice(name, parameter, (*KNOWN, _RANGE))
+            choose(name, parameter, (*KNOWN, _RANGE))
             values = [value] if isinstance(value, str) else value
             if not isinstance(values, Sequence) or not 0 < len(values) <= _MOST_VALUES:
                 raise InvalidRequestError(
-                    f"{parameter}.{name} is neither a text nor a list of some", parameter=parameter
+                    f"{parameter}.{name} is neither a text nor a list of 1 to {_MOST_VALUES}",
+                    parameter=parameter,
+                    hint=f"give one value, or several: {_example(name)}",
                 )
-            folded = frozenset(_text(part, parameter).strip().casefold() for part in values)
+            folded = frozenset(_fold(_text(part, f"{parameter}.{name}")) for part in values)
             wanted.append((name, folded))
         return cls(tuple(wanted), since, until)
 
@@ -69,9 +77,32 @@ class Filters:
                     parameter="file",
                     hint=f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &",
                 )
-            values = frozenset(unquote(one).strip().casefold() for one in value.split(","))
+            values = frozenset(_fold(unquote(one)) for one in value.split(","))
             wanted.append((unquote(name).strip(), values))
         return cls(tuple(wanted))
+
+    def check(self, tickets: Iterable[Ticket], parameter: str, several: str = "") -> None:
+        """Refuse a status, type or priority that neither is defined nor has any change request.
+
+        :param tickets: all there are.
+        :param several: how several values are given; by default as a list.
+        :raises InvalidRequestError: says which there are.
+        """
+        for name, values in self.wanted:
+            known = _DEFINED.get(name, ())
+            unknown = values - {_fold(one) for one in known} if known else frozenset()
+            if not unknown:
+                continue
+            present = {_fold(ticket.text(name)): ticket.text(name) for ticket in tickets}
+            unknown -= present.keys()
+            if unknown:
+                others = sorted(set(present.values()) - set(known))
+                raise InvalidRequestError(
+                    f"no {name} is {min(unknown)!r}",
+                    parameter=parameter,
+                    hint=f"there are {some((*known, *others))}; give one, or several: "
+                    + (several or _example(name)),
+                )
 
     def fit(self, ticket: Ticket) -> bool:
         """Return whether a change request passes."""
@@ -85,11 +116,24 @@ class Filters:
 
 def _values(ticket: Ticket, name: str) -> frozenset[str]:
     """Return a field's value as a whole, and its parts if it is a list."""
-    text = ticket.text(name).casefold()
+    text = _fold(ticket.text(name))
     return frozenset((text, *(part.strip() for part in text.split(","))))
+
+
+def _fold(text: str) -> str:
+    """Return a value as it is compared: case does not count, nor how letters with accents are stored."""
+    return unicodedata.normalize("NFC", text.strip().casefold())
+
+
+def _example(name: str) -> str:
+    """Show how several values are given."""
+    return json.dumps(_DEFINED.get(name, ("one", "other"))[:2])
 
 
 def _text(value: object, parameter: str) -> str:
     if not isinstance(value, str) or len(value) > checks.LINE:
-        raise InvalidRequestError(f"{parameter} has a value that is no short text", parameter=parameter)
+        raise InvalidRequestError(
+            f"{parameter} has a value that is no text of at most {checks.LINE} characters",
+            parameter=parameter.partition(".")[0],
+        )
     return value

@@ -7,6 +7,7 @@ the title, sections.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
@@ -31,8 +32,16 @@ DEFAULTS: Mapping[str, str] = {"status": STATUSES[0], "type": TYPES[1], "priorit
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
 DATES = ("dateCreated", "lastModified", "implementationDate")
 
+LARGEST_NUMBER = 99_999
+"""Of a change request: longer ones are dates and the like, and one of those would use up all numbers."""
+
+LISTED = 20
+"""Most names that a message lists."""
+
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
+_LONG_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]{6,}", re.ASCII)
+_NAMED = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _SLUG_LENGTH = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
@@ -100,13 +109,46 @@ def number_in(key: str) -> int | None:
     return int(found[2]) if found is not None and found[1] and found[1].isupper() else None
 
 
+def has_long_number(key: str) -> bool:
+    """Return whether a text would be a key, were its number not above :data:`LARGEST_NUMBER`."""
+    return _LONG_KEY.fullmatch(key) is not None
+
+
+def some(names: Sequence[str]) -> str:
+    """Write a list of names, of a long one its begin and how many more there are."""
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a character that can be seen."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
+
+
+def check_title(text: str, parameter: str) -> str:
+    """Check a title: one line that can be seen.
+
+    :raises InvalidRequestError: it is none.
+    """
+    clean = checks.line(text, parameter)
+    if not is_visible(clean):
+        raise InvalidRequestError(f"{parameter} holds nothing that can be seen", parameter=parameter)
+    return clean
+
+
+def key_in(name: str) -> str:
+    """Return the key that a file's name begins with, as it stands there; empty if there is none."""
+    found = _NAMED.match(name)
+    return found[0] if found is not None else ""
+
+
 def slug(title: str, kind: str) -> str:
     """Make the part of a file's name that says what it is about.
 
     :param title: letters outside a-z are dropped, as in existing files.
     :param kind: type of the change request; used if nothing is left of the title.
     """
-    kept = re.sub(r"[^a-z0-9 -]", "", title.lower())
+    kept = re.sub(r"[^a-z0-9 -]", "", unicodedata.normalize("NFC", title).lower())
     short = re.sub(r"[ -]+", "-", kept).strip("-")[:_SLUG_LENGTH].rstrip("-")
     return short or kind.lower().replace(" ", "-")
 
@@ -128,6 +170,20 @@ def check_slug(text: str) -> str:
 def now() -> str:
     """Return the present time as front matter holds it: UTC, ISO 8601, milliseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def choose(name: str, parameter: str, options: Sequence[str]) -> str:
+    """Check a name inside an argument that is an object.
+
+    :raises InvalidRequestError: the object has no such field.
+    """
+    if name not in options:
+        raise InvalidRequestError(
+            f"{parameter} has no field {name[:64]!r}",
+            parameter=parameter,
+            hint=f"its fields are {', '.join(options)}",
+        )
+    return name
 
 
 def check_field(name: str, value: object, parameter: str) -> str:

@@ -6,7 +6,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -17,11 +18,18 @@ from npl_index.library.cache import MemoryIndexCache, is_settled
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.changes.files import SUFFIX, OpenFolder, Stamp
-from npl_mcp.changes.format import DEFAULTS, divide, number_in, title_of
+from npl_mcp.changes.files import SUFFIX, FolderState, OpenFolder, Stamp, shown
+from npl_mcp.changes.format import DEFAULTS, Key, divide, has_long_number, number_in, title_of
 
 _FOLDERS_KEPT = 64
 _LOADED_BYTES = 16 * 1024 * 1024
+_SEEN_BYTES = 16 * 1024 * 1024
+_TRUSTED_SECONDS = 1.0
+"""How long a listing counts while the folder stays as it is; a code changed inside a file shows then."""
+
+DIGEST_LENGTH = 8
+"""Hexadecimal digits: what two agents write differs in them but for once in four thousand million times."""
+
 _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\n]|\Z)")
 
 
@@ -50,6 +58,12 @@ class Ticket:
         return value if isinstance(value, str) and value else DEFAULTS.get(name, "")
 
     @property
+    def plain_key(self) -> str:
+        """The key as it is written today, whatever zeros the file has."""
+        code = self.key.partition("-")[0]
+        return Key(code, self.number).of(code)
+
+    @property
     def status(self) -> str:
         """One of :data:`~npl_mcp.changes.format.STATUSES`, or what somebody else wrote."""
         return self.text("status")
@@ -71,15 +85,29 @@ class _Entry:
 
     :param settled: its time stamp is old enough to tell any later change.
     :param ticket: ``None`` if it is no change request or cannot be read.
+    :param problem: why it cannot be read.
     """
 
     stamp: Stamp
     settled: bool
     ticket: Ticket | None
+    problem: str | None
 
 
-Loaded = tuple[Ticket, bytes]
-"""A change request, and the bytes of its file."""
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that may be a change request and cannot be read.
+
+    :param name: of the file.
+    :param problem: why.
+    """
+
+    name: str
+    problem: str
+
+
+Loaded = tuple[Ticket, bytes, str]
+"""A change request, the bytes of its file, and their digest."""
 
 
 class TicketIndex:
@@ -95,7 +123,11 @@ class TicketIndex:
         self._loaded = loaded
         self._entries: dict[str, _Entry] = {}
         self._tickets: tuple[Ticket, ...] = ()
-        self._names: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._highest: dict[str, int] = {}
+        self._state: FolderState | None = None
+        self._listed = 0.0
+        self.unreadable: tuple[Unreadable, ...] = ()  # when the folder was last listed
 
     def tickets(self, folder: OpenFolder) -> tuple[Ticket, ...]:
         """Return all change requests, highest number first.
@@ -103,6 +135,8 @@ class TicketIndex:
         Files that are none, or cannot be read, are left out.
         """
         with self._lock:
+            # The state from before: what comes during the listing is then seen the next time.
+            self._state, self._listed = folder.state(), time.monotonic()
             states = folder.entries()
             changed = [name for name, stamp in states.items() if not self._is_known(name, stamp)]
             if not changed and len(states) == len(self._entries):
@@ -112,8 +146,48 @@ class TicketIndex:
                 self._entries[name] = _read(folder, name, states[name])
             found = [entry.ticket for entry in self._entries.values() if entry.ticket is not None]
             self._tickets = tuple(sorted(found, key=lambda ticket: (-ticket.number, ticket.name)))
-            self._names = {ticket.key: ticket.name for ticket in self._tickets}
+            self._note()
             return self._tickets
+
+    def _note(self) -> None:
+        """Remember which files have a key, which cannot be read, and the highest number of each project."""
+        names: dict[str, tuple[str, ...]] = {}
+        for ticket in self._tickets:
+            names[ticket.plain_key] = (*names.get(ticket.plain_key, ()), ticket.name)
+            code = ticket.key.partition("-")[0]
+            self._highest[code] = max(self._highest.get(code, 0), ticket.number)
+        self._names = names
+        self.unreadable = tuple(
+            Unreadable(name, entry.problem) for name, entry in sorted(self._entries.items()) if entry.problem
+        )
+
+    def named(self, folder: OpenFolder, key: str, *, certain: bool = False) -> tuple[str, ...]:
+        """Return the names of the files that have a key; more than one is a mistake.
+
+        The folder is listed again if a name in it came or went, or the last time is a while ago.
+
+        :param certain: list it in any case.
+        """
+        due = certain or time.monotonic() - self._listed > _TRUSTED_SECONDS
+        if due or self._state != folder.state():
+            self.tickets(folder)
+        return self.known(key)
+
+    def known(self, key: str) -> tuple[str, ...]:
+        """Return the names of the files that had a key when the folder was last listed."""
+        return self._names.get(key, ())
+
+    def highest(self, code: str) -> int:
+        """Return the highest number of a project that was ever seen here."""
+        return self._highest.get(code, 0)
+
+    @contextmanager
+    def writing(self, folder: OpenFolder) -> Iterator[None]:
+        """Replace a file: the folder need not be listed again for what this program does itself."""
+        current = self._state == folder.state()
+        yield
+        if current:
+            self._state = folder.state()
 
     def loaded(self, folder: OpenFolder, name: str) -> Loaded | None:
         """Return a change request that is remembered, if its file is certainly unchanged; reads no file."""
@@ -131,16 +205,12 @@ class TicketIndex:
             try:
                 ticket = read_ticket(name, document.data)
             except UnreadableDocumentError as error:
-                raise UnreadableDocumentError(f"{name!r} is {error.message}", hint=error.hint) from None
+                raise UnreadableDocumentError(f"{shown(name)} is {error.message}", hint=error.hint) from None
             if ticket is None:
                 return None
-            loaded = ticket, document.data
+            loaded = ticket, document.data, document.digest[:DIGEST_LENGTH]
             self._loaded.put(document, loaded)
         return loaded
-
-    def named(self, key: str) -> str | None:
-        """Return the name of a change request's file when the folder was last read."""
-        return self._names.get(key)
 
     def _is_known(self, name: str, stamp: Stamp) -> bool:
         entry = self._entries.get(name)
@@ -154,6 +224,7 @@ class TicketIndices:
         self._lock = threading.Lock()
         self._indices: LRUCache[str, TicketIndex] = LRUCache(_FOLDERS_KEPT)
         self._loaded: MemoryIndexCache[Loaded] = MemoryIndexCache(_LOADED_BYTES, lambda kept: len(kept[1]))
+        self._seen: LRUCache[str, bytes] = LRUCache(_SEEN_BYTES, len)
 
     def of(self, path: str) -> TicketIndex:
         """Return the index of the folder with this real path."""
@@ -162,6 +233,22 @@ class TicketIndices:
             if index is None:
                 index = self._indices[path] = TicketIndex(path, self._loaded)
         return index
+
+    def remember(self, digest: str, data: bytes) -> None:
+        """Keep what a file held when a caller was given a digest, to say later what has changed."""
+        with self._lock:
+            if len(data) <= self._seen.maxsize:
+                self._seen[digest] = data
+
+    def recall(self, digest: str) -> bytes | None:
+        """Return what a file held when a caller was given a digest, if it is still known."""
+        with self._lock:
+            return self._seen.get(digest)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of a file's or a section's bytes, as callers get it."""
+    return blake2b(data, digest_size=16).hexdigest()[:DIGEST_LENGTH]
 
 
 def fingerprint(folder: str, name: str, stamp: Stamp) -> Fingerprint:
@@ -195,7 +282,7 @@ def read_ticket(name: str, data: bytes) -> Ticket | None:
         return None
     title = title_in(body) or found.get("title")
     if not isinstance(title, str) or not title:
-        title = name[: -len(SUFFIX)].removeprefix(code).replace("-", " ").strip() or code
+        title = shown(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
     return Ticket(code, number, title, name, found)
 
 
@@ -213,10 +300,21 @@ def title_in(body: bytes) -> str:
 
 
 def _read(folder: OpenFolder, name: str, listed: Stamp) -> _Entry:
+    found, ticket, problem = None, None, None
     try:
         found = folder.read(name)
-        ticket = None if found is None else read_ticket(name, found[0])
-    except DocumentError:
-        found, ticket = None, None
+        if found is not None:
+            ticket = read_ticket(name, found[0])
+            problem = None if ticket is not None else _problem(found[0])
+    except DocumentError as error:
+        problem = error.message
     stamp = listed if found is None else found[1]
-    return _Entry(stamp, is_settled(stamp.mtime_ns, time.time_ns()), ticket)
+    return _Entry(stamp, is_settled(stamp.mtime_ns, time.time_ns()), ticket, problem)
+
+
+def _problem(data: bytes) -> str | None:
+    """Return why a file that was meant as a change request is none."""
+    code = values(divide(data)[0]).get("code")
+    if isinstance(code, str) and has_long_number(code):
+        return f"the number of its code {code[:64]!r} is too long"
+    return None

@@ -12,7 +12,8 @@
     repository = ""
     active = true
 
-The file is only read; an older one, which says ``path`` for ``ticketsPath``, is understood as it is.
+A file that cannot be used stops no other project; failures name it and its line. It is only read; an older
+one, which says ``path`` for ``ticketsPath``, is understood as it is.
 """
 
 # A path object costs more than the system call it is made for.
@@ -21,49 +22,21 @@ The file is only read; an older one, which says ``path`` for ``ticketsPath``, is
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from npl_index.errors import NPLError
-from npl_index.library.files import read_path
-from npl_mcp.changes.files import TicketFolder, locate
-from npl_mcp.changes.format import Key, is_code, parse_code
-from npl_mcp.stores.base import checks
+from npl_mcp.changes.configs import CONFIG, Project, Unusable, read_config
+from npl_mcp.changes.files import locate
+from npl_mcp.changes.format import LISTED, Key, parse_code, some
 from npl_mcp.stores.base.errors import ProjectNotFoundError
 
-CONFIG = ".mdt-config.toml"
-TICKETS = "docs/CRs"
 MOST_CHILDREN = 1_000
 """Most folders directly below a search root that are searched for projects."""
 
-_LARGEST_CONFIG = 64 * 1024
+_MOST_PROBLEMS = 5
 
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """A project with change requests.
-
-    :param code: what its keys begin with.
-    :param name: for people.
-    :param folder: of its change requests.
-    :param path: the project's folder, absolute.
-    :param tickets: path of ``folder`` below it.
-    :param start: number of its first change request.
-    """
-
-    code: str
-    name: str
-    folder: TicketFolder = field(repr=False, compare=False)
-    path: str
-    tickets: str
-    id: str | None = None
-    description: str | None = None
-    repository: str | None = None
-    start: int = 1
+_State = tuple[int, int, int, int]
 
 
 class Projects:
@@ -78,7 +51,7 @@ class Projects:
         self._cwd = str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
-        self._kept: dict[str, tuple[tuple[int, int], Project | None]] = {}
+        self._kept: dict[str, tuple[_State, Project | Unusable | None]] = {}
         self._lock = threading.Lock()
 
     def all(self) -> tuple[Project, ...]:
@@ -99,15 +72,26 @@ class Projects:
             return self._only()
         found = next((project for project in self._stream() if project.code == wanted), None)
         if found is None:
-            known = ", ".join(project.code for project in self.all()) or "none"
-            raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=f"available projects: {known}")
+            known = some([project.code for project in self.all()]) or "none"
+            hint = "; ".join((f"available projects: {known}", *self.problems()[:_MOST_PROBLEMS]))
+            raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
         return found
 
+    def problems(self) -> tuple[str, ...]:
+        """Return what is wrong with configurations that were found and cannot be used."""
+        with self._lock:
+            kept = [found for _, found in self._kept.values()]
+        return tuple(found.problem for found in kept if isinstance(found, Unusable))
+
     def _only(self) -> Project:
-        here = self._above()
+        here = self._above(strict=True)
         known = self.all() if here is None else (here,)
         if len(known) == 1:
             return known[0]
+        if not known and self.problems():
+            raise ProjectNotFoundError(
+                "there is no project with change requests", hint="; ".join(self.problems()[:_MOST_PROBLEMS])
+            )
         if not known:
             raise ProjectNotFoundError(
                 "there is no project with change requests",
@@ -115,8 +99,8 @@ class Projects:
             )
         raise ProjectNotFoundError(
             "several projects might be meant",
-            near=[project.code for project in known],
-            hint=f"give project, one of {', '.join(project.code for project in known)}",
+            near=[project.code for project in known[:LISTED]],
+            hint=f"give project, one of {some([project.code for project in known])}",
         )
 
     def _stream(self) -> Iterator[Project]:
@@ -139,8 +123,13 @@ class Projects:
                 if inner is not None:
                     yield inner
 
-    def _above(self) -> Project | None:
-        """Return the project the working directory lies in."""
+    def _above(self, *, strict: bool = False) -> Project | None:
+        """Return the project the working directory lies in.
+
+        :param strict: do not look further if it lies in one whose configuration cannot be used: another
+            project is not meant.
+        :raises ProjectNotFoundError: that is so.
+        """
         folder = os.path.realpath(self._cwd)
         stops = {
             root
@@ -148,27 +137,35 @@ class Projects:
             if f"{folder}{os.sep}".startswith(os.path.join(root, ""))
         }
         while True:
-            found = self._at(folder)
+            found = self._at(folder, strict=strict)
             parent = os.path.dirname(folder)  # noqa: PTH120
             if found is not None or folder in stops or parent == folder:
                 return found
             folder = parent
 
-    def _at(self, folder: str) -> Project | None:
+    def _at(self, folder: str, *, strict: bool = False) -> Project | None:
         """Return the project a folder is, from memory while its configuration is unchanged."""
-        path = os.path.join(folder, CONFIG)
         try:
-            status = os.stat(path)  # noqa: PTH116
-        except OSError:
+            status = os.stat(os.path.join(folder, CONFIG))  # noqa: PTH116
+        except (OSError, ValueError):
+            with self._lock:
+                self._kept.pop(folder, None)
             return None
-        state = (status.st_mtime_ns, status.st_size)
+        state = (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)
         with self._lock:
             kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
-            kept = (state, _project(folder, _configuration(path)))
+            kept = (state, read_config(folder))
             with self._lock:
                 self._kept[folder] = kept
-        return kept[1]
+        found = kept[1]
+        if not isinstance(found, Unusable):
+            return found
+        if strict:
+            raise ProjectNotFoundError(
+                "the project of the working directory cannot be used", hint=found.problem
+            )
+        return None
 
 
 def _folders(root: str) -> list[str]:
@@ -186,44 +183,3 @@ def _folders(root: str) -> list[str]:
     except OSError:
         return []
     return sorted(found)[:MOST_CHILDREN]
-
-
-def _configuration(path: str) -> Mapping[str, Any]:
-    """Read a configuration; empty if it cannot be read."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
-    try:
-        read = tomllib.loads(read_path(path, _LARGEST_CONFIG)[0].decode("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    project = read.get("project")
-    return project if isinstance(project, dict) else {}
-
-
-def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
-    """Make a project of its configuration; ``None`` if that is not usable."""
-    texts: dict[str, str] = {name: value for name, value in values.items() if isinstance(value, str)}
-    code, name = texts.get("code", ""), texts.get("name", "")
-    tickets = texts.get("ticketsPath") or texts.get("path") or TICKETS
-    parts = tickets.replace("\\", "/").split("/")
-    start = values.get("startNumber", 1)
-    if not is_code(code) or not values.get("active", True) or Path(tickets).is_absolute() or ".." in parts:
-        return None
-    try:
-        place = locate(folder, "/".join(part for part in parts if part not in ("", os.curdir)))
-        shown = checks.line(name or code, "name")
-    except NPLError:
-        return None
-    return Project(
-        code,
-        shown,
-        place,
-        folder,
-        place.below,
-        texts.get("id") or None,
-        texts.get("description") or None,
-        texts.get("repository") or None,
-        start if isinstance(start, int) and not isinstance(start, bool) and 0 < start < 10**5 else 1,
-    )

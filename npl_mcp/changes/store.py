@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -27,9 +26,11 @@ from npl_mcp.changes.answers import (
     Sections,
     Suggestions,
 )
-from npl_mcp.changes.creating import Draft, next_number
-from npl_mcp.changes.editing import Outlines, SectionEdit, parts
-from npl_mcp.changes.files import SUFFIX, OpenFolder
+from npl_mcp.changes.comparing import Expected
+from npl_mcp.changes.configs import Project
+from npl_mcp.changes.creating import Draft
+from npl_mcp.changes.editing import Outlines, SectionEdit, bytes_of, parts
+from npl_mcp.changes.files import MOST_BYTES, SUFFIX, OpenFolder, shown
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import (
     DATES,
@@ -37,22 +38,27 @@ from npl_mcp.changes.format import (
     STATUSES,
     Key,
     check_field,
+    choose,
     divide,
-    number_in,
+    key_in,
 )
-from npl_mcp.changes.index import Ticket, TicketIndices, read_ticket
-from npl_mcp.changes.projects import Project, Projects
+from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, Unreadable, digest_of, read_ticket
+from npl_mcp.changes.lookup import Found, lookup
+from npl_mcp.changes.numbers import keep_number, next_number
+from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.sections import Outline
 from npl_mcp.changes.suggestions import suggestions
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError
+from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError, TooLargeError
 from npl_mcp.stores.base.paging import Page, Slice
 
+Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
 Mode = Literal["full", "attributes", "metadata"]
 UpdateMode = Literal["replace", "append", "prepend"]
 MODES: tuple[str, ...] = get_args(Mode)
 UPDATE_MODES: tuple[str, ...] = get_args(UpdateMode)
-OPERATIONS = ("list", "get", "update", *UPDATE_MODES)
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+_REPLACING = ("update", "replace")
 ATTRIBUTES = (
     "priority",
     "phaseEpic",
@@ -60,6 +66,7 @@ ATTRIBUTES = (
     "dependsOn",
     "blocks",
     "assignee",
+    "impactAreas",
     "implementationDate",
     "implementationNotes",
 )
@@ -69,22 +76,7 @@ LONGEST_SECTION = 500_000
 """Characters of a text for a section."""
 
 _ATTEMPTS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A change request while its folder is open.
-
-    :param data: bytes of its file.
-    """
-
-    folder: OpenFolder
-    ticket: Ticket
-    data: bytes
-
-    @property
-    def name(self) -> str:
-        return self.ticket.name
+_UNREADABLE = "Unreadable"
 
 
 class ChangeRequests:
@@ -106,13 +98,17 @@ class ChangeRequests:
         """
         checks.choice(mode, "mode", MODES)
         with self._found(project, key) as (place, found):
+            self._indices.remember(found.digest, found.data)
             path = _path(place, found.name)
-            body = with_line_feeds(divide(found.data)[1].decode("utf-8"))
-            if mode == "full":
-                return ChangeRequest.of(found.ticket, path=path, content=body.strip("\n"))
             if mode == "metadata":
-                return ChangeRequest.of(found.ticket, ("phaseEpic", "dateCreated", "lastModified"), path=path)
-            return ChangeRequest.of(found.ticket, None)
+                names = ("phaseEpic", "dateCreated", "lastModified")
+                return ChangeRequest.of(found.ticket, names, digest=found.digest, path=path)
+            if mode == "attributes":
+                return ChangeRequest.of(found.ticket, None, digest=found.digest)
+            body = with_line_feeds(divide(found.data)[1].decode("utf-8"))
+            return ChangeRequest.of(
+                found.ticket, None, digest=found.digest, path=path, content=body.strip("\n")
+            )
 
     def sections(
         self,
@@ -122,13 +118,15 @@ class ChangeRequests:
         section: str | None = None,
         content: str | None = None,
         update_mode: str | None = None,
+        expect: str | None = None,
     ) -> Sections:
         """List, read or change sections.
 
         :param operation: one of :data:`OPERATIONS`.
         :param update_mode: one of :data:`UPDATE_MODES`, of the operation ``update``; by default ``replace``.
+        :param expect: digest of the section or of the file that was read; another state is not changed.
         """
-        checks.choice(operation, "operation", OPERATIONS)
+        checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
         how = checks.choice(update_mode or "replace", "updateMode", UPDATE_MODES)
         if operation == "list":
             return self._list(project, key)
@@ -136,7 +134,7 @@ class ChangeRequests:
         if operation == "get":
             return self._read(project, key, wanted)
         text = checks.text(_given(content, "content"), "content", LONGEST_SECTION)
-        return self._write(project, key, wanted, how if operation == "update" else operation, text)
+        return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
 
     def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
         """Make a change request.
@@ -150,9 +148,13 @@ class ChangeRequests:
             if folder is None:
                 raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
             with folder.locked():
-                tickets = self._indices.of(place.folder.path).tickets(folder)
-                key = Key(place.code, next_number(place, folder, tickets)).of(place.code)
+                index = self._indices.of(place.folder.path)
+                tickets = index.tickets(folder)
+                number = next_number(place, folder, tickets, index.highest(place.code))
+                key = Key(place.code, number).of(place.code)
                 name = f"{key}-{draft.slug}{SUFFIX}"
+                # Kept first: a program that is killed now leaves out a number and gives none twice.
+                keep_number(place, number)
                 if not folder.create(name, draft.text(key).encode()):
                     raise AlreadyExistsError(f"{name!r} is there already", hint="try again")
         return Created(
@@ -166,30 +168,45 @@ class ChangeRequests:
             draft.headings(),
         )
 
-    def update_status(self, project: str | None, key: str, status: str) -> ChangedStatus:
-        """Set the status; any may follow any."""
+    def update_status(
+        self, project: str | None, key: str, status: str, expect: str | None = None
+    ) -> ChangedStatus:
+        """Set the status; any may follow any.
+
+        :param expect: digest of the file that was read; another state is not changed.
+        """
         checks.choice(status, "status", STATUSES)
-        before = self._set(project, key, {"status": status})
-        return ChangedStatus(before.key, before.title, status, f"{before.status} → {status}")
+        before, digest = self._set(project, key, {"status": status}, expect)
+        return ChangedStatus(before.key, before.title, status, f"{before.status} → {status}", digest)
 
     def update_attributes(
-        self, project: str | None, key: str, attributes: Mapping[str, object]
+        self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
     ) -> ChangedAttributes:
-        """Set attributes; an empty text clears one, ``None`` leaves it."""
+        """Set attributes; an empty text clears one, ``None`` leaves it.
+
+        :param expect: digest of the file that was read; another state is not changed.
+        """
         changes = {
             name: check_field(_attribute(name), value, f"attributes.{name}")
             for name, value in attributes.items()
             if value is not None
         }
-        before = self._set(project, key, changes)
+        before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return ChangedAttributes(before.key, before.title, before.status, updated)
+        return ChangedAttributes(before.key, before.title, before.status, updated, digest)
 
-    def delete(self, project: str | None, key: str) -> Deleted:
-        """Remove a change request's file."""
-        with self._found(project, key, lock=True) as (place, found):
-            found.folder.remove(found.name)
+    def delete(self, project: str | None, key: str, expect: str | None = None) -> Deleted:
+        """Remove a change request's file.
+
+        :param expect: digest of the file that was read; another state is not removed.
+        """
+        expected = Expected(expect, self._indices, self._outlines)
+        with self._found(project, key, lock=True, certain=True) as (place, found):
             ticket = found.ticket
+            read = found.folder.read(found.name)
+            expected.check(ticket.key, found.data if read is None else read[0])
+            keep_number(place, max(ticket.number, found.index.highest(place.code)))
+            found.folder.remove(found.name)
             return Deleted(ticket.key, ticket.title, ticket.type, ticket.status, _path(place, found.name))
 
     def list(
@@ -198,8 +215,15 @@ class ChangeRequests:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
         chosen = Filters.parse(filters or {}, "filters")
-        found = [ticket for ticket in self.tickets(self.projects.find(project)) if chosen.fit(ticket)]
-        rows = [Row.of(ticket) for ticket in found[wanted.offset : wanted.offset + wanted.limit]]
+        place = self.projects.find(project)
+        tickets = self.tickets(place)
+        chosen.check(tickets, "filters")
+        found: list[Ticket | Unreadable] = [ticket for ticket in tickets if chosen.fit(ticket)]
+        index = self._indices.of(place.folder.path)
+        # What cannot be read passes no filter.
+        found += () if filters else index.unreadable
+        page = found[wanted.offset : wanted.offset + wanted.limit]
+        rows = [_row(place, one, index) for one in page]
         return Page(rows, len(found), wanted.limit, wanted.offset)
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
@@ -250,35 +274,60 @@ class ChangeRequests:
     def ticket(self, project: Project, key: Key) -> tuple[Ticket, bytes]:
         """Return one change request and its file's bytes."""
         with project.folder.opened() as folder:
-            found = self._lookup(project, folder, key)
+            found = self._open(project, folder, key)
             return found.ticket, found.data
 
     def last_name(self, project: Project, key: str) -> str | None:
         """Return the name of a change request's file when its folder was last read."""
-        return self._indices.of(project.folder.path).named(key)
+        names = self._indices.of(project.folder.path).known(key)
+        return names[0] if len(names) == 1 else None
 
     def _list(self, project: str | None, key: str) -> Sections:
         with self._found(project, key) as (_, found):
-            shown = self._outline(found.data)
-            rows = tuple(SectionRow(place.shown, len(shown.content(place.index))) for place in shown.places)
-            return Sections(found.ticket.key, found.ticket.title, sections=rows)
+            self._indices.remember(found.digest, found.data)
+            outline = self._outline(found.data)
+            rows = tuple(
+                SectionRow(place.shown, len(outline.content(place.index))) for place in outline.places
+            )
+            return Sections(found.ticket.key, found.ticket.title, sections=rows, digest=found.digest)
 
     def _read(self, project: str | None, key: str, wanted: str) -> Sections:
         with self._found(project, key) as (_, found):
-            shown = self._outline(found.data)
-            place = shown.find(wanted, found.ticket.key)
-            return Sections(found.ticket.key, section=place.address, content=shown.content(place.index))
+            outline = self._outline(found.data)
+            place = outline.find(wanted, found.ticket.key)
+            digest = digest_of(bytes_of(outline, place, parts(found.data)[1]))
+            self._indices.remember(digest, found.data)
+            content = outline.content(place.index)
+            return Sections(found.ticket.key, section=place.address, content=content, digest=digest)
 
-    def _write(self, project: str | None, key: str, wanted: str, how: str, text: str) -> Sections:
+    def _write(
+        self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
+    ) -> Sections:
+        expected = Expected(expect, self._indices, self._outlines)
         with self._found(project, key, lock=True) as (_, found):
-            edit = SectionEdit(self._outlines, found.ticket.key, wanted, how, text)
-            self._change(found, edit)
-            return Sections(found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()))
+            edit = SectionEdit(
+                self._outlines,
+                found.ticket.key,
+                wanted,
+                how,
+                text,
+                lambda data, section: expected.check(found.ticket.key, data, section),
+            )
+            new = self._change(found, edit)
+            digest = digest_of(edit.written)
+            self._indices.remember(digest, new)
+            return Sections(
+                found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()), digest=digest
+            )
 
-    def _set(self, project: str | None, key: str, changes: Mapping[str, str]) -> Ticket:
-        """Set fields of the front matter; return what the change request was before."""
+    def _set(
+        self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
+    ) -> tuple[Ticket, str]:
+        """Set fields of the front matter; return what the change request was before, and its new digest."""
+        expected = Expected(expect, self._indices, self._outlines)
 
         def change(data: bytes) -> bytes:
+            expected.check(before.key, data)
             front, body = divide(data)
             present = values(front)
             for name in changes:
@@ -296,21 +345,31 @@ class ChangeRequests:
 
         with self._found(project, key, lock=True) as (_, found):
             before = found.ticket
-            self._change(found, change)
-            return before
+            new = self._change(found, change)
+            digest = digest_of(new)
+            self._indices.remember(digest, new)
+            return before, digest
 
-    def _change(self, found: _Open, change: Callable[[bytes], bytes]) -> None:
-        """Apply a change to a file, again if another program wrote to it in between.
+    def _change(self, found: Found, change: Callable[[bytes], bytes]) -> bytes:
+        """Apply a change to a file, again if another program wrote to it in between; return its new bytes.
 
         :raises ConflictError: the change cannot be made on what is there now.
         """
         data = found.data
         for _ in range(_ATTEMPTS):
             new = change(data)
-            other = None if new == data else found.folder.replace(found.name, data, new)
+            if new == data:
+                return new
+            _check_readable(found.ticket, new)
+            with found.index.writing(found.folder):
+                other = found.folder.replace(found.name, data, new)
             if other is None:
-                return  # written, or nothing to write
-            if read_ticket(found.name, other) is None:
+                return new
+            if found.folder.wait_for_rest(found.name):
+                read = found.folder.read(found.name)
+                other = b"" if read is None else read[0]
+            ticket = read_ticket(found.name, other)
+            if ticket is None or ticket.key != found.ticket.key:
                 break
             data = other
         raise ConflictError(
@@ -322,49 +381,50 @@ class ChangeRequests:
         return self._outlines.of(parts(data)[1])
 
     @contextmanager
-    def _found(self, project: str | None, key: str, *, lock: bool = False) -> Iterator[tuple[Project, _Open]]:
+    def _found(
+        self, project: str | None, key: str, *, lock: bool = False, certain: bool = False
+    ) -> Iterator[tuple[Project, Found]]:
         """Open a change request's folder and read the file, under the folder's lock if it will be changed."""
         wanted = Key.parse(key)
         place = self.projects.find(project, wanted)
         with place.folder.opened() as folder:
             if lock and folder is not None:
                 with folder.locked():
-                    yield place, self._lookup(place, folder, wanted)
+                    yield place, self._open(place, folder, wanted, certain=certain)
             else:
-                yield place, self._lookup(place, folder, wanted)
+                yield place, self._open(place, folder, wanted)
 
-    def _lookup(self, project: Project, folder: OpenFolder | None, wanted: Key) -> _Open:
-        """Find a change request by its code: first in the file it was in last time, then among all files.
+    def _open(
+        self, project: Project, folder: OpenFolder | None, wanted: Key, *, certain: bool = False
+    ) -> Found:
+        return lookup(self._indices.of(project.folder.path), project, folder, wanted, certain=certain)
 
-        :raises ChangeNotFoundError: there is none.
-        :raises ConflictError: several files have the code.
-        """
-        key = wanted.of(wanted.code or project.code)
-        if folder is not None and (wanted.code or project.code) == project.code:
-            index = self._indices.of(project.folder.path)
-            name = index.named(key)
-            found = name and (index.loaded(folder, name) or index.load(folder, name))
-            if found and found[0].key == key:
-                return _Open(folder, *found)
-            same = [ticket for ticket in index.tickets(folder) if _same(ticket.key, key)]
-            if len(same) > 1:
-                names = ", ".join(ticket.name for ticket in same)
-                raise ConflictError(f"several files are {key}: {names}", hint="give all but one another code")
-            found = index.load(folder, same[0].name) if same else None
-            if found:
-                return _Open(folder, *found)
-        raise ChangeNotFoundError(
-            f"CR '{key}' not found in project '{project.code}'", hint="list_crs gives the keys there are"
+
+def _row(project: Project, found: Ticket | Unreadable, index: TicketIndex) -> Row:
+    """Return the line of a list for a file."""
+    path = _path(project, found.name)
+    if isinstance(found, Unreadable):
+        title = shown(found.name[: -len(SUFFIX)])
+        return Row(key_in(title), title, _UNREADABLE, "", "", None, path, found.problem)
+    same = index.known(found.plain_key)
+    if len(same) < 2:
+        return Row.of(found)
+    return Row.of(found, path, f"{len(same)} files have this code")
+
+
+def _check_readable(ticket: Ticket, data: bytes) -> None:
+    """Refuse a change after which the file could not be read any more."""
+    if len(data) > MOST_BYTES:
+        raise TooLargeError(
+            f"the file of {ticket.key} would have {len(data):,} bytes", hint=f"at most {MOST_BYTES:,}"
         )
-
-
-def _same(one: str, other: str) -> bool:
-    """Return whether two keys name one change request; leading zeros do not count."""
-    return one.partition("-")[0] == other.partition("-")[0] and number_in(one) == number_in(other)
+    new = read_ticket(ticket.name, data)
+    if new is None or new.key != ticket.key:
+        raise TooLargeError(f"the front matter of {ticket.key} would be too long to be read")
 
 
 def _path(project: Project, name: str) -> str:
-    return f"{project.tickets}/{name}" if project.tickets else name
+    return f"{project.tickets}/{shown(name)}" if project.tickets else shown(name)
 
 
 def _given(value: str | None, parameter: str) -> str:
@@ -381,4 +441,4 @@ def _attribute(name: str) -> str:
     }
     if name in hints:
         raise InvalidRequestError(f"{name} cannot be set here", parameter="attributes", hint=hints[name])
-    return checks.choice(name, "attributes", ATTRIBUTES)
+    return choose(name, "attributes", ATTRIBUTES)

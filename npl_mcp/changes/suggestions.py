@@ -7,11 +7,11 @@ from npl_mcp.changes.index import Ticket
 
 _SHORT = 200
 _MOST = 8
-_RANKS = ("High",) * 3 + ("Medium",) * 3 + ("Low",) * 2
+_RANKS = ("High", "Medium", "Low")
 
 
 def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
-    """Return what to do, the most urgent first: at most three of high priority, three of medium, two of low.
+    """Return what to do, first what keeps others from working, then what is missing, then what helps to plan.
 
     :param body: its Markdown without front matter.
     :param code: the project's.
@@ -23,28 +23,40 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
         return not any(word in text for word in words)
 
     rules = (
-        (len(body.strip()) < _SHORT, "Describe the change in more detail: there are only a few sentences."),
-        (kind == "Architecture" and lacks("diagram", "mermaid"), "Add a diagram of the architecture."),
-        (kind == "Bug Fix" and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
-        (kind == "Bug Fix" and lacks("root cause"), "Say what the root cause is."),
         (
+            "High",
+            len(body.strip()) < _SHORT,
+            "Describe the change in more detail: there are only a few sentences.",
+        ),
+        (
+            "Medium",
+            kind == "Architecture" and lacks("diagram", "mermaid"),
+            "Add a diagram of the architecture.",
+        ),
+        ("High", kind == "Bug Fix" and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
+        ("High", kind == "Bug Fix" and lacks("root cause"), "Say what the root cause is."),
+        (
+            "Medium",
             status == "Proposed" and lacks("acceptance criteria"),
             "Add acceptance criteria, so that it can be seen when it is done.",
         ),
-        (not ticket.text("phaseEpic"), "Set phaseEpic, so that it can be planned."),
+        ("Low", not ticket.text("phaseEpic"), "Set phaseEpic, so that it can be planned."),
         (
+            "Medium",
             status == "Implemented" and not ticket.text("implementationNotes"),
             "Set implementationNotes: what was done, and what differs from the plan.",
         ),
         (
+            "Low",
             not ticket.text("relatedTickets"),
             f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
             "relatedTickets.",
         ),
         (
+            "Low",
             kind == "Technical Debt" and ticket.priority == "Low",
             "See whether the priority fits: debt that is never paid off grows.",
         ),
     )
-    texts = [text for applies, text in rules if applies][:_MOST]
-    return tuple(Suggestion(rank, text) for rank, text in zip(_RANKS, texts, strict=False))
+    found = [Suggestion(rank, text) for rank, applies, text in rules if applies]
+    return tuple(sorted(found, key=lambda one: _RANKS.index(one.priority))[:_MOST])

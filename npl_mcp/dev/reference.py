@@ -64,6 +64,7 @@ What if?
 SHOWN_FOLDER = "/home/me/.local/share/npl-mcp"
 SHOWN_PROJECT = "/home/me/project"
 SHOWN_TIME = "2026-01-31T12:00:00.000000Z"
+SHOWN_DIGEST = "0f3a9c1e"
 LONGEST_STRING = 160
 LONGEST_LIST = 2
 
@@ -77,7 +78,9 @@ def api() -> str:
         parts = [INTRODUCTION, *(_tool(spec, app) for spec in listed_tools()), _codes()]
         app.close()
     text = "\n".join(parts).replace(str(data), SHOWN_FOLDER).replace(str(work), SHOWN_PROJECT)
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
+    # Of a file that holds the time.
+    return re.sub(r'"digest": "[0-9a-f]{8}"', f'"digest": "{SHOWN_DIGEST}"', text)
 
 
 def prepare(folder: Path) -> None:

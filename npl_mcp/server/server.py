@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -111,17 +112,28 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+# Verbs of those who only want to look; they are not led to a tool that writes.
+_READING = re.compile(
+    r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
+)
+
+
 class ErrorReplies(Middleware):
     """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
 
     FastMCP checks arguments and looks up names before a tool runs, so only a middleware sees every failure.
 
     :param names: the name to propose, by every name that is accepted.
+    :param specs: the tools that are listed.
     :param structured: add structured content.
     """
 
-    def __init__(self, names: Mapping[str, str], structured: bool) -> None:
+    def __init__(self, names: Mapping[str, str], specs: Sequence[ToolSpec], structured: bool) -> None:
+        writing = {spec.name for spec in specs if not spec.read_only}
+        destructive = {spec.name for spec in specs if spec.destructive}
         self._names = names
+        self._writing = [name for name, new in names.items() if {name, new} & writing]
+        self._destructive = [name for name, new in names.items() if {name, new} & destructive]
         self._structured = structured
 
     async def on_call_tool(
@@ -137,7 +149,8 @@ class ErrorReplies(Middleware):
             raise
         except UnknownToolError:
             name = context.message.name[:64]
-            alike = near_names(name, self._names, limit=3)
+            risky = self._writing if _READING.search(name) else self._destructive
+            alike = near_names(name, self._names, limit=3, risky=risky)
             near = tuple(dict.fromkeys(self._names[one] for one in alike))
             hint = None if near else "there are " + ", ".join(dict.fromkeys(self._names.values()))
             error: Exception = NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
@@ -251,7 +264,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         middleware=[
             *([CallsByName()] if settings.small_list else ()),
             ReportCalls(reports),
-            ErrorReplies(_proposals(listed, aliases, settings.exact_names), settings.structured),
+            ErrorReplies(_proposals(listed, aliases, settings.exact_names), listed, settings.structured),
             OldNames(aliases, settings.exact_names),
         ],
     )

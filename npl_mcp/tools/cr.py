@@ -19,7 +19,7 @@ from npl_mcp.changes.answers import (
     Suggestions,
 )
 from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, Status, Type
-from npl_mcp.changes.store import Mode, UpdateMode
+from npl_mcp.changes.store import Mode, Operation, UpdateMode
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.tools.spec import ToolSpec
@@ -48,16 +48,28 @@ class Properties:
 
 
 _PRIORITY = {"priority": {"enum": list(PRIORITIES)}}
+_IMPACT = {"impactAreas": {"type": "array", "items": {"type": "string"}}}
+_DONE = {
+    "implementationDate": {"type": "string", "format": "date"},
+    "implementationNotes": {"type": "string", "description": "One line"},
+}
+
+Project = Annotated[str | None, "Code"]
+Expect = Annotated[str | None, "Digest you read; if changed: refused"]
 
 
 def get_cr(
-    app: App, key: Annotated[str, "e.g. MDT-004"], project: str | None = None, mode: Mode = "full"
+    app: App,
+    key: Annotated[str, "MDT-004, or 4"],
+    project: Annotated[str | None, "Code; default: the key's, or the current project"] = None,
+    mode: Mode = "full",
 ) -> ChangeRequest:
-    """Read a change request (CR): full text, attributes or key metadata.
+    """Read a change request (CR): text and attributes, attributes, or key metadata.
 
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
+    :raises ConflictError: several files have its code, or another program is writing it.
     """
     return app.changes.get(project, key, mode)
 
@@ -65,23 +77,27 @@ def get_cr(
 def manage_cr_sections(
     app: App,
     key: str,
-    operation: Annotated[str, "list, get or update"],
-    project: str | None = None,
+    operation: Operation,
+    project: Project = None,
     section: Annotated[str | None, "Heading or path: ## A / ### B"] = None,
     updateMode: UpdateMode = "replace",  # noqa: N803 - the contract's name
     content: Annotated[str | None, "Markdown"] = None,
+    expect: Expect = None,
 ) -> Sections:
-    """List a CR's sections, get one, or update one; content may begin with a new heading.
+    """List a CR's sections, get one, or update one; content may begin with a new heading. Append to the
+    section above to add one.
 
     :raises MissingRequestError: the operation needs a section or a content.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises SectionNotFoundError: no section is called so, or several are; the message has paths that work.
-    :raises ConflictError: another program changed just this section meanwhile.
+    :raises ConflictError: the section is not as expected, several files have the code, or another program is
+        writing the file.
+    :raises TooLargeError: the file would be too large to be read.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.sections(project, key, operation, section, content, updateMode)
+    return app.changes.sections(project, key, operation, section, content, updateMode, expect)
 
 
 def create_cr(
@@ -89,34 +105,38 @@ def create_cr(
     type: Type,
     data: Annotated[
         dict[str, Any],
-        "Without content: the type's template of numbered sections",
+        "content takes the template's place",
         Properties(
-            ("title", "content", "phaseEpic", "assignee", *KEY_LISTS),
-            ("title",),
-            {**_PRIORITY, "impactAreas": {"type": "array", "items": {"type": "string"}}},
+            ("title", "content", "phaseEpic", "assignee", *KEY_LISTS), ("title",), {**_PRIORITY, **_IMPACT}
         ),
     ],
-    project: str | None = None,
+    project: Project = None,
 ) -> Created:
-    """Create a CR: system design, new function, defect, code quality, docs or open questions.
+    """Create a CR; without content from its type's template: Architecture (system design), Feature
+    Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
+    questions).
 
     :raises MissingRequestError: there is no title.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
+    :raises ClosedError: there is no number left.
     :raises StorageError: the file cannot be written.
     """
     return app.changes.create(project, type, data)
 
 
-def update_cr_status(app: App, key: str, status: Status, project: str | None = None) -> ChangedStatus:
+def update_cr_status(
+    app: App, key: str, status: Status, project: Project = None, expect: Expect = None
+) -> ChangedStatus:
     """Set a CR's status.
 
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
+    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.update_status(project, key, status)
+    return app.changes.update_status(project, key, status, expect)
 
 
 def update_cr_attrs(
@@ -125,39 +145,41 @@ def update_cr_attrs(
     attributes: Annotated[
         dict[str, Any],
         "Keys comma-separated; empty text clears",
-        Properties(
-            ("phaseEpic", "assignee", *KEY_LISTS, "implementationDate", "implementationNotes"), (), _PRIORITY
-        ),
+        Properties(("phaseEpic", "assignee", *KEY_LISTS), (), {**_PRIORITY, **_IMPACT, **_DONE}),
     ],
-    project: str | None = None,
+    project: Project = None,
+    expect: Expect = None,
 ) -> ChangedAttributes:
     """Set attributes of a CR.
 
     :raises InvalidRequestError: an attribute is unknown or its value does not fit.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
+    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
+    :raises TooLargeError: the front matter would be too long to be read.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.update_attributes(project, key, attributes)
+    return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: str | None = None) -> Deleted:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
     """Delete a CR's file.
 
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
+    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
     :raises StorageError: the file cannot be removed.
     """
-    return app.changes.delete(project, key)
+    return app.changes.delete(project, key, expect)
 
 
 def list_crs(
     app: App,
-    project: str | None = None,
+    project: Project = None,
     filters: Annotated[
         Annotated[dict[str, Any], Properties()] | None,
-        "status, type, priority, assignee, phaseEpic: a value or several",
+        'By status, type, priority, assignee, phaseEpic; several: ["Proposed", "Approved"]',
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -170,7 +192,7 @@ def list_crs(
     return app.changes.list(project, filters, limit, offset)
 
 
-def suggest_cr_improvements(app: App, key: str, project: str | None = None) -> Suggestions:
+def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Suggestions:
     """Suggest what a CR lacks.
 
     :raises InvalidRequestError: an argument cannot be used.
@@ -185,7 +207,7 @@ def list_projects(app: App) -> ProjectList:
 
     :raises StorageError: a folder cannot be listed.
     """
-    return ProjectList(app.changes.list_projects())
+    return ProjectList(app.changes.list_projects(), app.changes.projects.problems() or None)
 
 
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:

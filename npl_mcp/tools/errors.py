@@ -155,7 +155,7 @@ def _describe(
 ) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
         near = near_names(name[:64], examples, limit=2)
-        known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples)}"
+        known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
         return f"{name[:64]!r} is not a parameter; {known}"
     example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""
     if kind in _MISSING:

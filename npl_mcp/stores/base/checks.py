@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -78,10 +78,13 @@ def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
     return value
 
 
-def choice(value: str, parameter: str, options: Sequence[str]) -> str:
-    """Check that a value is one of a few."""
+def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collection[str] = ()) -> str:
+    """Check that a value is one of a few.
+
+    :param risky: options that overwrite or remove something; see :func:`near_names`.
+    """
     if value not in options:
-        near = near_names(value[:64], options, limit=1)
+        near = near_names(value[:64], options, limit=1, risky=risky)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise InvalidRequestError(
             f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from npl_index.library import files
+from npl_index.library.attributes import is_marked_whole
 from npl_index.library.files import (
     FileTooLargeError,
     Folder,
@@ -154,6 +156,34 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path, folder: Folder) -> None
     assert folder.replace_if("old", b"old", b"new", MOST) is None
     status = (tmp_path / "old").stat()
     assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (*owner, 0o640)
+
+
+def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path, folder: Folder) -> None:
+    """As far as the system has any."""
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    kept = {}
+    if hasattr(os, "setxattr"):
+        with suppress(OSError):
+            os.setxattr(path, "user.colour", b"green")
+            kept = {"user.colour": b"green"}
+    folder.replace("a", b"new")
+    assert folder.replace_if("a", b"new", b"newer", 100) is None
+    assert {name: os.getxattr(path, name) for name in kept} == kept
+    assert path.read_bytes() == b"newer"
+
+
+def test_a_file_of_ours_is_marked_as_whole(tmp_path: Path, folder: Folder) -> None:
+    """As soon as it has its name; a write in place takes the mark away."""
+    folder.create("a", b"x")
+    assert is_marked_whole((tmp_path / "a").stat().st_mtime_ns)
+    folder.replace("a", b"y")
+    assert is_marked_whole((tmp_path / "a").stat().st_mtime_ns)
+    times = set()
+    for number in range(3):
+        (tmp_path / "a").write_bytes(b"%d" % number)
+        times.add(is_marked_whole((tmp_path / "a").stat().st_mtime_ns))
+    assert False in times
 
 
 def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder) -> None:

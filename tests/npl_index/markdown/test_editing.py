@@ -163,7 +163,9 @@ def test_line_ends_and_blank_lines_fit_the_file(
         ("append", "Tasks", "## Tasks\nx", "line 1 of the text is a heading of level 2"),
         ("replace", "Tasks", "```\nx", "does not close the code fence of its line 1"),
         ("append", "Last", "a\n\n~~~ x\n```", "does not close the code fence of its line 3"),
-        ("append", "Tasks", "<!-- never closed", "would change sections outside of 'Tasks'"),
+        ("append", "Tasks", "<!-- never closed", "does not close the comment of its line 1"),
+        ("append", "Last", "a\n\n<!-- never closed", "does not close the comment of its line 3"),
+        ("prepend", "Last", "<pre>\nx", "does not close the block of HTML of its line 1"),
         ("prepend", "Second", "### B", None),
         ("prepend", "Rationale", "#### B", None),
         ("prepend", "Second", "## B", None),
@@ -193,10 +195,16 @@ def test_headings_that_would_capture_others_are_refused_unless_allowed() -> None
     assert edited("append", "A", "# B", "# A\n", restructure=True) == "# A\n\n# B\n"
 
 
-def test_an_unclosed_fence_takes_no_more_text() -> None:
-    """A section that ends inside a fence is not appended to: the text would be code."""
-    with pytest.raises(InvalidRequestError, match="ends inside a code fence"):
-        edited("append", "A", "x", "# A\n\n```\ncode\n")
+@pytest.mark.parametrize(
+    ("end", "what"),
+    [("```\ncode\n", "code fence"), ("<!-- x\n\ny", "comment"), ("a\n<script>\nx\n", "block of HTML")],
+)
+def test_what_is_never_closed_takes_no_more_text(end: str, what: str) -> None:
+    """A section that ends inside a fence or a comment is not appended to: the text would be part of it."""
+    with pytest.raises(InvalidRequestError, match=f"ends inside a {what}"):
+        edited("append", "A", "x", f"# A\n\n{end}")
+    for closed in ("<!-- x\n\ny -->", "- <!-- x", "<div>\nx", "a <!-- b"):
+        assert edited("append", "A", "x", f"# A\n\n{closed}\n") == f"# A\n\n{closed}\n\nx\n"
 
 
 @pytest.mark.parametrize("operation", ["append", "prepend"])

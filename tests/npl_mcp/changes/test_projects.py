@@ -131,7 +131,6 @@ def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> No
         b"---\ncode: none\n---\n",
         b"---\ntitle: x\n---\n",
         b"---\ncode: TST-002\n",
-        b"\xff\xfe",
         b"---\ncode: [TST-002]\n---\n",
     ],
 )
@@ -207,3 +206,74 @@ def test_what_is_no_key_is_refused(text: str) -> None:
     """Whatever stands around a number."""
     with pytest.raises(InvalidRequestError):
         Key.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("config", "parts"),
+    [
+        (b'[project]\ncode = "TST\n', ["line 2", "not TOML"]),
+        (b'[project]\ncode = "TST"\nname = "\xff"\n', ["line 3", "not UTF-8"]),
+        (b'# x\n[project]\ncode = "tst"\n', ["line 3", "code is 'tst'", "capital"]),
+        (b'# x\n[project]\nname = "x"\n', ["line 2", "code is missing"]),
+        (b"[project]\ncode = 7\n", ["line 2", "code is 7"]),
+        (b'title = "x"\n', ["[project]"]),
+        (b'[project]\ncode = "TST"\nticketsPath = "../x"\n', ["line 3", "inside the project"]),
+        (b'[project]\ncode = "TST"\n"path" = "/etc"\n', ["line 3", "inside the project"]),
+        (b'[project]\ncode = "TST"\nticketsPath = "a\\u0000b"\n', ["line 3", "NUL"]),
+        (b'[project]\ncode = "TST"\nticketsPath = ["a"]\n', ["line 3", "text in quotes"]),
+        (b'[project]\ncode = "TST"\nname = "a\\nb"\n', ["line 3", "line break"]),
+        (b'[project]\ncode = "TST"\nticketsPath = "' + b"x" * 2_000 + b'"\n', ["line 3", "ticketsPath"]),
+        (b"x" * 70_000, ["65,536"]),
+        (b"a = " + b"[" * 5_000, ["not TOML"]),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_named_with_its_line(
+    tmp_path: Path, config: bytes, parts: list[str]
+) -> None:
+    """Whoever needs the project learns it, and no other project takes its place."""
+    make_project(tmp_path / "good", code="GOOD")
+    make_project(tmp_path / "bad")
+    (tmp_path / "bad" / ".mdt-config.toml").write_bytes(config)
+    projects = Projects(tmp_path / "bad", (tmp_path,), {})
+    for wanted in (None, "TST"):
+        with pytest.raises(ProjectNotFoundError) as caught:
+            projects.find(wanted)
+        assert all(part in str(caught.value) for part in ("bad/.mdt-config.toml", *parts)), caught.value
+        assert str(tmp_path) not in str(caught.value)
+    assert [project.code for project in projects.all()] == ["GOOD"]
+    assert len(projects.problems()) == 1
+    (tmp_path / "bad" / ".mdt-config.toml").write_text(CONFIG, encoding="utf-8")
+    assert projects.find(None).code == "TST"
+    assert projects.problems() == ()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path: Path) -> None:
+    """Some editors write one."""
+    make_project(tmp_path)
+    (tmp_path / ".mdt-config.toml").write_text(CONFIG, encoding="utf-8-sig")
+    assert codes(tmp_path) == ["TST"]
+
+
+def test_a_configuration_is_not_read_through_a_link_out_of_the_project(tmp_path: Path) -> None:
+    """It could be any file of the machine, or a pipe."""
+    make_project(tmp_path / "one")
+    config = tmp_path / "one" / ".mdt-config.toml"
+    config.rename(tmp_path / "elsewhere.toml")
+    config.symlink_to(tmp_path / "elsewhere.toml")
+    with pytest.raises(ProjectNotFoundError, match="a link leads outside"):
+        Projects(tmp_path / "one", (), {}).find(None)
+    config.unlink()
+    os.mkfifo(config)
+    with pytest.raises(ProjectNotFoundError, match="not a regular file"):
+        Projects(tmp_path / "one", (), {}).find(None)
+
+
+def test_long_lists_of_projects_end(tmp_path: Path) -> None:
+    """They say how many there are."""
+    for number in range(30):
+        make_project(tmp_path / f"p{number}", code=f"P{number}")
+    projects = Projects(tmp_path, (), {})
+    for wanted in (None, "NOPE"):
+        with pytest.raises(ProjectNotFoundError, match="and 10 more") as caught:
+            projects.find(wanted)
+        assert len(caught.value.near) <= 20

@@ -124,6 +124,15 @@ def test_schemas_say_what_may_be_given(settings: Settings) -> None:
         assert priorities == ["Low", "Medium", "High", "Critical"]
     assert by_name["get_cr"]["mode"]["enum"] == ["full", "attributes", "metadata"]
     assert by_name["manage_cr_sections"]["updateMode"]["enum"] == ["replace", "append", "prepend"]
+    assert by_name["manage_cr_sections"]["operation"]["enum"][:3] == ["list", "get", "update"]
+    attributes = by_name["update_cr_attrs"]["attributes"]["properties"]
+    assert attributes["implementationDate"]["format"] == "date"
+    assert "impactAreas" in attributes
+    description = next(tool["description"] for tool in listed(settings) if tool["name"] == "create_cr")
+    assert all(kind in description for kind in TYPES)
+    assert "template" in description
+    assert "e.g." not in json.dumps(listed(settings))
+    assert all(tool.get("project", {"description": "x"})["description"] for tool in by_name.values())
     for tool in listed(settings):
         assert tool["description"]
         described = (part.get("description", "-") for part in tool["inputSchema"]["properties"].values())
@@ -131,8 +140,10 @@ def test_schemas_say_what_may_be_given(settings: Settings) -> None:
 
 
 def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
-    """All headings and paragraphs, the title's too; no front matter."""
+    """All headings and paragraphs, the title's too; front matter comes as fields."""
     data = ended[0].ask("get_cr", key="TST-002")
+    assert data["other"] == {"custom": "kept: yes"}
+    assert data["dateCreated"] == "2025-01-01T00:00:00.000Z"
     assert data["content"] == SECOND.split("---\n\n", 1)[1].rstrip("\n")
     assert (data["code"], data["title"], data["status"]) == ("TST-002", "Second", "Proposed")
 
@@ -148,6 +159,7 @@ def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Wor
         "dateCreated": "2025-01-01T00:00:00.000Z",
         "lastModified": "2025-01-02T00:00:00.000Z",
         "other": {"custom": "kept: yes"},
+        "digest": hashlib.blake2b(ended[0].file.read_bytes(), digest_size=16).hexdigest()[:8],
     }
 
 
@@ -334,7 +346,23 @@ def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(workspace: W
         ({"operation": "update", "section": "Nope", "content": "x"}, ["not found", "## 2. Rationale"]),
         ({"operation": "update", "section": "Rationale", "content": "## A\n\n## B"}, ["line 3", "level 2"]),
         ({"operation": "append", "section": "Rationale", "content": "```\nx"}, ["code fence"]),
-        ({"operation": "append", "section": "Rationale", "content": "<!-- x"}, ["would change sections"]),
+        (
+            {"operation": "append", "section": "Rationale", "content": "a\n\n<!-- x"},
+            ["comment of its line 3", "-->"],
+        ),
+        (
+            {"operation": "append", "section": "Criteria", "content": "<!-- x"},
+            ["comment of its line 1", "-->"],
+        ),
+        ({"operation": "append", "section": "Criteria", "content": "<script>\nx"}, ["HTML", "closing tag"]),
+        ({"operation": "prepend", "section": "# Second", "content": "<?php\nx"}, ["block of HTML", "?>"]),
+        (
+            {"operation": "append", "section": "Criteria", "content": "~~~\nx"},
+            ["code fence", "closing marks"],
+        ),
+        ({"operation": "replace", "section": "# Second", "content": "#"}, ["heading without text"]),
+        ({"operation": "replace", "section": "Rationale", "content": "## \u200b\n\nx"}, ["heading without"]),
+        ({"operation": "read", "section": "Rationale", "content": "x"}, ["'list', 'get'"]),
         ({"operation": "append", "section": "Rationale", "content": "x\0"}, ["NUL"]),
         ({"operation": "append", "section": "Rationale", "content": "x" * 500_001}, ["500,001"]),
     ],
@@ -577,7 +605,10 @@ def test_a_comment_in_code_that_begins_the_content_stays(workspace: Workspace) -
         ({"type": "Bug Fix", "data": {"title": "x", "assignee": "p\u2028q"}}, "assignee"),
         ({"type": "Bug Fix", "data": {"title": "x", "dependsOn": "../../x"}}, "dependsOn"),
         ({"type": "Bug Fix", "data": {"title": "x", "relatedTickets": [1]}}, "relatedTickets"),
-        ({"type": "Bug Fix", "data": {"title": "x", "code": "TST-001"}}, "code"),
+        ({"type": "Bug Fix", "data": {"title": "x", "code": "TST-001"}}, "data has no field 'code'"),
+        ({"type": "Bug Fix", "data": {"title": "\u200b\u00ad"}}, "title"),
+        ({"type": "Bug Fix", "data": {"title": "x", "content": "a\n<!-- b"}}, "comment of its line 2"),
+        ({"type": "Bug Fix", "data": {"title": "x", "content": "```\nb"}}, "code fence of its line 1"),
         ({"type": "Bug Fix", "data": {"title": "x", "content": "\0"}}, "content"),
         ({"type": "Bug Fix", "data": {"title": "x"}, "project": "../x"}, "project"),
     ],
@@ -672,6 +703,7 @@ ATTRIBUTES = {
     "dependsOn": (["TST-001"], "TST-001"),
     "blocks": ("TST-003", "TST-003"),
     "assignee": ("null", "null"),
+    "impactAreas": (["Backend", "API"], "Backend, API"),
     "implementationDate": ("2026-01-31", "2026-01-31"),
     "implementationNotes": ('says "so": really # yes', 'says "so": really # yes'),
 }
@@ -703,8 +735,8 @@ def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
         ({"priority": ""}, "Critical"),
         ({"title": "x"}, "first heading"),
         ({"status": "Approved"}, "update_cr_status"),
-        ({"type": "Bug Fix"}, "priority"),
-        ({"code": "TST-009"}, "priority"),
+        ({"type": "Bug Fix"}, "attributes has no field 'type'"),
+        ({"code": "TST-009"}, "attributes has no field 'code'"),
         ({"assignee": "a\nstatus: Implemented"}, "assignee"),
         ({"phaseEpic": "a\rb"}, "phaseEpic"),
         ({"assignee": 7}, "assignee"),
@@ -762,7 +794,8 @@ def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace)
         ({}, [5, 4, 3, 2]),
         ({"status": "Implemented"}, [3]),
         ({"status": "implemented"}, [3]),
-        ({"status": "prop"}, []),
+        ({"status": ["Rejected", "on hold"]}, []),
+        ({"assignee": "nobody"}, []),
         ({"status": ["Implemented", "Partially Implemented"]}, [4, 3]),
         ({"status": ["Implemented", "Partially Implemented"], "type": "Bug Fix"}, [4]),
         ({"priority": "Critical"}, [5]),
@@ -787,6 +820,7 @@ def test_filters_compare_whole_values(
         {"filters": {"statu": "x"}},
         {"filters": {"status": 7}},
         {"filters": {"status": []}},
+        {"filters": {"dateRange": {"start": 7}}},
         {"limit": 0},
         {"offset": -1},
     ],
@@ -794,6 +828,39 @@ def test_filters_compare_whole_values(
 def test_a_list_that_cannot_be_made_is_refused(workspace: Workspace, arguments: dict[str, Any]) -> None:
     """An unknown filter, too: it would find everything."""
     assert workspace.fail("list_crs", **arguments)[0] == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize(
+    ("filters", "parts"),
+    [
+        ({"status": "open"}, ["'open'", *STATUSES, '["Proposed", "Approved"]']),
+        ({"status": "Proposed,Approved"}, ['["Proposed", "Approved"]']),
+        ({"status": ["Proposed", "done"]}, ["'done'"]),
+        ({"type": "Bug"}, ["'bug'", *TYPES]),
+        ({"priority": "Urgent"}, ["Critical"]),
+        ({"statu": "x"}, ["no field 'statu'", "status"]),
+    ],
+)
+def test_an_unknown_value_is_answered_with_those_there_are(
+    workspace: Workspace, filters: dict[str, Any], parts: list[str]
+) -> None:
+    """And with how several are given."""
+    code, error = workspace.fail("list_crs", filters=filters)
+    assert code == "INVALID_PARAMETER"
+    assert all(part in error for part in parts), error
+
+
+def test_a_value_that_others_wrote_is_a_filter(workspace: Workspace) -> None:
+    """It is in a file, so there is such a status."""
+    numbered(workspace, 3, status="Cancelled")
+    assert workspace.ask("list_crs", filters={"status": "cancelled"})["total"] == 1
+    assert "Cancelled" in workspace.fail("list_crs", filters={"status": "gone"})[1]
+
+
+def test_letters_with_accents_are_found_however_they_are_stored(workspace: Workspace) -> None:
+    """In fields as in headings."""
+    numbered(workspace, 3, status="Proposed\nassignee: Jose\u0301")
+    assert workspace.ask("list_crs", filters={"assignee": "jos\u00e9"})["total"] == 1
 
 
 def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
@@ -809,14 +876,16 @@ def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
 
 
 def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
-    """A heading counts, whatever its case; at most three are urgent."""
+    """A heading counts, whatever its case; each is as urgent as it is, however many there are."""
     found = workspace.ask("suggest_cr_improvements", key="2")
     texts = " ".join(entry["text"] for entry in found["suggestions"])
     assert "acceptance criteria" not in texts
     assert "phaseEpic" in texts
+    assert {entry["priority"] for entry in found["suggestions"]} == {"High", "Low"}
     made = workspace.ask("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
     found = workspace.ask("suggest_cr_improvements", key=made["key"])
-    assert [entry["priority"] for entry in found["suggestions"]][:4] == ["High"] * 3 + ["Medium"]
+    ranks = [entry["priority"] for entry in found["suggestions"]]
+    assert ranks == ["High"] * 3 + ["Medium"] + ["Low"] * 2
     assert "root cause" in found["suggestions"][2]["text"]
 
 

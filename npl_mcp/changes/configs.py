@@ -1,0 +1,176 @@
+"""What a project's configuration says, or why it cannot be used; see :mod:`npl_mcp.changes.projects`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from npl_index.errors import NPLError
+from npl_index.library.files import FileTooLargeError, NotRegularError, below_root, read_below
+from npl_mcp.changes.files import TicketFolder, locate, shown
+from npl_mcp.changes.format import LARGEST_NUMBER, is_code
+from npl_mcp.stores.base import checks
+
+CONFIG = ".mdt-config.toml"
+TICKETS = "docs/CRs"
+
+_LARGEST_CONFIG = 64 * 1024
+_LONGEST_PATH = 1_000
+_LINE = re.compile(r"[(,] ?at line (\d+), column \d+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project with change requests.
+
+    :param code: what its keys begin with.
+    :param name: for people.
+    :param folder: of its change requests.
+    :param path: the project's folder, absolute.
+    :param tickets: path of ``folder`` below it.
+    :param start: number of its first change request.
+    """
+
+    code: str
+    name: str
+    folder: TicketFolder = field(repr=False, compare=False)
+    path: str
+    tickets: str
+    id: str | None = None
+    description: str | None = None
+    repository: str | None = None
+    start: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A configuration that is there and cannot be used.
+
+    :param problem: which file, which line, and what is wrong.
+    """
+
+    problem: str
+
+
+class _ProblemError(Exception):
+    """What is wrong, and the name of the value that is, or the number of the line."""
+
+    def __init__(self, problem: str, where: str | int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+
+
+def read_config(folder: str) -> Project | Unusable | None:
+    """Return the project that a folder is.
+
+    :param folder: it has a file of the name :data:`CONFIG`.
+    :returns: ``None`` if the project is switched off.
+    """
+    text = ""
+    try:
+        text = _text(folder)
+        return _project(folder, _table(text))
+    except _ProblemError as error:
+        line = error.where if isinstance(error.where, int) else _line_of(text, error.where)
+        place = f"{shown(Path(folder).name)}/{CONFIG}" + (f", line {line}" if line else "")
+        return Unusable(f"{place}: {error.problem}")
+
+
+def _text(folder: str) -> str:
+    """Read a configuration; a byte order mark, which some editors write, is no part of it."""
+    try:
+        data = read_below(*below_root(folder, CONFIG), _LARGEST_CONFIG)[0]
+    except FileTooLargeError:
+        raise _ProblemError(f"larger than {_LARGEST_CONFIG:,} bytes") from None
+    except NotRegularError:
+        raise _ProblemError("not a regular file") from None
+    except OSError as error:
+        raise _ProblemError(f"cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _ProblemError("not UTF-8; save it as UTF-8", line) from None
+
+
+def _table(text: str) -> Mapping[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    try:
+        read = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = _LINE.search(str(error))
+        reason = _LINE.sub("", str(error)).rstrip(" (")[:200]
+        last = text.count("\n") + 1 if "at end of document" in reason else None
+        raise _ProblemError(f"not TOML: {reason}", int(place[1]) if place else last) from None
+    project = read.get("project")
+    if not isinstance(project, dict):
+        raise _ProblemError("it has no table [project]")
+    return project
+
+
+def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
+    """Make a project of its configuration; ``None`` if it is switched off."""
+    if not values.get("active", True):
+        return None
+    code = values.get("code")
+    if not isinstance(code, str) or not is_code(code):
+        problem = "code is missing" if code is None else f"code is {_shown(code)}"
+        raise _ProblemError(f"{problem}; write a capital letter and 1 to 4 capitals or digits", "code")
+    name = _checked(values, "name", code, checks.LINE)
+    which = "ticketsPath" if values.get("ticketsPath") or not values.get("path") else "path"
+    tickets = _checked(values, which, TICKETS, _LONGEST_PATH)
+    parts = tickets.replace("\\", "/").split("/")
+    if Path(tickets).is_absolute() or ".." in parts:
+        raise _ProblemError(f"{which} is {_shown(tickets)}; write a path inside the project", which)
+    try:
+        place = locate(folder, "/".join(part for part in parts if part not in ("", os.curdir)))
+    except NPLError as error:
+        raise _ProblemError(f"{which}: {error.message}", which) from None
+    texts: dict[str, str] = {name: value for name, value in values.items() if isinstance(value, str)}
+    start = values.get("startNumber", 1)
+    return Project(
+        code,
+        name,
+        place,
+        folder,
+        place.below,
+        texts.get("id") or None,
+        texts.get("description") or None,
+        texts.get("repository") or None,
+        start if isinstance(start, int) and start is not True and 0 < start <= LARGEST_NUMBER else 1,
+    )
+
+
+def _checked(values: Mapping[str, Any], name: str, default: str, longest: int) -> str:
+    value = values.get(name) or default
+    if not isinstance(value, str):
+        raise _ProblemError(f"{name} is {_shown(value)}; write a text in quotes", name)
+    try:
+        return checks.line(value, name, longest)
+    except NPLError as error:
+        raise _ProblemError(error.message, name) from None
+
+
+def _shown(value: object) -> str:
+    return ascii(value)[:64]
+
+
+def _line_of(text: str, name: str | None) -> int | None:
+    """Return the number of the line that sets a value, or of ``[project]`` where none does."""
+    patterns = (
+        [] if name is None else [rf"""[ \t]*["']?{name}["']?[ \t]*=""", r"[ \t]*\[[ \t]*project[ \t]*\]"]
+    )
+    for pattern in patterns:
+        found = re.search(rf"^{pattern}", text, re.MULTILINE)
+        if found is not None:
+            return text.count("\n", 0, found.start()) + 1
+    return None

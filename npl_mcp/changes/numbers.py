@@ -1,0 +1,71 @@
+"""The number of a new change request: above every number that was ever given in the project.
+
+The highest one is kept in a file beside the project's configuration, since a deleted change request leaves no
+other trace, and its key may stand in commits and in other people's notes. The files count all the same: the
+kept number may be older than they are.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from npl_index.library.files import Folder
+from npl_mcp.changes.configs import Project
+from npl_mcp.changes.files import SUFFIX, OpenFolder, shown
+from npl_mcp.changes.format import LARGEST_NUMBER, Key
+from npl_mcp.changes.index import Ticket
+from npl_mcp.stores.base.errors import ClosedError
+
+KEPT = ".mdt-last-key"
+"""Holds the highest key of the project, e.g. ``TST-033``."""
+
+_LINE = re.compile(rb"([A-Z][A-Z0-9]{1,4})-([0-9]{1,5})\s*")
+_LONGEST = 64
+
+
+def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...], seen: int) -> int:
+    """Return the number of a new change request.
+
+    :param seen: highest number this program has seen in the project, also of files that are gone.
+    :raises ClosedError: there is none left.
+    """
+    known = {project.start - 1: "startNumber", seen: "a deleted file", _kept(project): KEPT}
+    known |= {ticket.number: shown(ticket.name) for ticket in tickets if _is_of(ticket, project)}
+    for name in folder.names():
+        code, _, rest = name.partition("-")
+        digits = rest.removesuffix(SUFFIX).partition("-")[0]
+        if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
+            known[int(digits)] = shown(name)
+    highest = max(known)
+    if highest >= LARGEST_NUMBER:
+        raise ClosedError(
+            f"the numbers of {project.code} are used up: the highest is {highest} (of {known[highest]})",
+            hint="if that number is a mistake, give the file another name and code",
+        )
+    return highest + 1
+
+
+def keep_number(project: Project, number: int) -> None:
+    """Keep a number as given, unless a higher one is kept.
+
+    Where the project's folder cannot be written, or the name is another program's, only the files count.
+    """
+    with suppress(OSError), Folder.opened(project.path) as folder:
+        absent = folder.stat(KEPT) is None
+        found = None if absent else _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
+        if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
+            folder.replace(KEPT, f"{Key(project.code, number).of(project.code)}\n".encode())
+
+
+def _kept(project: Project) -> int:
+    with suppress(OSError), Folder.opened(project.path) as folder:
+        found = _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
+        # A folder copied from another project has that one's file.
+        if found and found[1] == project.code.encode():
+            return int(found[2])
+    return 0
+
+
+def _is_of(ticket: Ticket, project: Project) -> bool:
+    return ticket.key.startswith(f"{project.code}-")
