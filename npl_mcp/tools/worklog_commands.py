@@ -11,21 +11,23 @@ from pathlib import Path
 from typing import Annotated
 
 from npl_index.errors import OutsideRootError
-from npl_mcp.core.app import App
+from npl_index.library.references import check_name
+from npl_index.library.roots import real_path
+from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
 
 
 def worklog_open(
-    app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
+    app: WorklogUser, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
     """Start a worklog session; an existing one is left as it is.
 
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     """
-    return app.stores.worklog.init(app.project, session_id, task, switch=False)
+    return app.worklog.init(app.project, session_id, task, switch=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,9 @@ class CurrentReply:
     session_id: str | None
 
 
-def worklog_current(app: App) -> CurrentReply:
+def worklog_current(app: WorklogUser) -> CurrentReply:
     """Return the current worklog session."""
-    return CurrentReply(app.stores.worklog.current(app.project))
+    return CurrentReply(app.worklog.current(app.project))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,11 @@ class SessionsReply:
     sessions: tuple[WorklogSession, ...]
 
 
-def worklog_sessions(app: App, archived: Annotated[bool, "Add the archived ones"] = False) -> SessionsReply:
+def worklog_sessions(
+    app: WorklogUser, archived: Annotated[bool, "Add the archived ones"] = False
+) -> SessionsReply:
     """List worklog sessions."""
-    return SessionsReply(app.stores.worklog.sessions(app.project, archived=archived))
+    return SessionsReply(app.worklog.sessions(app.project, archived=archived))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +73,35 @@ class ExportReply:
 
 
 def worklog_export(
-    app: App,
+    app: WorklogUser,
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
     """Write the files of a worklog session again.
 
-    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises SessionNotFoundError: there is no such session, or no current one.
+    :raises InvalidRequestError: no folder can have this name.
     :raises OutsideRootError: the folder is not below the working directory.
+    :raises AlreadyExistsError: the folder holds files of these names that no export has written.
     :raises StorageError: the folder cannot be written.
     """
-    project = Path(app.project)
-    target = None if folder is None else _below(project, folder)
-    written = app.stores.worklog.export(str(project), session_id, target)
-    return ExportReply(os.path.relpath(written, project))
+    target = None if folder is None else _below(app.project, folder)
+    written = app.worklog.export(app.project, session_id, target)
+    return ExportReply(os.path.relpath(written, app.project))
 
 
-def _below(project: Path, folder: str) -> Path:
-    target = (project / folder).resolve()
-    if not target.is_relative_to(project):
+def _below(project: str, folder: str) -> Path:
+    """Return the real path of a folder below the working directory.
+
+    :raises InvalidRequestError: no folder can have this name.
+    """
+    check_name(folder, "folder")
+    # Not Path.resolve, which fails where links go in circles.
+    target = real_path(os.path.join(project, folder))  # noqa: PTH118 - real_path takes a text
+    if target is None or not Path(target).is_relative_to(project):
         hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
-    return target
+    return Path(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +120,9 @@ class ImportReply:
     dropped_keys: int
 
 
-def worklog_import(app: App) -> ImportReply:
+def worklog_import(app: WorklogUser) -> ImportReply:
     """Import worklogs of the project's folder that are not known yet."""
-    done = app.stores.worklog.import_folder(app.project)
+    done = app.worklog.import_folder(app.project)
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 
 

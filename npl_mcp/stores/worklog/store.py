@@ -8,6 +8,7 @@ it when a project is first used is imported.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -76,13 +77,21 @@ class ReadEntries:
     """Entries an agent had not seen.
 
     :param session_id: the session they are in.
-    :param entries: in order.
+    :param items: in order.
+    :param total: entries of the session.
+    :param limit: most of a page.
+    :param offset: entries before the first.
+    :param entries: the same as ``items``, as earlier versions named them.
     :param cursor: up to where the agent has now read.
     :param remaining: entries after these; the next read returns them.
     :param exported: see :class:`Opened`.
     """
 
     session_id: str
+    items: tuple[Entry, ...]
+    total: int
+    limit: int
+    offset: int
     entries: tuple[Entry, ...]
     cursor: int
     remaining: int
@@ -118,18 +127,22 @@ class WorklogStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._export = WorklogExport(database)
+        self._importing: dict[str, threading.Lock] = {}
 
     def init(
         self, project: str, session_id: str | None = None, task: str | None = None, *, switch: bool = True
     ) -> Opened:
-        """Make a session and make it the current one.
+        """Make a session and make it the current one; one that is open is resumed.
 
-        :param session_id: by default today's date in UTC.
-        :param switch: a session that is there already becomes the current one.
+        :param session_id: by default today's date in UTC; once that session is closed, the date with ``-2``
+            added, and so on.
+        :param switch: a session named by its id that is there already becomes the current one.
         """
-        wanted = _new_id(session_id) if session_id is not None else _today()
+        wanted = None if session_id is None else _new_id(session_id)
+        switch = switch or session_id is None
         task = checks.maybe(checks.text, task, "task")
         with self._project(project, self._database.write) as (tx, current):
+            wanted = wanted or rows.open_id(tx, project, _today())
             row = rows.live(tx, project, wanted)
             new = row is None
             if row is None:
@@ -210,14 +223,24 @@ class WorklogStore:
             row = rows.chosen(tx, project, current, session_id)
             cursor = rows.cursor(tx, row["number"], agent_id).last_seq
             start = cursor if since is None else since
-            entries = rows.entries(tx, row["number"], start + 1, most)
+            entries = tuple(rows.entries(tx, row["number"], start + 1, most))
             end = entries[-1].seq if entries else start
             if entries and not peek:
                 cursor = end
                 rows.move(tx, row["number"], agent_id, cursor)
         exported = self._export.cursor(project, row["number"], agent_id) if entries and not peek else None
-        remaining = max(0, row["entry_count"] - end)
-        return ReadEntries(row["id"], tuple(entries), cursor, remaining, exported)
+        total = row["entry_count"]
+        return ReadEntries(
+            session_id=row["id"],
+            items=entries,
+            total=total,
+            limit=most,
+            offset=min(start, total),
+            entries=entries,
+            cursor=cursor,
+            remaining=max(0, total - end),
+            exported=exported,
+        )
 
     def status(self, project: str, session_id: str | None = None) -> WorklogSession:
         """Describe a session.
@@ -284,9 +307,9 @@ class WorklogStore:
         :returns: what was imported.
         """
         files = ProjectFolder(project)
+        done = import_sessions(self._database, project, files)
         with self._database.write() as tx:
             first = tx.one("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is None
-            done = import_sessions(tx, project, files)
             row = rows.live(tx, project, files.current() or "") if first else None
             if row is not None and row["status"] == "active":
                 rows.set_current(tx, project, row["number"])
@@ -315,10 +338,19 @@ class WorklogStore:
             if found is not None:
                 yield tx, found["current"]
                 return
-        self.import_folder(project)
+        self._import_once(project, sql)
         with begin() as tx:
             found = tx.one(sql, project=project)
             yield tx, None if found is None else found["current"]
+
+    def _import_once(self, project: str, imported: str) -> None:
+        """Import a project's folder; whoever else needs it meanwhile waits instead of doing the same."""
+        with self._importing.setdefault(project, threading.Lock()):
+            with self._database.read() as tx:
+                if tx.one(imported, project=project) is not None:
+                    return
+            self.import_folder(project)
+        self._importing.pop(project, None)
 
 
 def _today() -> str:
