@@ -18,7 +18,7 @@ from npl_index.markdown.state import BlockState
 
 _MAX_LINE = 65_536
 
-_FENCE = re.compile(r"(`{3,})([^`]*)|(~{3,})(.*)")
+_FENCE = re.compile(r"(`{3,})([^`]*)|(~{3,})(?!~)(.*)")
 _BREAK = re.compile(r"([-*_])[ \t]*\1")
 _LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.){1,999}\]:", re.DOTALL)
 

@@ -30,7 +30,7 @@ _TRUSTED_SECONDS = 1.0
 DIGEST_LENGTH = 8
 """Hexadecimal digits: what two agents write differs in them but for once in four thousand million times."""
 
-_PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\n]|\Z)")
+_PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def title_in(body: bytes) -> str:
     first = begin[: begin.find(b"\n") + 1] or begin
     plain = _PLAIN_TITLE.match(begin)
     if plain is not None:
-        return plain[1].decode("utf-8")
+        return plain[1].rstrip(b" \t").decode("utf-8")
     # Nearly always the first line is the title; then the rest need not be parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")

@@ -244,7 +244,8 @@ def _numbering(name: str) -> str:
 
 
 def _without_numbering(name: str) -> str:
-    return _NUMBERING.sub("", name, count=1)
+    found = _NUMBERING.match(name)
+    return name[found.end() :] if found else name
 
 
 def _listed(places: Sequence[Place]) -> tuple[list[str], str]:

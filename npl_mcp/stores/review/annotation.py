@@ -16,8 +16,8 @@ PLACEHOLDER = "[Add overall review here]"
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_END = re.compile(r"[\r\n]*\Z")
-_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
+# The bracket may be missing: a search that began anew at each of many open marks would take quadratic time.
+_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)(\]?)")
 _UNFIT = re.compile(r"[^\w-]+")
 
 
@@ -95,7 +95,7 @@ def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
     :param text: labels of footnotes that it already has are not used.
     :returns: label by id of the remark, in the order of the numbers.
     """
-    taken = set(_FOOTNOTE.findall(text))
+    taken = {label for label, end in _FOOTNOTE.findall(text) if end}
     found: dict[int, str] = {}
     number = 0
     for remark in sorted(remarks, key=_place):
@@ -123,8 +123,7 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
         if not isinstance(remark.location, Lines) or remark.location.last > len(lines):
             continue
         at = remark.location.last - 1
-        end = _END.search(lines[at])
-        cut = end.start() if end else len(lines[at])
+        cut = len(lines[at].rstrip("\r\n"))
         lines[at] = f"{lines[at][:cut]}[^{label}]{lines[at][cut:]}"
         where = "" if remark.location.first == remark.location.last else f"{_range(remark.location)}: "
         notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}")

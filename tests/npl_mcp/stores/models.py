@@ -202,7 +202,11 @@ class Model(Worklogs):
             overall_comment=review.overall,
             artifact_name=self.artifacts[review.artifact - 1].name,
             artifact_type=self.artifacts[review.artifact - 1].kind,
-            comments=review.comments,
+            items=review.comments[:50],
+            total=len(review.comments),
+            limit=50,
+            offset=0,
+            comments=review.comments[:50],
         )
 
     def review_complete(self, review_id: int, overall_comment: str | None = None) -> Answer:

@@ -1,0 +1,220 @@
+"""Every regular expression of the program takes steps in proportion to the text, whatever the text.
+
+A slow expression stops the whole process, since ``re`` holds the interpreter's lock. Steps are counted
+(:mod:`expressions`), not seconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import importlib
+import re
+import sys
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from npl_index.items import notation
+from npl_index.tokens.estimated import piece_pattern
+from tests.expressions import Attacks, Matcher, TooManyStepsError
+
+ROOT = Path(__file__).resolve().parent.parent
+SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
+ANCHORED = frozenset({"match", "fullmatch"})
+
+SMALL = (6, 12, 18)
+BEND = 8
+"""Steps by which the growth from the first to the second size may differ from that to the third: a straight
+line has no bend, while half a step for each pair of characters, ``n * n / 2``, bends by 36."""
+
+LARGE = (64, 128)
+GROWTH = 2.5
+"""Steps for twice the text, at most, where small texts showed a bend; 2 is linear and 4 quadratic."""
+
+
+def glob(text: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(text))
+
+
+# Expressions that are put together when the program runs. Each is represented by all there are, or by
+# instances with everything that can be put in.
+MADE = {
+    "npl_index/tokens/estimated.py": (
+        "search",
+        [
+            piece_pattern(model, ascii_only=ascii_only)
+            for model in ("o200k_base", "cl100k_base")
+            for ascii_only in (True, False)
+        ],
+    ),
+    "npl_index/items/notation.py": ("search", [re.compile(text) for _, _, text in notation._TABLE]),
+    "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
+    "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
+    "npl_mcp/stores/artifact/files.py": ("match", [re.compile(r"\.?revision-12[-.]")]),
+    # The user's own expression, over the user's own files, in the process of the command line.
+    "npl_index/items/agents.py": ("search", []),
+}
+
+FOUND_SLOW = {
+    "footnote": (r"\[\^([^\]\s]+)\]", 0, "search"),
+    "number": (r"\d+(?:\.\d+)*[.)]?[ \t]+", 0, "search"),
+    "field": (r"^[ \t]+(name|version)[ \t]*:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE, "search"),
+    "plain title": (rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*?)[ \t]*(?:[\r\n]|\Z)", 0, "match"),
+    "version": (r"^[ \t]+version:[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE, "search"),
+    "comment": (r"(?:^|[ \t]+)#(?:[ \t]|$)", 0, "search"),
+    "end": (r"[\r\n]*\Z", 0, "search"),
+    "nested": (r"(?:a+)+b", 0, "match"),
+    "two ways": (r"(?:a|a)*b", 0, "match"),
+    "empty ends": (r"a*a*a*b", 0, "match"),
+    "far apart": (r"x.*?y.*?z", 0, "match"),
+}
+"""Expressions that took quadratic time here before, and textbook cases: the test must find them."""
+
+
+class Expression(NamedTuple):
+    """An expression and one way in which it is used."""
+
+    where: str
+    pattern: re.Pattern[Any]
+    use: str
+
+
+@cache
+def expressions() -> tuple[Expression, ...]:
+    """Return every expression in the program's source with each way it is used."""
+    found: dict[tuple[str, Any, int, str], Expression] = {}
+    for path in sources():
+        name = path.relative_to(ROOT).as_posix()
+        module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        tree = ast.parse(path.read_text("utf-8"))
+        for label, pattern, uses in (*kept(module, methods(tree)), *written(module, tree, name)):
+            for use in uses:
+                where = f"{name}:{label}"
+                found.setdefault((name, pattern.pattern, pattern.flags, use), Expression(where, pattern, use))
+    return tuple(found.values())
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    files = [path for top in ("npl_index", "npl_mcp") for path in sorted((ROOT / top).rglob("*.py"))]
+    # Alembic runs these two itself; they hold no expression.
+    return tuple(path for path in files if "migrations" not in path.parts and path.name != "__main__.py")
+
+
+def methods(tree: ast.AST) -> dict[str, set[str]]:
+    """Return, for each name in a module, the methods of expressions that are called on it."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in SEARCHING | ANCHORED:
+            owner = node.value
+            name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+            found.setdefault(name, set()).add(node.attr)
+    return found
+
+
+def kept(module: Any, called: dict[str, set[str]]) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
+    """Return the compiled expressions a module or its classes keep, its own and those it imports."""
+    holders = [module, *(one for one in vars(module).values() if isinstance(one, type))]
+    for name, value in [pair for holder in holders for pair in vars(holder).items()]:
+        parts = value.values() if isinstance(value, dict) else value
+        for part in parts if isinstance(parts, Collection) and not isinstance(parts, str) else [value]:
+            if isinstance(part, re.Pattern):
+                yield name, part, used(called.get(name, set()))
+
+
+def used(called: set[str]) -> set[str]:
+    """Return the ways of use that differ in their cost; one not called by its name may be searched."""
+    ways = {"search"} if called & SEARCHING or not called else set()
+    return ways | called & ANCHORED
+
+
+def written(module: Any, tree: ast.AST, name: str) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
+    """Return the expressions in calls such as ``re.compile("…")`` and ``re.sub("…", …)``."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args):
+            continue
+        if node.func.attr not in SEARCHING | ANCHORED | {"compile"}:
+            continue
+        flags = [one for one in (*node.args[1:], *(key.value for key in node.keywords)) if is_flag(one)]
+        try:
+            space = {**vars(module), "re": re}
+            source = eval(compile(ast.Expression(node.args[0]), name, "eval"), space)
+            given = sum(eval(compile(ast.Expression(one), name, "eval"), space) for one in flags)
+            patterns = [re.compile(source, given)]
+            use = node.func.attr if node.func.attr in ANCHORED else "search"
+        except NameError:  # a local variable: put together when it runs
+            use, patterns = MADE[name]
+        for pattern in patterns:
+            if node.func.attr != "compile" or pattern not in list(vars(module).values()):
+                yield f"line {node.lineno}", pattern, {use}
+
+
+def is_flag(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr.isupper() for one in ast.walk(node))
+
+
+def steps(matcher: Matcher, use: str, text: str) -> int:
+    """Return the steps for a text, after a comparison of the outcome with that of ``re``."""
+    pattern = matcher.pattern
+    subject: Any = text.encode("latin-1") if isinstance(pattern.pattern, bytes) else text
+    outcome = getattr(matcher, use)(text)
+    if use == "search":
+        assert outcome == [found.span() for found in pattern.finditer(subject)], (pattern, text)
+    else:
+        expected = getattr(pattern, use)(subject)
+        assert outcome == (expected and expected.end()), (pattern, text)
+    return matcher.steps
+
+
+def slow_text(pattern: re.Pattern[Any], use: str) -> str | None:
+    """Return a text for which the steps grow faster than the text, if there is one."""
+    matcher = Matcher(pattern)
+    for before, unit, after in Attacks(pattern):
+
+        def taken(size: int, parts: tuple[str, str, str] = (before, unit, after)) -> int:
+            return steps(matcher, use, parts[0] + parts[1] * size + parts[2])
+
+        try:
+            first, second, third = map(taken, SMALL)
+            if third - 2 * second + first <= BEND:
+                continue
+            small, large = map(taken, LARGE)
+            if large <= GROWTH * small:
+                continue
+        except TooManyStepsError:
+            pass
+        return f"{before!r} + {unit!r} * n + {after!r}"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _deep_recursion() -> Iterator[None]:
+    """Let the matcher go on from each repeat of a group into the next."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("name", FOUND_SLOW)
+def test_a_slow_expression_is_found(name: str) -> None:
+    source, flags, use = FOUND_SLOW[name]
+    assert slow_text(re.compile(source, flags), use) is not None
+
+
+@pytest.mark.parametrize("one", expressions(), ids=lambda one: f"{one.where} {one.use}")
+def test_steps_grow_with_the_text_and_no_faster(one: Expression) -> None:
+    assert slow_text(one.pattern, one.use) is None
+
+
+def test_all_expressions_are_looked_at() -> None:
+    found = {one.where for one in expressions()}
+    for name in ("annotation.py:_FOOTNOTE", "index.py:_PLAIN_TITLE", "sections.py:_NUMBERING"):
+        assert any(name in where for where in found), name
+    assert len(found) > 60
