@@ -167,6 +167,7 @@ TOOLS = (
         },
         read_only=False,
         idempotent=False,
+        heavy=True,
     ),
     ToolSpec(
         artifact_add_revision,
@@ -180,8 +181,9 @@ TOOLS = (
         },
         read_only=False,
         idempotent=False,
+        heavy=True,
     ),
-    ToolSpec(artifact_get, {"artifact_id": 1, "revision": 0}),
+    ToolSpec(artifact_get, {"artifact_id": 1, "revision": 0}, heavy=True),
     ToolSpec(artifact_list, {"limit": 50, "offset": 0}),
     ToolSpec(artifact_history, {"artifact_id": 1, "limit": 50, "offset": 0}),
 )

@@ -207,7 +207,7 @@ TOOLS = (
         read_only=False,
         idempotent=False,
     ),
-    ToolSpec(chat_get_feed, {"room_id": 1, "since": 4, "limit": 20, "offset": 0}),
+    ToolSpec(chat_get_feed, {"room_id": 1, "since": 4, "limit": 20, "offset": 0}, heavy=True),
     ToolSpec(chat_list_rooms, {"persona": "alice", "limit": 20, "offset": 0}),
     ToolSpec(
         chat_get_notifications,

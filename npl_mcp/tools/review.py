@@ -160,6 +160,6 @@ TOOLS = (
         idempotent=False,
     ),
     ToolSpec(review_get, {"review_id": 1}),
-    ToolSpec(review_generate_annotated, {"artifact_id": 1, "revision_id": 1}, read_only=False),
+    ToolSpec(review_generate_annotated, {"artifact_id": 1, "revision_id": 1}, read_only=False, heavy=True),
     ToolSpec(review_complete, {"review_id": 1, "overall_comment": "Good to go."}, read_only=False),
 )

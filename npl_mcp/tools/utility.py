@@ -309,7 +309,7 @@ def _shown(name: str) -> str:
 
 
 TOOLS = (
-    ToolSpec(dump_files, {"path": "src", "glob_filter": "*.py"}),
+    ToolSpec(dump_files, {"path": "src", "glob_filter": "*.py"}, heavy=True),
     ToolSpec(git_tree, {"path": "src"}),
     ToolSpec(git_tree_depth, {"path": "src"}),
 )
