@@ -75,20 +75,23 @@ class Folder:
 
     @classmethod
     @contextmanager
-    def opened(cls, root: str | os.PathLike[str], below: str = "", *, make: bool = False) -> Iterator[Folder]:
+    def opened(
+        cls, root: str | os.PathLike[str], below: str = "", *, make: bool = False, mode: int = 0o777
+    ) -> Iterator[Folder]:
         """Open a folder below a root.
 
         :param root: a folder that exists; links in its own path are followed.
         :param below: path below the root, ``/`` between segments; no segment may be a link.
         :param make: make the folders that are missing below the root.
+        :param mode: permissions of those, less the umask.
         :raises OSError: a folder is absent, is a link (``ELOOP`` or ``ENOTDIR``), or cannot be used.
         """
         path = os.path.join(root, *below.split("/"))
         if not _HAS_DIR_FD:
-            _open_by_path(root, path, make)
+            _open_by_path(root, path, make, mode)
             yield cls(path, None)
             return
-        handle = _descend(os.open(root, _FOLDER), below, make)
+        handle = _descend(os.open(root, _FOLDER), below, make, mode)
         try:
             yield cls(path, handle)
         finally:
@@ -105,7 +108,7 @@ class Folder:
             with self.opened(self.path, name, make=make) as found:
                 yield found
             return
-        handle = _descend(os.dup(self._handle), name, make)
+        handle = _descend(os.dup(self._handle), name, make, 0o777)
         try:
             yield Folder(os.path.join(self.path, name), handle)
         finally:
@@ -182,13 +185,14 @@ class Folder:
             self.sync()
         return True
 
-    def write_new(self, name: str, data: bytes) -> None:
+    def write_new(self, name: str, data: bytes, mode: int = 0o666) -> None:
         """Make a file in a place where nobody looks before it is complete; its bytes are on the disk then.
 
+        :param mode: permissions, less the umask.
         :raises FileExistsError: the name is taken.
         :raises OSError: it cannot be written; a part may be left.
         """
-        with os.fdopen(self.open(name, _CREATE), "wb") as file:
+        with os.fdopen(self.open(name, _CREATE, mode), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -361,21 +365,24 @@ def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
     return real, inner[len(prefix) :].replace(os.sep, "/")
 
 
-def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder and those above it, if they are absent; the folder's name is on the disk then."""
+def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
+    """Make a folder and those above it, if they are absent; the folder's name is on the disk then.
+
+    :param mode: permissions of the folder, less the umask.
+    """
     if not os.path.isdir(path):
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode, exist_ok=True)
         with Folder.opened(os.path.dirname(os.path.abspath(path))) as above:
             above.sync()
 
 
-def _descend(handle: int, below: str, make: bool) -> int:
+def _descend(handle: int, below: str, make: bool, mode: int) -> int:
     """Open a folder below an open one segment by segment; the open one is closed."""
     try:
         for segment in filter(None, below.split("/")):
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(segment, dir_fd=handle)
+                    os.mkdir(segment, mode, dir_fd=handle)
                     os.fsync(handle)
             inner = os.open(segment, _FOLDER | _NO_LINK, dir_fd=handle)
             os.close(handle)
@@ -386,13 +393,13 @@ def _descend(handle: int, below: str, make: bool) -> int:
     return handle
 
 
-def _open_by_path(root: str | os.PathLike[str], path: str, make: bool) -> None:
+def _open_by_path(root: str | os.PathLike[str], path: str, make: bool, mode: int) -> None:
     """Check, where segments cannot be opened one by one, that no link lies between a root and a path."""
     inside = os.path.relpath(path, root)
     if os.path.realpath(path) != os.path.normpath(os.path.join(os.path.realpath(root), inside)):
         raise _link()
     if make and os.path.isdir(root):
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode, exist_ok=True)
     if not os.path.isdir(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 

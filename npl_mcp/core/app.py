@@ -24,6 +24,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState, collection_bytes
+from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,11 @@ class App(Files):
     def project(self) -> str:
         """The project worklogs belong to: the real path of the working directory."""
         return str(self.settings.cwd.resolve())
+
+    @property
+    def worklog(self) -> WorklogStore:
+        """The worklogs of all projects."""
+        return self.stores.worklog
 
     @property
     def counter(self) -> TokenCounter:

@@ -12,7 +12,8 @@ from npl_index.errors import NPLError
 from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
-from npl_mcp.stores.data_folder import ARTIFACT_FOLDER, DATABASE_FILE, Stores
+from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
+from npl_mcp.stores.data_folder import Stores
 
 REVISIONS = 1_000
 """Revisions read from the database at a time."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from npl_mcp.stores.artifact.store import ArtifactStore
 from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE, private_folder
 from npl_mcp.stores.chat.store import ChatStore
 from npl_mcp.stores.review.store import ReviewStore
 from npl_mcp.stores.session import SessionStore
 from npl_mcp.stores.worklog.store import WorklogStore
-
-DATABASE_FILE = "npl.db"
-ARTIFACT_FOLDER = "artifacts"
 
 
 class Stores:
@@ -23,7 +22,7 @@ class Stores:
     """
 
     def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
-        self.database = Database(folder / DATABASE_FILE)
+        self.database = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
@@ -35,7 +34,11 @@ class Stores:
 
         :raises StoreError: it cannot be used; the next call tries again.
         """
-        if self.database.path.exists():
+        folder = self.database.path.parent
+        with suppress(OSError):  # what is wrong with it is said when it is used
+            if folder.is_dir():
+                private_folder(folder)
+        if self.database.path.exists() or self.database.is_lost():
             self.database.open()
             self.artifact.recover()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.core.app import App
+from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
 from npl_mcp.tools.spec import ToolSpec
@@ -13,7 +13,7 @@ Session = Annotated[str | None, "Default: current"]
 
 
 def worklog_init(
-    app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
+    app: WorklogUser, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
     """Start or resume a worklog session; it becomes current.
 
@@ -21,11 +21,11 @@ def worklog_init(
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
     """
-    return app.stores.worklog.init(app.project, session_id, task)
+    return app.worklog.init(app.project, session_id, task)
 
 
 def worklog_log(
-    app: App,
+    app: WorklogUser,
     agent_id: str,
     action: Annotated[str, "e.g. started, found, decided, blocked, changed, done"],
     summary: str,
@@ -41,7 +41,7 @@ def worklog_log(
     :raises RecordNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
-    return app.stores.worklog.log(
+    return app.worklog.log(
         app.project,
         agent_id,
         action,
@@ -55,7 +55,7 @@ def worklog_log(
 
 
 def worklog_read(
-    app: App,
+    app: WorklogUser,
     agent_id: str,
     peek: Annotated[bool, "Keep the cursor"] = False,
     since: Annotated[int | None, "Read after this seq"] = None,
@@ -67,27 +67,25 @@ def worklog_read(
     :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
-    return app.stores.worklog.read(
-        app.project, agent_id, peek=peek, since=since, session_id=session_id, limit=limit
-    )
+    return app.worklog.read(app.project, agent_id, peek=peek, since=since, session_id=session_id, limit=limit)
 
 
-def worklog_status(app: App, session_id: Session = None) -> WorklogSession:
+def worklog_status(app: WorklogUser, session_id: Session = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
-    return app.stores.worklog.status(app.project, session_id)
+    return app.worklog.status(app.project, session_id)
 
 
 def worklog_close(
-    app: App, archive: Annotated[bool, "Archive too"] = False, session_id: Session = None
+    app: WorklogUser, archive: Annotated[bool, "Archive too"] = False, session_id: Session = None
 ) -> Closed:
     """Close a worklog session for good.
 
     :raises RecordNotFoundError: there is no such session, or no current one.
     """
-    return app.stores.worklog.close(app.project, session_id, archive=archive)
+    return app.worklog.close(app.project, session_id, archive=archive)
 
 
 TOOLS = (

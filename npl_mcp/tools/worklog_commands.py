@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Annotated
 
 from npl_index.errors import OutsideRootError
-from npl_mcp.core.app import App
+from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
 
 
 def worklog_open(
-    app: App, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
+    app: WorklogUser, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
 ) -> Opened:
     """Start a worklog session; an existing one is left as it is.
 
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     """
-    return app.stores.worklog.init(app.project, session_id, task, switch=False)
+    return app.worklog.init(app.project, session_id, task, switch=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class CurrentReply:
     session_id: str | None
 
 
-def worklog_current(app: App) -> CurrentReply:
+def worklog_current(app: WorklogUser) -> CurrentReply:
     """Return the current worklog session."""
-    return CurrentReply(app.stores.worklog.current(app.project))
+    return CurrentReply(app.worklog.current(app.project))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,11 @@ class SessionsReply:
     sessions: tuple[WorklogSession, ...]
 
 
-def worklog_sessions(app: App, archived: Annotated[bool, "Add the archived ones"] = False) -> SessionsReply:
+def worklog_sessions(
+    app: WorklogUser, archived: Annotated[bool, "Add the archived ones"] = False
+) -> SessionsReply:
     """List worklog sessions."""
-    return SessionsReply(app.stores.worklog.sessions(app.project, archived=archived))
+    return SessionsReply(app.worklog.sessions(app.project, archived=archived))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class ExportReply:
 
 
 def worklog_export(
-    app: App,
+    app: WorklogUser,
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
@@ -81,7 +83,7 @@ def worklog_export(
     """
     project = Path(app.project)
     target = None if folder is None else _below(project, folder)
-    written = app.stores.worklog.export(str(project), session_id, target)
+    written = app.worklog.export(str(project), session_id, target)
     return ExportReply(os.path.relpath(written, project))
 
 
@@ -109,9 +111,9 @@ class ImportReply:
     dropped_keys: int
 
 
-def worklog_import(app: App) -> ImportReply:
+def worklog_import(app: WorklogUser) -> ImportReply:
     """Import worklogs of the project's folder that are not known yet."""
-    done = app.stores.worklog.import_folder(app.project)
+    done = app.worklog.import_folder(app.project)
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
-from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import tool_named
 from npl_mcp.tools.responses import Reply, as_dict
 
 if TYPE_CHECKING:
+    from npl_mcp.config.settings import Settings
     from npl_mcp.core.app import App
     from npl_mcp.core.files import Files
+    from npl_mcp.core.worklog import Worklogs
 
 FILE_TOOLS = ("items_", "survey_")
 """Prefixes of the tools that need files and nothing else."""
+
+WORKLOG_TOOLS = "worklog_"
+"""Prefix of the tools that need the worklogs and nothing else."""
 
 
 class InProcess:
@@ -27,7 +31,7 @@ class InProcess:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings
-        self._app: App | None = None
+        self._app: App | Worklogs | None = None
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
@@ -45,21 +49,37 @@ class InProcess:
             self._app.close()
             self._app = None
 
-    def _first_argument(self, tool: str) -> Files | App:
-        """Return what the tool works on: for whole items the files alone, which take no time to set up."""
+    def _first_argument(self, tool: str) -> Files | App | Worklogs:
+        """Return what the tool works on: no more than it needs, since that takes longer than most tools."""
         if tool.startswith(FILE_TOOLS):
+            from npl_mcp.config.settings import Settings
             from npl_mcp.core.files import Files
 
             return Files(self._settings or Settings.of_files())
         if self._app is None:
             import logging  # which the application does as well
 
-            from npl_mcp.core.app import App
-
             # What the user should know is in the replies; the log is for those who run servers.
             logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
-            self._app = App(self._settings or Settings.from_env())
+            self._app = self._worklogs() if tool.startswith(WORKLOG_TOOLS) else self._application()
         return self._app
+
+    def _worklogs(self) -> Worklogs:
+        from pathlib import Path
+
+        from npl_mcp.core.worklog import Worklogs
+
+        if self._settings is not None:
+            return Worklogs(self._settings.data_folder, self._settings.cwd)
+        from npl_mcp.config.connection import ConnectionSettings
+
+        return Worklogs(Path(ConnectionSettings.from_env().data_folder), Path.cwd())
+
+    def _application(self) -> App:
+        from npl_mcp.config.settings import Settings
+        from npl_mcp.core.app import App
+
+        return App(self._settings or Settings.from_env())
 
 
 def _failure(error: Exception, tool: str) -> dict[str, Any]:

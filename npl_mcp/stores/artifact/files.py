@@ -25,6 +25,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.files import ABSENT, Folder, make_folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError, TooLargeError
+from npl_mcp.stores.base.folder import FILE, FOLDER
 
 NOTES = ".writing"
 
@@ -179,7 +180,7 @@ class RevisionFiles:
         :raises StorageError: it cannot be written.
         """
         with self._made(NOTES) as notes:
-            os.close(notes.open(f"{owner}-{number}", os.O_WRONLY | os.O_CREAT))
+            os.close(notes.open(f"{owner}-{number}", os.O_WRONLY | os.O_CREAT, FILE))
 
     def put(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
         """Write the files of a revision; they are on the disk when this returns.
@@ -192,7 +193,7 @@ class RevisionFiles:
             for name, data in zip(_names(number, filename), (content, meta), strict=True):
                 with suppress(FileNotFoundError):  # one without row or note, from a backup that was put back
                     inside.remove(name)
-                inside.write_new(name, data)
+                inside.write_new(name, data, FILE)
             inside.sync()
 
     def end(self, owner: int, number: int) -> None:
@@ -257,8 +258,8 @@ class RevisionFiles:
         :raises StorageError: that cannot be done, or what is done in the folder fails.
         """
         with _translated():
-            make_folder(self.folder)
-            with Folder.opened(self.folder, name, make=True) as inside:
+            make_folder(self.folder, FOLDER)
+            with Folder.opened(self.folder, name, make=True, mode=FOLDER) as inside:
                 yield inside
 
 

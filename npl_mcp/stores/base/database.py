@@ -1,8 +1,8 @@
 """The database of all stores: opened when first needed, one writer, a few readers, one transaction a call.
 
-Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share; what only
-SQLite knows is in :mod:`npl_mcp.stores.base.sqlite`. SQLAlchemy provides connections, pools, parameters and
-transactions, Alembic the migrations; both are loaded when the database is first used.
+Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share; they go to the
+driver as they are. What only SQLite knows is in :mod:`npl_mcp.stores.base.sqlite`, so another database needs
+another such module. Migrations need more, which is loaded when there is one to run.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.errors import DatabaseError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, CursorResult, Engine, TextClause
+from npl_mcp.stores.base.folder import private_folder
 
 HEAD = "0001"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
+
+RELEASED = ("0001",)
+"""Numbers of all migrations that were ever released."""
 
 Row = dict[str, Any]
 
@@ -31,69 +32,93 @@ class Transaction:
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
     """
 
-    def __init__(self, connection: Connection, statements: _Statements) -> None:
-        self._connection = connection
-        self._statements = statements
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        result = self._execute(sql, values)
-        names = tuple(result.keys())
-        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+        statement, given = _expanded(sql, values)
+        try:
+            cursor = self._raw.execute(statement, given)
+            names = tuple(column[0] for column in cursor.description)
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except sqlite.driver().OperationalError as error:
+            raise self._damage(statement, given, error) or error from None
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        result = self._execute(sql, values)
-        row = result.fetchone()
-        found = None if row is None else dict(zip(result.keys(), row, strict=True))
-        result.close()
-        return found
+        rows = self._first(sql, values)
+        return None if rows is None else dict(zip(*rows, strict=True))
 
     def value(self, sql: str, /, **values: Any) -> Any:
         """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
-        return self._execute(sql, values).scalar()
+        rows = self._first(sql, values)
+        return None if rows is None else rows[1][0]
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of rows it changed."""
-        return self._execute(sql, values).rowcount
+        changed: int = self._raw.execute(*_expanded(sql, values)).rowcount
+        return changed
 
     def run_many(self, sql: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Execute a statement once for each row of parameters."""
         if rows:
-            self._connection.execute(self._statements.get(sql, rows[0]), list(rows))
+            self._raw.executemany(sql, rows)
 
-    def _execute(self, sql: str, values: Mapping[str, Any]) -> CursorResult[Any]:
-        return self._connection.execute(self._statements.get(sql, values), values)
+    def _first(self, sql: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]] | None:
+        statement, given = _expanded(sql, values)
+        cursor = self._raw.execute(statement, given)
+        try:
+            row = cursor.fetchone()
+        except sqlite.driver().OperationalError as error:
+            raise self._damage(statement, given, error) or error from None
+        finally:
+            # A statement that is not at its end would keep the transaction from being committed.
+            cursor.close()
+        return None if row is None else (tuple(column[0] for column in cursor.description), row)
+
+    def _damage(self, sql: str, values: Mapping[str, Any], error: BaseException) -> DatabaseError | None:
+        place = sqlite.undecodable(self._raw, sql, values, error)
+        return None if place is None else damaged(f"{place} holds no text")
 
 
-class _Statements:
-    """Compiles each SQL text once."""
+def damaged(what: str) -> DatabaseError:
+    """Return the error for a row that cannot be read.
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, tuple[str, ...]], TextClause] = {}
+    :param what: which, and what is wrong with it.
+    """
+    return DatabaseError(f"the database is damaged: {what}", hint="restore a backup of the data folder")
 
-    def get(self, sql: str, values: Mapping[str, Any]) -> TextClause:
-        lists = tuple(name for name, value in values.items() if value.__class__ in (list, tuple))
-        statement = self._kept.get((sql, lists))
-        if statement is None:
-            from sqlalchemy import bindparam, text  # loaded with the database
 
-            statement = text(sql).bindparams(*(bindparam(name, expanding=True) for name in lists))
-            self._kept[sql, lists] = statement
-        return statement
+def _expanded(sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return a statement whose lists of values are parameters of their own."""
+    lists = [name for name, value in values.items() if value.__class__ in (list, tuple)]
+    if not lists:
+        return sql, values
+    given = dict(values)
+    for name in lists:
+        parts = {f"{name}_{at}": value for at, value in enumerate(given.pop(name))}
+        sql = sql.replace(f"IN :{name}", f"IN ({', '.join(f':{part}' for part in parts)})")
+        given |= parts
+    return sql, given
 
 
 class Database:
     """The database below a data folder; safe for several threads and several processes.
 
     :param path: its file; the folder is made when it is first needed.
+    :param beside: a folder that means nothing without this database: no new one is made while it holds
+        anything.
+    :param check: check the structure of the whole file when it is opened. A command that runs once leaves
+        that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
         self.path = path
-        self._statements = _Statements()
+        self._beside = beside
+        self._checks = check
         self._lock = threading.Lock()
-        self._engines: tuple[Engine, Engine] | None = None
+        self._kinds: tuple[sqlite.Connections, sqlite.Connections] | None = None
         self._file: tuple[int, int] | None = None
 
     @contextmanager
@@ -119,7 +144,11 @@ class Database:
 
         :raises DatabaseError: it cannot be used; the next call tries again.
         """
-        self._opened()
+        self._opened(sqlite.Deadline())
+
+    def is_lost(self) -> bool:
+        """Return whether the file is missing though there are files that only it describes."""
+        return self._is_needed() and not self.path.exists()
 
     def check(self) -> list[str]:
         """Check every row and reference.
@@ -140,8 +169,8 @@ class Database:
         :param target: the copy; must not exist.
         :raises DatabaseError: it cannot be copied.
         """
-        self._opened()
-        with _translated():
+        self._opened(sqlite.Deadline())
+        with sqlite.translated():
             sqlite.copy(self.path, target)
 
     def close(self) -> None:
@@ -151,31 +180,40 @@ class Database:
 
     @contextmanager
     def _transaction(self, which: int) -> Iterator[Transaction]:
-        engine = self._opened()[which]
+        deadline = sqlite.Deadline()
+        kind = self._opened(deadline)[which]
         try:
-            with _translated(), engine.connect() as connection, connection.begin():
-                yield Transaction(connection, self._statements)
+            with sqlite.translated(), kind.transaction(deadline) as raw:
+                yield Transaction(raw)
+        except (sqlite.BusyError, sqlite.RefusedError):
+            raise
         except DatabaseError:
             # Some causes, such as a removed log, stay with a connection; the next call opens new ones.
             self.close()
             raise
 
-    def _opened(self) -> tuple[Engine, Engine]:
-        engines = self._engines
-        if engines is None or self._file != self._present_file():
-            with self._lock, _translated():
-                engines = self._engines
-                if engines is None or self._file != self._present_file():
+    def _opened(self, deadline: sqlite.Deadline) -> tuple[sqlite.Connections, sqlite.Connections]:
+        kinds = self._kinds
+        if kinds is None or self._file != self._present_file():
+            # Opening may wait for other programs. Whoever waits for that meanwhile waits no longer in all.
+            if not self._lock.acquire(timeout=deadline.seconds):
+                raise sqlite.BusyError("the database cannot be used: it is being opened; try again")
+            try:
+                kinds = self._kinds
+                if kinds is None or self._file != self._present_file():
                     self._dispose()
-                    engines = self._open()
+                    with sqlite.translated():
+                        kinds = self._open(deadline)
                     self._file = self._present_file()
-                    self._engines = engines
-        return engines
+                    self._kinds = kinds
+            finally:
+                self._lock.release()
+        return kinds
 
     def _dispose(self) -> None:
-        for engine in self._engines or ():
-            engine.dispose()
-        self._engines = None
+        for kind in self._kinds or ():
+            kind.close()
+        self._kinds = None
 
     def _present_file(self) -> tuple[int, int] | None:
         """Return device and inode of the file; ``None`` if there is none.
@@ -189,60 +227,81 @@ class Database:
             return None
         return found.st_dev, found.st_ino
 
-    def _open(self) -> tuple[Engine, Engine]:
+    def _open(self, deadline: sqlite.Deadline) -> tuple[sqlite.Connections, sqlite.Connections]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.path.parent)
+            needed = self._is_needed()
         except OSError as error:
             problem = f"the data folder cannot be used: {error.strerror}"
             raise DatabaseError(problem, hint="choose another with --data-dir") from None
-        writer, readers = sqlite.engines(self.path)
+        if needed and not self.path.exists():
+            raise self._lost("missing")
+        writer = sqlite.Connections(self.path, 1, read_only=False)
+        readers = sqlite.Connections(self.path, sqlite.READERS, read_only=True)
         try:
-            with readers.connect() as connection:
-                found = _version(connection)
-                if found is not None:
-                    sqlite.check_content(connection)
-            if found is not None and found > HEAD:
-                raise DatabaseError(
-                    "the database was made by a newer version of npl",
-                    hint="install that version or a later one",
-                )
-            if found is not None and found < HEAD:
-                sqlite.copy(self.path, self.path.with_suffix(f".{found}.bak"))
+            with readers.transaction(deadline) as raw:
+                found = _version(raw)
+                if found is not None and self._checks:
+                    sqlite.check_content(raw)
+            if found is None and needed:
+                raise self._lost("empty")
             if found != HEAD:
-                sqlite.migrating(writer, _upgrade)
+                self._migrate(found, deadline)
+                private_folder(self.path.parent)  # SQLite gives its files the rights of any other
         except BaseException:
-            writer.dispose()
-            readers.dispose()
+            writer.close()
+            readers.close()
             raise
         return writer, readers
 
+    def _is_needed(self) -> bool:
+        """Return whether there are files that only the database describes.
 
-def _version(connection: Connection) -> str | None:
-    """Return the newest migration a database has, ``None`` for an empty one."""
-    tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'")
-    if not tables.scalar():
-        return None
-    return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
+        Ask before looking at the database: whoever makes both makes the database first.
+        """
+        return self._beside is not None and _holds_something(self._beside)
+
+    def _migrate(self, found: str | None, deadline: sqlite.Deadline) -> None:
+        """Bring the database from a version, or from nothing, to the newest.
+
+        :raises DatabaseError: this program does not know the version.
+        """
+        if found is not None and found not in RELEASED:
+            # Numbers of one length: their order is that of the texts.
+            newer = len(found) == len(HEAD) and found.isdecimal() and found > HEAD
+            whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
+            raise DatabaseError(
+                f"the database was made by {whose} (schema {found[:20]!r})",
+                hint="install that version or a later one"
+                if newer
+                else "restore a backup of the data folder",
+            )
+        if found is not None:
+            sqlite.copy(self.path, self.path.with_suffix(f".{found}.bak"))
+        # Alembic and SQLAlchemy take longer to load than most commands run.
+        from npl_mcp.stores.base.migrating import to_newest
+
+        to_newest(self.path, deadline)
+
+    def _lost(self, state: str) -> DatabaseError:
+        beside = "" if self._beside is None else self._beside.name
+        return DatabaseError(
+            f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
+            hint=f"put {self.path.name} back from a backup, or move {beside!r} away to begin with nothing",
+        )
 
 
-def _upgrade(connection: Connection) -> None:
-    # Alembic takes as long to load as SQLAlchemy and is needed once per version.
-    from alembic.command import upgrade
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
-    config.attributes["connection"] = connection
-    upgrade(config, "head")
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turn errors of the driver and of SQLAlchemy into :class:`DatabaseError`."""
-    from sqlalchemy.exc import SQLAlchemyError  # loaded with the database
-
+def _holds_something(folder: Path) -> bool:
+    """Return whether a folder holds anything visible."""
     try:
-        yield
-    except (SQLAlchemyError, sqlite.driver().Error) as error:
-        cause = getattr(error, "orig", None) or error
-        raise DatabaseError(f"the database cannot be used: {sqlite.reason(cause)}") from error
+        return any(not inside.name.startswith(".") for inside in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _version(raw: Any) -> str | None:
+    """Return the newest migration a database has, ``None`` for an empty one."""
+    if not raw.execute("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'").fetchone()[0]:
+        return None
+    row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
+    return "" if row is None else str(row[0])

@@ -1,4 +1,4 @@
-"""What is particular to SQLite: opening, beginning transactions, checking, migrating, copying.
+"""What is particular to SQLite: opening, beginning transactions, checking, copying.
 
 WAL so that readers never wait for the writer; ``synchronous=FULL`` so that what was acknowledged survives a
 loss of power; ``BEGIN IMMEDIATE`` for every write, because a transaction that reads first and then writes is
@@ -8,25 +8,40 @@ refused at once, whatever the busy timeout, when somebody else wrote in between.
 from __future__ import annotations
 
 import importlib.util
+import re
+import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npl_mcp.stores.base.errors import DatabaseError
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-
 APPLICATION_ID = 0x4E504C44  # "NPLD"
 BUSY_MILLISECONDS = 10_000
+"""How long a call waits: for its turn in this process and for other programs, together."""
+
 READERS = 4
-QUEUE_SECONDS = 30.0
 JOURNAL_BYTES = 16 * 1024 * 1024
 CACHE_KIBIBYTES = 16 * 1024
+STATEMENTS = 256
+"""Statements each connection keeps compiled; the stores have fewer."""
+
+# Below this a call has not waited, and its connection's own timeout serves.
+_NO_WAIT_MILLISECONDS = 50
 
 
+class BusyError(DatabaseError):
+    """Others held the database for too long; the connections are sound."""
+
+
+class RefusedError(DatabaseError):
+    """A constraint refused a row; the connections are sound."""
+
+
+@cache
 def driver() -> Any:
     """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python.
 
@@ -38,66 +53,150 @@ def driver() -> Any:
     return importlib.import_module(f"{name}.dbapi2")
 
 
-def engines(path: Path) -> tuple[Engine, Engine]:
-    """Make the engine of the one writer and that of the readers.
+class Deadline:
+    """When a call that waits gives up."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
+
+    @property
+    def milliseconds(self) -> int:
+        """What is left, at least 1."""
+        return max(1, int((self._end - time.monotonic()) * 1000))
+
+    @property
+    def seconds(self) -> float:
+        """What is left, at least 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+class Connections:
+    """The connections of one kind to one database file, handed out to one caller each.
 
     :param path: the database file.
+    :param most: connections that are open at once.
+    :param read_only: they can change nothing.
     """
-    # SQLAlchemy takes a fifth of a second to load.
-    from sqlalchemy import URL, create_engine, event
 
-    module = driver()
-    url = URL.create("sqlite", database=str(path))
+    def __init__(self, path: Path, most: int, *, read_only: bool) -> None:
+        self._path, self._read_only = path, read_only
+        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        self._turns = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[Any] = []
+        self._closed = False
 
-    def make(size: int, begin: str, read_only: bool) -> Engine:
-        engine = create_engine(
-            url,
-            module=module,
-            pool_size=size,
-            max_overflow=0,
-            pool_timeout=QUEUE_SECONDS,
-            connect_args={"timeout": BUSY_MILLISECONDS / 1000},
-        )
-        event.listen(engine, "connect", lambda raw, _: _set_up(raw, read_only))
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
-        return engine
+    @contextmanager
+    def transaction(self, deadline: Deadline) -> Iterator[Any]:
+        """Begin a transaction; it is committed at the end, or rolled back on any error.
 
-    return make(1, "BEGIN IMMEDIATE", False), make(READERS, "BEGIN", True)
+        :returns: the driver's connection.
+        :raises BusyError: there was no turn, or no lock, before the deadline.
+        """
+        with self._connection(deadline) as raw:
+            raw.execute(self._begin)
+            try:
+                yield raw
+                raw.execute("COMMIT")
+            except BaseException:
+                # Some errors, such as a full disk, have already rolled it back.
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the connections; those in use are closed when their callers are done."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for raw in idle:
+            raw.close()
+
+    @contextmanager
+    def _connection(self, deadline: Deadline) -> Iterator[Any]:
+        if not self._turns.acquire(timeout=deadline.seconds):
+            raise BusyError("the database cannot be used: too many calls wait for it; try again")
+        try:
+            with self._lock:
+                raw = self._idle.pop() if self._idle else None
+            raw = raw or connect(self._path, deadline, read_only=self._read_only)
+            try:
+                with _waiting(raw, deadline):
+                    yield raw
+            except BaseException:
+                if raw.in_transaction:
+                    raw.close()
+                    raw = None
+                raise
+            finally:
+                self._put_back(raw)
+        finally:
+            self._turns.release()
+
+    def _put_back(self, raw: Any) -> None:
+        with self._lock:
+            if raw is not None and not self._closed:
+                self._idle.append(raw)
+                return
+        if raw is not None:
+            raw.close()
 
 
-def _set_up(raw: Any, read_only: bool) -> None:
-    # Transactions begin where the program says so, not where the driver guesses.
-    raw.isolation_level = None
+@contextmanager
+def _waiting(raw: Any, deadline: Deadline) -> Iterator[None]:
+    """Let a call that has waited for its turn wait for other programs only as long as it has left."""
+    left = deadline.milliseconds
+    if left > BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
+        yield
+        return
+    raw.execute(f"PRAGMA busy_timeout = {left}")
     try:
-        cursor = raw.cursor()
-        _check_owner(cursor)
-        _use_log(cursor)
+        yield
+    finally:
+        with suppress(driver().Error):
+            raw.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+
+
+def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
+    """Open a connection; transactions begin where the program says so, not where the driver guesses.
+
+    :raises DatabaseError: the file is another program's.
+    """
+    raw = driver().connect(
+        str(path),
+        timeout=deadline.seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=STATEMENTS,
+    )
+    try:
+        _check_owner(raw)
+        _use_log(raw, deadline)
         for pragma in _pragmas(read_only):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+            raw.execute(f"PRAGMA {pragma}")
     except BaseException:
         raw.close()
         raise
+    return raw
 
 
-def _check_owner(cursor: Any) -> None:
+def _check_owner(raw: Any) -> None:
     # Asked through SQLite. If the file were opened and closed here, the system would drop all locks that this
     # process has on it (POSIX), and another process could remove the log that a connection still writes to.
-    owner = cursor.execute("PRAGMA application_id").fetchone()[0]
+    owner = raw.execute("PRAGMA application_id").fetchone()[0]
     # 0: a crash before the first commit leaves a database that does not say whose it is.
     if owner not in (0, APPLICATION_ID):
         raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
 
-def _use_log(cursor: Any) -> None:
+def _use_log(raw: Any, deadline: Deadline) -> None:
     # If two processes switch a new database to WAL at once, SQLite refuses one of them without waiting.
-    end = time.monotonic() + BUSY_MILLISECONDS / 1000
     while True:
         try:
-            cursor.execute("PRAGMA journal_mode = WAL")
+            raw.execute("PRAGMA journal_mode = WAL")
             return
         except driver().OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
+            if "locked" not in str(error) or not deadline.seconds:
                 raise
             time.sleep(0.005)
 
@@ -114,41 +213,14 @@ def _pragmas(read_only: bool) -> tuple[str, ...]:
     )
 
 
-def check_content(connection: Connection) -> None:
+def check_content(raw: Any) -> None:
     """Check the structure of the database.
 
     :raises DatabaseError: it is damaged.
     """
-    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    found = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise DatabaseError(f"the database is damaged: {found}", hint="restore a backup of the data folder")
-
-
-def mark(connection: Connection) -> None:
-    """Write into the file's header whose database it is."""
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def migrating(engine: Engine, work: Callable[[Connection], None]) -> None:
-    """Run a migration: one transaction, foreign keys off while it runs and checked before it ends.
-
-    Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would delete
-    the rows that refer to it.
-
-    :raises DatabaseError: a row would lose what it refers to.
-    """
-    with engine.connect() as connection:
-        raw: Any = connection.connection.driver_connection
-        raw.execute("PRAGMA foreign_keys = OFF")
-        try:
-            with connection.begin():
-                work(connection)
-                mark(connection)
-                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-                if broken:
-                    raise DatabaseError(f"the migration would break {len(broken)} references")
-        finally:
-            raw.execute("PRAGMA foreign_keys = ON")
 
 
 def copy(path: Path, target: Path) -> None:
@@ -161,26 +233,76 @@ def copy(path: Path, target: Path) -> None:
         source.backup(copied)
 
 
-def reason(error: BaseException) -> str:
-    """Return what an error of the driver means, in words that show no path of this machine."""
-    text = str(error).lower()
-    for part, meaning in _REASONS.items():
-        if part in text:
-            return meaning
-    return type(error).__name__
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn errors of the driver into :class:`DatabaseError`."""
+    try:
+        yield
+    except driver().Error as error:
+        raise as_database_error(error) from error
 
+
+def as_database_error(error: BaseException) -> DatabaseError:
+    """Return the error for one of the driver, in words that show no path of this machine."""
+    text = str(error).lower()
+    for part, meaning, kind in _REASONS:
+        if part in text:
+            return kind(f"the database cannot be used: {meaning}")
+    return DatabaseError(f"the database cannot be used: {type(error).__name__}")
+
+
+def undecodable(raw: Any, sql: str, values: object, error: BaseException) -> str | None:
+    """Return which row of a query's result holds a text that is none, where an error is about that.
+
+    :param sql: the query; only those that change nothing are asked again.
+    """
+    found = _COLUMN.search(str(error))
+    table = _TABLE.search(sql)
+    if found is None or table is None or not sql.lstrip().upper().startswith(("SELECT", "WITH")):
+        return None
+    before, raw.text_factory = raw.text_factory, bytes
+    try:
+        cursor = raw.execute(sql, values)
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            if any(isinstance(value, bytes) and not _is_text(value) for value in row):
+                shown = [
+                    f"{name} {value}"
+                    for name, value in zip(names, row, strict=True)
+                    if isinstance(value, int)
+                ]
+                return f"a row of {table[1]} ({', '.join(shown[:2])}), column {found[1]}"
+    finally:
+        raw.text_factory = before
+    return None
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_COLUMN = re.compile(r"decode to UTF-8 column '(\w{1,64})'")
+_TABLE = re.compile(r"\bFROM\s+(\w+)")
 
 _FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
 
-_REASONS = {
-    "disk is full": "the disk is full",
-    "readonly": "the data folder is read-only",
-    "read-only": "the data folder is read-only",
-    "unable to open": "its file cannot be opened or made; is the data folder there and writable?",
-    "locked": "it was locked by another program for too long; try again",
-    "malformed": "it is damaged; restore a backup",
-    "not a database": _FOREIGN,
-    "disk i/o": "the disk reports an error, or its files were removed",
-    "timeout": "too many calls wait for it; try again",
-    "constraint failed": "it refused a row that contradicts others",
-}
+_REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
+    ("disk is full", "the disk is full", DatabaseError),
+    ("readonly", "the data folder is read-only", DatabaseError),
+    ("read-only", "the data folder is read-only", DatabaseError),
+    (
+        "unable to open",
+        "its file cannot be opened or made; is the data folder there and writable?",
+        DatabaseError,
+    ),
+    ("locked", "it was locked by another program for too long; try again", BusyError),
+    ("malformed", "it is damaged; restore a backup", DatabaseError),
+    ("could not decode", "a text in it is damaged; 'npl-mcp check' names the row", DatabaseError),
+    ("not a database", _FOREIGN, DatabaseError),
+    ("disk i/o", "the disk reports an error, or its files were removed", DatabaseError),
+    ("constraint failed", "it refused a row that contradicts others", RefusedError),
+)

@@ -118,10 +118,11 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 @contextmanager
-def unprivileged() -> Iterator[None]:
-    """Be nobody while it lasts, if this is root, whom no permission binds."""
+def unprivileged(place: Path) -> Iterator[None]:
+    """If this is root, whom no permission binds, be somebody else, who owns a place, while it lasts."""
     root = os.geteuid() == 0
     if root:
+        give(place, NOBODY)
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     try:
@@ -130,17 +131,23 @@ def unprivileged() -> Iterator[None]:
         if root:
             os.seteuid(0)
             os.setegid(0)
+            give(place, 0)
+
+
+def give(place: Path, owner: int) -> None:
+    for path in (place, *place.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)
 
 
 @contextmanager
-def read_only(*folders: Path) -> Iterator[None]:
-    """Take the right to write from some folders and all that is in them."""
-    paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+def read_only(place: Path, *folders: str) -> Iterator[None]:
+    """Take the right to write from some folders of a place and all that is in them."""
+    paths = [path for name in folders for path in (place / name, *(place / name).rglob("*"))]
     modes = {path: path.stat().st_mode for path in paths}
     for path, mode in modes.items():
         path.chmod(mode & ~0o222)
     try:
-        with unprivileged():
+        with unprivileged(place):
             yield
     finally:
         for path, mode in modes.items():
@@ -163,7 +170,7 @@ def full_disk_at_start(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator
 @contextmanager
 def read_only_folder(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
     app.close()
-    with read_only(place / "data"):
+    with read_only(place, "data"):
         yield
 
 
@@ -312,7 +319,7 @@ def test_files_whose_rows_find_no_room_are_gone_after_the_next_write(
 def test_a_folder_of_artifacts_that_is_read_only_leaves_no_rows(app: App, place: Path) -> None:
     """The database could be written, the file not."""
     before = state(place)
-    with read_only(place / "data" / "artifacts"):
+    with read_only(place, "data/artifacts"):
         answers = [ask(app, tool, **arguments) for tool, arguments in WRITES if tool.startswith("artifact_")]
     assert [body["error_code"] for body in answers] == ["FILE_SYSTEM_ERROR"] * 2
     assert state(place) == before
@@ -368,7 +375,7 @@ def file_for_npl(place: Path) -> Iterator[None]:
 
 @contextmanager
 def read_only_npl(place: Path) -> Iterator[None]:
-    with read_only(place / "project"):
+    with read_only(place, "project"):
         yield
 
 
@@ -400,7 +407,6 @@ def test_an_entry_is_logged_although_it_cannot_be_exported(
 GONE: dict[str, Callable[[Path], object]] = {
     "removed": shutil.rmtree,
     "moved": lambda data: data.rename(data.with_name("away")),
-    "without its database": lambda data: [path.unlink() for path in data.glob("npl.db*")],
 }
 
 
@@ -411,6 +417,37 @@ def test_nothing_is_written_to_a_database_that_is_no_longer_there(app: App, plac
     assert ask(app, "session_create", session_id="new")["success"]
     rows, _ = state(place)
     assert [row[1] for row in rows["session"]] == ["new"]
+
+
+LOST: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "empty": lambda database: database.write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("used", [True, False], ids=["in use", "at start"])
+def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: str, used: bool) -> None:
+    """Its first artifact would take the place of the only copy of another; the error says the way out."""
+    database = place / "data" / "npl.db"
+    copy, before = database.with_name("copy.db"), files_of(place)
+    app.stores.database.copy(copy)
+    if not used:
+        app.close()
+    for log in place.glob("data/npl.db-*"):
+        log.unlink()
+    LOST[case](database)
+    answers = [ask(app, tool, **arguments) for tool, arguments in WRITES]
+    assert {body.get("error_code") for body in answers} == {"DATABASE_ERROR"}
+    assert all(f"npl.db is {case}" in body["error"] and "backup" in body["error"] for body in answers)
+    assert files_of(place) == before
+    app.close()
+    copy.rename(database)
+    assert ask(app, "artifact_get", artifact_id=1)["data"]["artifact_name"] == "plan"
+    app.close()
+    database.unlink()
+    (place / "data" / "artifacts").rename(place / "artifacts")
+    assert ask(app, "session_create", session_id="new")["success"]
 
 
 def test_a_data_folder_that_became_a_file_is_noticed_at_once(app: App, place: Path) -> None:

@@ -19,6 +19,7 @@ from npl_mcp.core.app import App
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.database import HEAD, Database
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.migrating import migrating
 
 MIGRATIONS = Path(sqlite.__file__).parents[1] / "migrations"
 
@@ -67,16 +68,17 @@ def test_released_migrations_are_never_edited() -> None:
 
 
 def test_a_second_opening_migrates_nothing(database: Database) -> None:
-    """Alembic is not even loaded for a database that is current."""
+    """Neither Alembic nor SQLAlchemy is even loaded for a database that is current."""
     add(database, "a")
     code = (
         "import sys, pathlib; from npl_mcp.stores.base.database import Database;"
-        "d = Database(pathlib.Path(sys.argv[1])); d.open(); d.close(); print('alembic' in sys.modules)"
+        "d = Database(pathlib.Path(sys.argv[1])); d.open(); d.close();"
+        "print({'alembic', 'sqlalchemy'} & sys.modules.keys())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(database.path)], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "False\n"
+    assert done.stdout == "set()\n"
 
 
 def test_processes_that_open_a_new_database_at_once_agree(database: Database) -> None:
@@ -197,16 +199,13 @@ def test_a_migration_keeps_the_rows_of_other_tables(database: Database) -> None:
     with database.write() as tx:
         tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
         tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")
-    writer, readers = sqlite.engines(database.path)
     with pytest.raises(DatabaseError, match="break 1 references"):
-        sqlite.migrating(writer, forget_rooms)
-    sqlite.migrating(writer, rebuild_rooms)
+        migrating(database.path, sqlite.Deadline(), forget_rooms)
+    migrating(database.path, sqlite.Deadline(), rebuild_rooms)
     with database.read() as tx:
         assert tx.all("SELECT id, name FROM room") == [{"id": 1, "name": "a"}]
         assert tx.value("SELECT count(*) FROM member") == 1
     assert database.check() == []
-    for engine in (writer, readers):
-        engine.dispose()
 
 
 def foreign_text(path: Path) -> None:
