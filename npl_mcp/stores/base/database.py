@@ -119,7 +119,7 @@ class Database:
         self._checks = check
         self._lock = threading.Lock()
         self._kinds: tuple[sqlite.Connections, sqlite.Connections] | None = None
-        self._file: tuple[int, int] | None = None
+        self._file: tuple[int, int, bool] | None = None
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -215,17 +215,17 @@ class Database:
             kind.close()
         self._kinds = None
 
-    def _present_file(self) -> tuple[int, int] | None:
-        """Return device and inode of the file; ``None`` if there is none.
+    def _present_file(self) -> tuple[int, int, bool] | None:
+        """Return device and inode of the file, and whether it holds anything; ``None`` if there is none.
 
-        A connection goes on reading and writing a file that was removed or replaced, and what it writes is
-        lost. So each transaction first makes sure that its connections belong to the file of this name.
+        A connection goes on reading and writing a file that was removed, replaced or emptied, and what it
+        writes is lost. So each transaction first makes sure that its connections belong to the file of this name.
         """
         try:
             found = self.path.stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino, found.st_size > 0
 
     def _open(self, deadline: sqlite.Deadline) -> tuple[sqlite.Connections, sqlite.Connections]:
         try:
