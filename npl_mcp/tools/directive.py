@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from npl_mcp.core.app import App
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -13,9 +14,17 @@ from npl_mcp.tools.spec import ToolSpec
 class FilesReply:
     """What the folder holds.
 
-    :param files: paths, sorted, each beginning with ``directive/``.
+    :param items: a page of the paths, sorted, each beginning with ``directive/``.
+    :param total: files there are.
+    :param limit: most of a page.
+    :param offset: files before the first of the page.
+    :param files: the same as ``items``, as earlier versions named them.
     """
 
+    items: tuple[str, ...]
+    total: int
+    limit: int
+    offset: int
     files: tuple[str, ...]
 
 
@@ -47,14 +56,18 @@ class BundleReply:
     resources: tuple[Resource, ...]
 
 
-def directive_files_list(app: App) -> FilesReply:
+def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> FilesReply:
     """List all files under directive/.
 
+    :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
     :raises OutsideRootError: it is a link that leads out of every root.
     :raises DocumentTooLargeError: there are too many files.
     """
-    return FilesReply(Directive(app.library).files())
+    part = Slice.parse(limit, offset, LARGEST_PAGE)
+    files = Directive(app.library).files()
+    page = files[part.offset : part.offset + part.limit]
+    return FilesReply(page, len(files), part.limit, part.offset, page)
 
 
 def directive_file_get(app: App, path: str) -> TextFile:

@@ -91,14 +91,16 @@ def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str
     return app.stores.review.comment(review_id, str(spot), comment, persona)
 
 
-def review_get(app: App, review_id: int) -> ReviewContent:
+def review_get(
+    app: App, review_id: int, limit: int | None = None, offset: int | None = None
+) -> ReviewContent:
     """Get a review with its comments.
 
     :raises ReviewNotFoundError: there is no such review.
-    :raises InvalidRequestError: the id cannot be one.
+    :raises InvalidRequestError: the id cannot be one, or the limit or the offset is out of range.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.get(review_id)
+    return app.stores.review.get(review_id, limit, offset)
 
 
 def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedReply:

@@ -38,7 +38,7 @@ def worklog_log(
     """Append an entry to the worklog.
 
     :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
-    :raises RecordNotFoundError: there is no such session.
+    :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
     return app.worklog.log(
@@ -65,7 +65,7 @@ def worklog_read(
     """Read worklog entries the agent has not seen; moves its cursor.
 
     :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
-    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.read(app.project, agent_id, peek=peek, since=since, session_id=session_id, limit=limit)
 
@@ -73,7 +73,7 @@ def worklog_read(
 def worklog_status(app: WorklogUser, session_id: Session = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
-    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.status(app.project, session_id)
 
@@ -83,7 +83,7 @@ def worklog_close(
 ) -> Closed:
     """Close a worklog session for good.
 
-    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.close(app.project, session_id, archive=archive)
 

@@ -77,7 +77,7 @@ def worklog_export(
 ) -> ExportReply:
     """Write the files of a worklog session again.
 
-    :raises RecordNotFoundError: there is no such session, or no current one.
+    :raises SessionNotFoundError: there is no such session, or no current one.
     :raises OutsideRootError: the folder is not below the working directory.
     :raises StorageError: the folder cannot be written.
     """

@@ -326,7 +326,7 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
     :param session: how the command names its session.
     """
     problem = str(reply["error"])
-    if reply["error_code"] == "NOT_FOUND":
+    if reply["error_code"] in ("SESSION_NOT_FOUND", "NOT_FOUND"):  # earlier servers say NOT_FOUND
         first, _, near = problem.partition("; ")
         display.say(first if first == "No active session" else f"Error: {first}")
         if near.startswith("near: "):
@@ -334,7 +334,7 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
         return NO_SESSION
     first, *more = problem.split(" ", 1)
     name = session if first == "session_id" else FLAGS.get(first, first)
-    problem = " ".join([name, *more]).replace("worklog_init", f"{PROGRAM.name} init --id ID")
+    problem = " ".join([name, *more]).replace("worklog_init, without session_id", f"{PROGRAM.name} init")
     return display.failed({**reply, "error": problem})
 
 

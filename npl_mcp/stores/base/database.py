@@ -87,7 +87,10 @@ def damaged(what: str) -> DatabaseError:
 
     :param what: which, and what is wrong with it.
     """
-    return DatabaseError(f"the database is damaged: {what}", hint="restore a backup of the data folder")
+    return DatabaseError(f"the database is damaged: {what}", hint=_RESTORE)
+
+
+_RESTORE = "restore a backup of the data folder"
 
 
 def _expanded(sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -219,7 +222,8 @@ class Database:
         """Return device and inode of the file, and whether it holds anything; ``None`` if there is none.
 
         A connection goes on reading and writing a file that was removed, replaced or emptied, and what it
-        writes is lost. So each transaction first makes sure that its connections belong to the file of this name.
+        writes is lost. So each transaction first makes sure that its connections belong to the file of this
+        name.
         """
         try:
             found = self.path.stat()
@@ -272,9 +276,7 @@ class Database:
             whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
             raise DatabaseError(
                 f"the database was made by {whose} (schema {found[:20]!r})",
-                hint="install that version or a later one"
-                if newer
-                else "restore a backup of the data folder",
+                hint="install that version or a later one" if newer else _RESTORE,
             )
         if found is not None:
             sqlite.copy(self.path, self.path.with_suffix(f".{found}.bak"))

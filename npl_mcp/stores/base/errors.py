@@ -4,7 +4,7 @@
 
     NPLError
     ├── NotFoundError
-    │   ├── SessionNotFoundError
+    │   ├── SessionNotFoundError        a session, of worklogs too
     │   ├── ArtifactNotFoundError
     │   ├── RoomNotFoundError
     │   ├── ReviewNotFoundError
@@ -51,7 +51,7 @@ class ChangeNotFoundError(NotFoundError):
 
 
 class RecordNotFoundError(NotFoundError):
-    """No revision, event, notification or worklog session is where it was looked for."""
+    """No revision, event or notification is where it was looked for."""
 
 
 class StoreError(NPLError):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -16,6 +20,18 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 MOST_PIXELS = 50_000_000
+CANVAS_PIXELS = 55_000_000
+"""Most pixels of a result: what is drawn on, widened so that comments can be read, and the legend."""
+
+PIXELS_AT_ONCE = 55_000_000
+"""Most pixels of the results that are drawn at the same time. Each takes eight bytes: picture and result."""
+
+TURN_SECONDS = 60.0
+"""How long a picture waits for others to be done."""
+
+MOST_MARKS = 500
+"""Marks that are drawn; each is placed beside all before it, so the work grows with the square."""
+
 NARROWEST = 360
 """Least width of the result in pixels, so that the comments can be read."""
 
@@ -58,38 +74,67 @@ def picture_size(content: bytes) -> tuple[int, int]:
     :raises StoreError: it is damaged, or has more than 50 million pixels.
     """
     image = _open(content)
-    turned = image.getexif().get(_ORIENTATION) in _TURNED
+    turned = _orientation(image) in _TURNED
     return (image.height, image.width) if turned else (image.width, image.height)
 
 
 def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     """Draw marks on a picture and a legend below it; equal input gives equal bytes.
 
+    The result's size is known from the picture's header. Nothing is decoded before it is allowed, and before
+    there is room for it beside what else is drawn.
+
     :returns: a PNG for a PNG, a JPEG for a JPEG.
-    :raises StoreError: the picture cannot be decoded.
+    :raises StoreError: the picture cannot be decoded, or the result would be too large.
     """
+    legend = _legend(picture_size(content), marks)
+    with _room.taken(legend.width * legend.bottom):
+        return _drawn(content, marks[:MOST_MARKS], legend)
+
+
+def _legend(size: tuple[int, int], marks: Sequence[Mark]) -> _Legend:
+    """Lay out the comments below a picture, as many as the result has room for.
+
+    :raises StoreError: it has no room for any.
+    """
+    from PIL import ImageFont
+
+    width, height = max(size[0], NARROWEST), size[1]
+    letters = max(13, min(30, size[0] // 45))
+    font: Any = ImageFont.load_default(letters)
+    legend = _Legend(font, letters, width, height)
+    room = CANVAS_PIXELS // width
+    shown = 0
+    for mark in marks[:LEGEND_ENTRIES]:
+        if not legend.add(mark, room):
+            break
+        shown += 1
+    if len(marks) > shown:
+        legend.more(len(marks) - shown)
+    if legend.bottom > room:
+        raise StoreError(
+            f"with its comments the picture would have {width} x {legend.bottom} pixels",
+            hint=f"at most {CANVAS_PIXELS:,} are drawn, and it is widened to {NARROWEST} at least",
+        )
+    return legend
+
+
+def _drawn(content: bytes, marks: Sequence[Mark], legend: _Legend) -> bytes:
     from PIL import Image, ImageDraw, ImageFont
 
     kind = picture_format(content)
     picture = _decoded(content)
     radius = max(9, min(48, min(picture.size) // 24))
-    letters = max(13, min(30, picture.width // 45))
-    font: Any = ImageFont.load_default(letters)
-    width = max(picture.width, NARROWEST)
-    legend = _Legend(font, letters, width)
-    for mark in marks[:LEGEND_ENTRIES]:
-        legend.add(mark)
-    if len(marks) > LEGEND_ENTRIES:
-        legend.more(len(marks) - LEGEND_ENTRIES)
     pen = ImageDraw.Draw(picture)
     number_font: Any = ImageFont.load_default(max(10, radius))
     for mark, place in zip(marks, _places(marks, picture.size, radius), strict=True):
         if place != (mark.x, mark.y):
             pen.line([(mark.x, mark.y), place], fill=_MARK, width=max(2, radius // 6))
         _disc(pen, place, radius, mark.number, number_font)
-    result = Image.new(picture.mode, (width, picture.height + legend.height), _PAPER)
+    result = Image.new(picture.mode, (legend.width, legend.bottom), _PAPER)
     result.paste(picture, (0, 0))
-    legend.draw(ImageDraw.Draw(result), picture.height)
+    del picture, pen
+    legend.draw(ImageDraw.Draw(result))
     out = io.BytesIO()
     options = {"quality": JPEG_QUALITY} if kind == "JPEG" else {}
     result.save(out, kind, **options)
@@ -114,17 +159,37 @@ def _open(content: bytes) -> Image:
     return image
 
 
+def _orientation(image: Image) -> int:
+    """Return how a picture is turned when it is shown, as Exif numbers it; 1 if its header does not say.
+
+    Pillow's own question decodes a PNG that does not say before its pixels.
+    """
+    from PIL.Image import Exif
+
+    found = Exif()
+    try:
+        found.load(image.info.get("exif") or b"")
+        return int(found.get(_ORIENTATION, 1))
+    except (OSError, ValueError, TypeError, SyntaxError, struct.error):
+        return 1
+
+
 def _decoded(content: bytes) -> Image:
     from PIL import ImageOps
 
     try:
-        image: Image = ImageOps.exif_transpose(_open(content))
+        image: Image = _open(content)
+        # Either would copy a picture that it need not change.
+        if _orientation(image) != 1:
+            image = ImageOps.exif_transpose(image)
+        image.load()
     except (OSError, ValueError, SyntaxError) as error:
         raise _damaged(error) from None
     if image.mode.startswith("I"):  # 16 bits of grey
         image = image.point(lambda value: value / 256).convert("L")
     seen_through = image.mode in ("LA", "PA", "RGBA", "La", "RGBa") or "transparency" in image.info
-    return image.convert("RGBA" if seen_through else "RGB")
+    mode = "RGBA" if seen_through else "RGB"
+    return image if image.mode == mode else image.convert(mode)
 
 
 def _damaged(error: Exception) -> StoreError:
@@ -171,10 +236,57 @@ def _disc(pen: ImageDraw, at: tuple[int, int], radius: int, number: str, font: F
     pen.text((x, y), number, fill=_RING, font=font, anchor="mm")
 
 
-class _Legend:
-    """The comments, below the picture."""
+class Room:
+    """Lets as much be drawn at a time as memory is meant for it; who came first is served first."""
 
-    def __init__(self, font: FreeTypeFont, letters: int, width: int) -> None:
+    def __init__(self) -> None:
+        self._line = threading.Lock()
+        self._changed = threading.Condition()
+        self._taken = 0
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        """Take room for a result.
+
+        :raises StoreError: there is none for too long.
+        """
+        end = time.monotonic() + TURN_SECONDS
+        if not self._line.acquire(timeout=TURN_SECONDS):
+            raise _busy()
+        try:
+            with self._changed:
+                fits = self._changed.wait_for(
+                    lambda: self._taken + pixels <= PIXELS_AT_ONCE, max(0.0, end - time.monotonic())
+                )
+                if not fits:
+                    raise _busy()
+                self._taken += pixels
+        finally:
+            self._line.release()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= pixels
+                self._changed.notify()
+
+
+def _busy() -> StoreError:
+    return StoreError("too many pictures are being drawn on", hint="try again")
+
+
+_room = Room()
+
+
+class _Legend:
+    """The comments, below the picture.
+
+    :param width: of the result, in pixels.
+    :param top: where the legend begins.
+    """
+
+    def __init__(self, font: FreeTypeFont, letters: int, width: int, top: int) -> None:
+        self.width, self._top = width, top
         self._font = font
         self._letters = letters
         self._line = letters * 3 // 2
@@ -183,22 +295,29 @@ class _Legend:
         self._entries: list[tuple[str, str, list[str]]] = []
 
     @property
-    def height(self) -> int:
-        """Pixels it takes."""
-        lines = sum(1 + len(lines) for _, _, lines in self._entries)
-        return lines * self._line + (len(self._entries) + 2) * self._letters // 2 + self._letters
+    def bottom(self) -> int:
+        """Pixels from the top of the picture to where it ends."""
+        return self._top + self._height(self._entries)
 
-    def add(self, mark: Mark) -> None:
-        """Add a comment."""
-        self._entries.append((mark.number, mark.persona, self._wrapped(mark.comment)))
+    def _height(self, entries: Sequence[tuple[str, str, list[str]]]) -> int:
+        lines = sum(1 + len(lines) for _, _, lines in entries)
+        return lines * self._line + (len(entries) + 2) * self._letters // 2 + self._letters
+
+    def add(self, mark: Mark, room: int) -> bool:
+        """Add a comment, if it and a line about others would end within a number of pixels."""
+        entry = (mark.number, mark.persona, self._wrapped(mark.comment))
+        if self._top + self._height([*self._entries, entry, ("", "", [])]) > room:
+            return False
+        self._entries.append(entry)
+        return True
 
     def more(self, count: int) -> None:
         """Add a line that says how many more there are."""
         self._entries.append(("", f"and {count} more", []))
 
-    def draw(self, pen: ImageDraw, top: int) -> None:
+    def draw(self, pen: ImageDraw) -> None:
         """Write everything."""
-        y = top + self._letters
+        y = self._top + self._letters
         for number, persona, lines in self._entries:
             if number:
                 _disc(pen, (self._indent // 2, y + self._line // 2), self._line // 2, number, self._font)

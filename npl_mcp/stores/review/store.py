@@ -14,7 +14,7 @@ from npl_mcp.stores.artifact.store import ArtifactStore, require
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
-from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.base.paging import Slice, now
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -31,6 +31,9 @@ from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_si
 
 MOST_COMMENTS = 10_000
 """Comments one review takes."""
+
+MOST_ANNOTATED = 4 * 1024 * 1024
+"""Characters of the comments that a copy of a revision takes."""
 
 MAKER = "npl"
 """The maker of revisions that are annotated pictures."""
@@ -110,7 +113,11 @@ class ReviewContent:
     :param status: ``in_progress`` or ``completed``.
     :param completed_at: UTC, ISO 8601.
     :param overall_comment: what the reviewer says about the whole.
-    :param comments: oldest first.
+    :param items: a page of the comments, oldest first.
+    :param total: comments there are.
+    :param limit: most of a page.
+    :param offset: comments before the first of the page.
+    :param comments: the same as ``items``, as earlier versions named them.
     """
 
     id: int
@@ -124,6 +131,10 @@ class ReviewContent:
     status: str
     completed_at: str | None
     overall_comment: str | None
+    items: Sequence[Comment]
+    total: int
+    limit: int
+    offset: int
     comments: Sequence[Comment]
 
 
@@ -245,16 +256,19 @@ class ReviewStore:
             )
         return NewComment(comment_id, review_id, str(place), clean, author)
 
-    def get(self, review_id: int) -> ReviewContent:
-        """Return a review with its comments, oldest first."""
+    def get(self, review_id: int, limit: int | None = None, offset: int | None = None) -> ReviewContent:
+        """Return a review with a page of its comments, oldest first."""
+        part = Slice.parse(limit, offset)
         with self._database.read() as tx:
             review = _review(tx, review_id)
-            comments = tx.all(
-                "SELECT id, location, comment, persona, created_at FROM review_comment"
-                " WHERE review_id = :review ORDER BY id",
-                review=review_id,
+            total = tx.value(
+                "SELECT count(*) FROM review_comment WHERE review_id = :review", review=review_id
             )
-        return ReviewContent(**review, comments=tuple(Comment(**row) for row in comments))
+            rows = tx.all(_COMMENTS, review=review_id, limit=part.limit, offset=part.offset)
+        comments = tuple(Comment(**row) for row in rows)
+        return ReviewContent(
+            **review, items=comments, total=total, limit=part.limit, offset=part.offset, comments=comments
+        )
 
     def complete(self, review_id: int, overall_comment: str | None = None) -> Completion:
         """Complete a review; one that is complete stays as it is.
@@ -289,6 +303,7 @@ class ReviewStore:
         with self._database.read() as tx:
             row = _revision(tx, artifact_id, revision_id)
             reviews = tx.all(_REVIEWS, revision=revision_id)
+            _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
             remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
         revision, content = self._artifacts.content(artifact_id, row["revision_num"])
         text = _text(content)
@@ -344,11 +359,23 @@ class ReviewStore:
 
 _REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
 
+_COMMENTS = """
+SELECT id, location, comment, persona, created_at FROM review_comment
+WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
+"""
+
 _REMARKS = """
 SELECT review_comment.id, review.reviewer_persona, review_comment.persona, review_comment.location,
     review_comment.comment
 FROM review JOIN review_comment ON review_comment.review_id = review.id
 WHERE review.revision_id = :revision ORDER BY review_comment.id
+"""
+
+_REMARKS_SIZE = """
+SELECT coalesce((
+    SELECT sum(length(review_comment.comment)) FROM review
+    JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
+), 0) + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
 """
 
 _REVIEW = """
@@ -394,6 +421,16 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
             hint=f"its revision_ids are {known}",
         )
     return row
+
+
+def _check_room(revision_id: int, size: int) -> None:
+    """Refuse a copy with more comments than anybody would read in one piece."""
+    if size > MOST_ANNOTATED:
+        raise StoreError(
+            f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
+            f" {MOST_ANNOTATED:,}",
+            hint="read them page by page with review_get",
+        )
 
 
 def _check_open(review: Row) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, RecordNotFoundError
+from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.worklog.folder import ARCHIVE
 from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
@@ -36,10 +36,25 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
     return tx.one(sql, project=project, id=session_id)
 
 
+def open_id(tx: Transaction, project: str, name: str) -> str:
+    """Return a name for a session, with ``-2``, ``-3``, … added if closed sessions have it."""
+    sql = (
+        "SELECT lower(id) AS id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
+        " AND status = 'closed' AND id >= :name AND id < :beyond"
+    )
+    # "." comes after "-", so this range holds the name and all that begin with it and a hyphen.
+    closed = {row["id"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
+    number, found = 1, name
+    while found in closed:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
 def find(tx: Transaction, project: str, session_id: str) -> Row:
     """Return a session by its id, or by its place in the archive.
 
-    :raises RecordNotFoundError: there is none; carries ids that look alike.
+    :raises SessionNotFoundError: there is none; carries ids that look alike.
     """
     name = checks.line(session_id, "session_id")
     archived = _ARCHIVED.fullmatch(name)
@@ -53,19 +68,19 @@ def find(tx: Transaction, project: str, session_id: str) -> Row:
             project=project,
         )
         near = near_names(name, dict.fromkeys(one["id"] for one in known))
-        raise RecordNotFoundError(f"Session not found: {name[:128]}", near=near)
+        raise SessionNotFoundError(f"Session not found: {name[:128]}", near=near)
     return row
 
 
 def chosen(tx: Transaction, project: str, current: int | None, session_id: str | None) -> Row:
     """Return the session that was asked for, or else the current one.
 
-    :raises RecordNotFoundError: there is none.
+    :raises SessionNotFoundError: there is none.
     """
     if session_id is not None:
         return find(tx, project, session_id)
     if current is None:
-        raise RecordNotFoundError("No active session", hint="make one with worklog_init, or give session_id")
+        raise SessionNotFoundError("No active session", hint="make one with worklog_init, or give session_id")
     return by_number(tx, current)
 
 
@@ -95,7 +110,9 @@ def must_be_open(row: Row) -> None:
     """
     if row["status"] != "active":
         state = "closed" if row["archived_as"] is None else "archived"
-        raise ClosedError(f"Session {row['id']} is {state}", hint="make another with worklog_init")
+        raise ClosedError(
+            f"Session {row['id']} is {state}", hint="make another with worklog_init, without session_id"
+        )
 
 
 def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:

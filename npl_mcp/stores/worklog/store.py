@@ -76,13 +76,21 @@ class ReadEntries:
     """Entries an agent had not seen.
 
     :param session_id: the session they are in.
-    :param entries: in order.
+    :param items: in order.
+    :param total: entries of the session.
+    :param limit: most of a page.
+    :param offset: entries before the first.
+    :param entries: the same as ``items``, as earlier versions named them.
     :param cursor: up to where the agent has now read.
     :param remaining: entries after these; the next read returns them.
     :param exported: see :class:`Opened`.
     """
 
     session_id: str
+    items: tuple[Entry, ...]
+    total: int
+    limit: int
+    offset: int
     entries: tuple[Entry, ...]
     cursor: int
     remaining: int
@@ -122,14 +130,17 @@ class WorklogStore:
     def init(
         self, project: str, session_id: str | None = None, task: str | None = None, *, switch: bool = True
     ) -> Opened:
-        """Make a session and make it the current one.
+        """Make a session and make it the current one; one that is open is resumed.
 
-        :param session_id: by default today's date in UTC.
-        :param switch: a session that is there already becomes the current one.
+        :param session_id: by default today's date in UTC; once that session is closed, the date with ``-2``
+            added, and so on.
+        :param switch: a session named by its id that is there already becomes the current one.
         """
-        wanted = _new_id(session_id) if session_id is not None else _today()
+        wanted = None if session_id is None else _new_id(session_id)
+        switch = switch or session_id is None
         task = checks.maybe(checks.text, task, "task")
         with self._project(project, self._database.write) as (tx, current):
+            wanted = wanted or rows.open_id(tx, project, _today())
             row = rows.live(tx, project, wanted)
             new = row is None
             if row is None:
@@ -210,14 +221,24 @@ class WorklogStore:
             row = rows.chosen(tx, project, current, session_id)
             cursor = rows.cursor(tx, row["number"], agent_id).last_seq
             start = cursor if since is None else since
-            entries = rows.entries(tx, row["number"], start + 1, most)
+            entries = tuple(rows.entries(tx, row["number"], start + 1, most))
             end = entries[-1].seq if entries else start
             if entries and not peek:
                 cursor = end
                 rows.move(tx, row["number"], agent_id, cursor)
         exported = self._export.cursor(project, row["number"], agent_id) if entries and not peek else None
-        remaining = max(0, row["entry_count"] - end)
-        return ReadEntries(row["id"], tuple(entries), cursor, remaining, exported)
+        total = row["entry_count"]
+        return ReadEntries(
+            session_id=row["id"],
+            items=entries,
+            total=total,
+            limit=most,
+            offset=min(start, total),
+            entries=entries,
+            cursor=cursor,
+            remaining=max(0, total - end),
+            exported=exported,
+        )
 
     def status(self, project: str, session_id: str | None = None) -> WorklogSession:
         """Describe a session.

@@ -83,16 +83,22 @@ def failing(settings: Settings, request: Any) -> MCPError:
     return error
 
 
+TAKES: dict[str, dict[str, Any]] = {
+    "directive_files_list": {"limit": {"type": "integer"}, "offset": {"type": "integer"}},
+    "directive_file_get": {"path": {"type": "string"}},
+}
+
+
 def test_the_five_tools_are_listed_with_title_description_and_schema(settings: Settings) -> None:
-    """Each only reads; four take nothing, one needs a path; nothing else is accepted."""
+    """Each only reads; the list takes a page, one needs a path, three take nothing; all else is refused."""
     tools = {name: tool for name, tool in listed(settings).items() if name.startswith("directive_")}
     assert {name: tool["title"] for name, tool in tools.items()} == TITLES
     for name, tool in tools.items():
-        takes = {"path": {"type": "string"}} if name == "directive_file_get" else {}
+        takes = TAKES.get(name, {})
         assert tool["description"].endswith(".")
         assert tool["annotations"] == {"readOnlyHint": True}
         assert tool["inputSchema"]["properties"] == takes
-        assert tool["inputSchema"].get("required", []) == list(takes)
+        assert tool["inputSchema"].get("required", []) == [part for part in takes if part == "path"]
         assert tool["inputSchema"]["additionalProperties"] is False
 
 
@@ -106,8 +112,13 @@ def test_the_list_of_the_five_is_cheap(settings: Settings) -> None:
 
 
 def test_all_files_are_listed(call: Call, work: Path) -> None:
-    """Sorted, each path beginning with the folder's name."""
-    assert call("directive_files_list") == {"success": True, "data": {"files": sorted(FILES)}}
+    """Sorted, each path beginning with the folder's name; a page of them where that is asked for."""
+    files = sorted(FILES)
+    page = {"total": len(files), "limit": 1_000, "offset": 0}
+    assert call("directive_files_list")["data"] == {"items": files, **page, "files": files}
+    part = {"total": len(files), "limit": 2, "offset": 1}
+    found = call("directive_files_list", limit=2, offset=1)["data"]
+    assert found == {"items": files[1:3], **part, "files": files[1:3]}
 
 
 def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:

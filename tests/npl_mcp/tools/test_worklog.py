@@ -177,9 +177,9 @@ def test_closing_is_for_good(settings: Settings) -> None:
         "OPERATION_FAILED",
         "OPERATION_FAILED",
         None,
-        "NOT_FOUND",
-        "NOT_FOUND",
-        "NOT_FOUND",
+        "SESSION_NOT_FOUND",
+        "SESSION_NOT_FOUND",
+        "SESSION_NOT_FOUND",
     ]
     assert answers[4]["error"].startswith("Session s1 is closed")
     assert answers[7]["error"].startswith("No active session")
@@ -188,11 +188,51 @@ def test_closing_is_for_good(settings: Settings) -> None:
 
 def test_entries_never_go_into_a_session_closed_today(settings: Settings) -> None:
     """After today's session was closed an entry without a session is refused, not hidden there."""
-    answers = calls(settings, [LOG, ("worklog_close", {}), LOG, ("worklog_init", {})])
-    assert [answer.get("error_code") for answer in answers[2:]] == ["OPERATION_FAILED"] * 2
+    answers = calls(settings, [LOG, ("worklog_close", {}), LOG])
+    assert answers[2]["error_code"] == "OPERATION_FAILED"
     assert "worklog_init" in answers[2]["error"]
     (read,) = data(settings, ("worklog_status", {"session_id": answers[0]["data"]["session_id"]}))
     assert read["entry_count"] == 1
+
+
+@pytest.mark.parametrize("tool", ["worklog_init", "worklog_open"])
+def test_a_day_can_have_several_sessions(settings: Settings, tool: str) -> None:
+    """Once a day's session is closed the next one is made; an open one is resumed, and the answer says so."""
+    init, close = (tool, {}), ("worklog_close", {})
+    first, _, second, again, _, third, _, other, back = data(
+        settings, init, close, init, init, close, init, LOG, ("worklog_init", {"session_id": "other"}), init
+    )
+    today = first["session_id"]
+    made = [(one["session_id"], one["new"]) for one in (first, second, again, third, back)]
+    assert made == [
+        (today, True),
+        (f"{today}-2", True),
+        (f"{today}-2", False),
+        (f"{today}-3", True),
+        (f"{today}-3", False),
+    ]
+    assert other["session_id"] == "other"
+    current, log = data(settings, ("worklog_current", {}), LOG)
+    assert current["session_id"] == log["session_id"] == f"{today}-3"
+
+
+def test_a_number_that_was_closed_before_is_not_used_again(settings: Settings) -> None:
+    """Names of sessions that only begin like the day's do not count."""
+    (first,) = data(settings, ("worklog_init", {}))
+    today = first["session_id"]
+    close = ("worklog_close", {})
+    named = [("worklog_init", {"session_id": f"{today}-{end}"}) for end in ("2", "notes", "22")]
+    *_, made = data(settings, close, *(step for one in named for step in (one, close)), ("worklog_init", {}))
+    assert made["session_id"] == f"{today}-3"
+
+
+def test_reading_has_the_form_of_a_page(settings: Settings) -> None:
+    """Items, total, limit and offset, beside what earlier versions answered."""
+    logs = [LOG] * 5
+    *_, page = data(settings, INIT, *logs, ("worklog_read", {"agent_id": "r", "since": 1, "limit": 2}))
+    assert [one["seq"] for one in page["items"]] == [2, 3]
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
+    assert (page["entries"], page["remaining"]) == (page["items"], 2)
 
 
 def test_an_id_can_be_archived_twice(settings: Settings) -> None:
@@ -241,15 +281,15 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("worklog_log", {"tags": ["x" * 201]}, "INVALID_PARAMETER"),
     ("worklog_log", {"tags": "x"}, "INVALID_PARAMETER"),
     ("worklog_log", {"refs": ["x"]}, "INVALID_PARAMETER"),
-    ("worklog_log", {"session_id": "s2"}, "NOT_FOUND"),
-    ("worklog_log", {"session_id": "../../x"}, "NOT_FOUND"),
+    ("worklog_log", {"session_id": "s2"}, "SESSION_NOT_FOUND"),
+    ("worklog_log", {"session_id": "../../x"}, "SESSION_NOT_FOUND"),
     ("worklog_log", {"session_id": "\x00"}, "INVALID_PARAMETER"),
     ("worklog_read", {"agent_id": "r", "since": -1}, "INVALID_PARAMETER"),
     ("worklog_read", {"agent_id": "r", "since": 10**300}, "INVALID_PARAMETER"),
     ("worklog_read", {"agent_id": "r", "limit": 0}, "INVALID_PARAMETER"),
-    ("worklog_read", {"agent_id": "r", "session_id": "archive/s1"}, "NOT_FOUND"),
+    ("worklog_read", {"agent_id": "r", "session_id": "archive/s1"}, "SESSION_NOT_FOUND"),
     ("worklog_status", {"session_id": "x" * 10_000_000}, "INVALID_PARAMETER"),
-    ("worklog_close", {"session_id": "nobody"}, "NOT_FOUND"),
+    ("worklog_close", {"session_id": "nobody"}, "SESSION_NOT_FOUND"),
 ]
 
 
@@ -296,5 +336,5 @@ def test_reading_makes_no_folder(settings: Settings) -> None:
     answers = calls(
         settings, [("worklog_read", {"agent_id": "r"}), ("worklog_status", {}), ("worklog_close", {})]
     )
-    assert {answer["error_code"] for answer in answers} == {"NOT_FOUND"}
+    assert {answer["error_code"] for answer in answers} == {"SESSION_NOT_FOUND"}
     assert list(Path(settings.cwd).iterdir()) == []

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import io
+import struct
+import threading
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from PIL import Image
 
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.stores.review.overlay import MOST_PIXELS, Mark, draw, picture_format, picture_size
+from npl_mcp.stores.review import overlay
+from npl_mcp.stores.review.overlay import (
+    CANVAS_PIXELS,
+    MOST_MARKS,
+    MOST_PIXELS,
+    NARROWEST,
+    PIXELS_AT_ONCE,
+    Mark,
+    Room,
+    _legend,
+    draw,
+    picture_format,
+    picture_size,
+)
 
 BLUE = (136, 170, 204)
 
@@ -147,3 +165,83 @@ def test_a_picture_too_large_to_draw_on_is_not_decoded() -> None:
     Image.new("1", (side, side)).save(out, "PNG")
     with pytest.raises(StoreError, match="pixels"):
         picture_size(out.getvalue())
+
+
+def png(width: int, height: int, depth: int = 1, color: int = 0) -> bytes:
+    """Return a picture that is all header: what it says it holds would be decoded next."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
+    )
+
+
+THIN = {
+    "one pixel wide": (1, MOST_PIXELS),
+    "narrower than the comments": (NARROWEST // 2, CANVAS_PIXELS // NARROWEST),
+    "one pixel high": (MOST_PIXELS, 1),
+}
+
+
+@pytest.mark.parametrize("case", THIN)
+def test_the_size_of_the_result_decides_before_anything_is_decoded(case: str) -> None:
+    """A picture of a hundred bytes would be widened to gigabytes."""
+    content = png(*THIN[case])
+    assert len(content) < 100
+    with pytest.raises(StoreError, match="with its comments the picture would have"):
+        draw(content, [mark(1, 0, 0)])
+
+
+def test_a_large_picture_has_as_many_comments_below_as_there_is_room_for() -> None:
+    """The rest are counted."""
+    marks = [mark(number, 10, 10, "a comment " * 40) for number in range(1, 60)]
+    size = (5_000, 10_000)
+    legend = _legend(size, marks)
+    assert legend.width * legend.bottom <= CANVAS_PIXELS
+    assert size[1] < legend.bottom
+
+
+def test_marks_are_drawn_up_to_a_number() -> None:
+    """Each is placed beside all others, so their number is what counts."""
+    marks = [mark(number, 5, 5) for number in range(1, MOST_MARKS + 1)]
+    assert draw(picture(), [*marks, mark(0, 380, 280)]) == draw(picture(), [*marks, mark(0, 20, 20)])
+
+
+def test_pictures_drawn_at_once_share_a_bound() -> None:
+    """Whoever finds no room waits for those before."""
+    room, lock = Room(), threading.Lock()
+    taken, most = 0, 0
+
+    def work(pixels: int) -> None:
+        nonlocal taken, most
+        with room.taken(pixels):
+            with lock:
+                taken += pixels
+                most = max(most, taken)
+            time.sleep(0.002)
+            with lock:
+                taken -= pixels
+
+    sizes = [MOST_PIXELS, MOST_PIXELS // 3, 1_000] * 4
+    with ThreadPoolExecutor(len(sizes)) as pool:
+        list(pool.map(work, sizes))
+    assert MOST_PIXELS <= most <= PIXELS_AT_ONCE
+
+
+def test_whoever_waits_too_long_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture that needs more than there is gets it never."""
+    monkeypatch.setattr(overlay, "PIXELS_AT_ONCE", 10)
+    monkeypatch.setattr(overlay, "TURN_SECONDS", 0.01)
+    with pytest.raises(StoreError, match="too many pictures"):
+        draw(picture(), [mark(1, 60, 50)])
+
+
+def test_the_size_of_a_picture_is_read_from_its_header() -> None:
+    """Not even a picture that does not say how it is turned is decoded for that."""
+    assert picture_size(png(7_000, 7_000, 8, 2)) == (7_000, 7_000)

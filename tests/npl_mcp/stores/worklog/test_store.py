@@ -13,7 +13,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, RecordNotFoundError
+from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.worklog.store import WorklogStore
 
 PROCESSES, THREADS, APPENDS = 4, 4, 50
@@ -229,7 +229,7 @@ def test_an_unknown_session_changes_nothing(store: WorklogStore, project: str) -
         lambda: store.close(project, "s1"),
         lambda: store.export(project, "s1"),
     ):
-        with pytest.raises(RecordNotFoundError, match="Session not found: s1"):
+        with pytest.raises(SessionNotFoundError, match="Session not found: s1"):
             act()
     assert store.sessions(project, archived=True) == ()
     assert not (Path(project) / ".npl").exists()
