@@ -48,13 +48,17 @@ PACKAGES = {
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
-    "npl_mcp.stores": "migrations base session artifact chat review worklog data_folder",
+    "npl_mcp.stores": "migrations base session artifact chat review worklog checking data_folder",
     "npl_mcp.cli": "terminal transports commands",
 }
 
 # Own modules that are imported inside a function, with the reason.
 LATE = {
     # A command line imports what its command needs and nothing else: an import takes longer than a call.
+    (
+        "npl_mcp.stores.base.database",
+        "npl_mcp.stores.base.migrating",
+    ): "only migrations need SQLAlchemy and Alembic, which take longer to load than a command runs",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
@@ -73,6 +77,9 @@ LATE = {
     ("npl_mcp.cli.transports.connecting", "npl_mcp.tools.domains"): "only a failed call to a server needs it",
     ("npl_mcp.cli.transports.http", "npl_mcp.cli.transports.remote"): "httpx is for other machines",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.core.files"): "a command that needs no files does without",
+    ("npl_mcp.cli.transports.in_process", "npl_mcp.core.worklog"): "only worklogs need it",
+    ("npl_mcp.cli.transports.in_process", "npl_mcp.config.settings"): "it takes long, and worklogs need none",
+    ("npl_mcp.cli.transports.in_process", "npl_mcp.config.connection"): "only worklogs need it",
     (
         "npl_mcp.cli.transports.in_process",
         "npl_mcp.core.app",

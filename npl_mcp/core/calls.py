@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
 import sys
 import threading
@@ -16,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.errors import NotAllowedError
 
@@ -70,13 +72,14 @@ class Caller:
             raise FolderRefusedError(
                 "the working directory is not an absolute path", hint="send an absolute path"
             )
-        folder = folder.resolve()
+        # Not Path.resolve, which fails where links go in circles.
+        folder = Path(real_path(self.folder) or self.folder)
         if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
             raise FolderRefusedError(
                 "the working directory is outside the folders this server may show you",
                 hint="leave it out, or send the token of the server's state file",
             )
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # noqa: PTH112 - no name is too long for it
             raise FolderRefusedError("the working directory does not exist", hint="leave it out")
         return app.at(folder)
 

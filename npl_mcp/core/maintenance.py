@@ -13,6 +13,7 @@ from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
+from npl_mcp.stores.checking import check_rows
 from npl_mcp.stores.data_folder import Stores
 
 REVISIONS = 1_000
@@ -64,15 +65,18 @@ def check(stores: Stores) -> Report:
 
     :raises DatabaseError: the database cannot be read at all.
     """
-    problems = stores.database.check()
-    return _each_revision(stores, stores.database, None, problems)
+    return _each_revision(stores, stores.database, None, _problems(stores.database))
+
+
+def _problems(database: Database) -> list[str]:
+    return [*database.check(), *check_rows(database)]
 
 
 def _copy(stores: Stores, folder: Path) -> Report:
     stores.database.copy(folder / DATABASE_FILE)
     copied = Database(folder / DATABASE_FILE)
     try:
-        return _each_revision(stores, copied, RevisionFiles(folder / ARTIFACT_FOLDER), copied.check())
+        return _each_revision(stores, copied, RevisionFiles(folder / ARTIFACT_FOLDER), _problems(copied))
     finally:
         copied.close()
 

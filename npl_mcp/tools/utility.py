@@ -183,14 +183,19 @@ def _candidates(app: App, clean: str, path: str) -> Iterator[str]:
 def _near(app: App, clean: str) -> tuple[str, ...]:
     """Return names that look like the first segment that is not there, beside where it would be."""
     folder, wanted = os.path.split(clean)
-    parents = [real for real in _candidates(app, folder or os.curdir, folder) if os.path.isdir(real)]
-    if not parents and folder:
-        return _near(app, folder)
+    # A loop, since a path may have more segments than calls can nest.
+    while not (parents := _folders_at(app, folder)) and folder.strip(os.sep):
+        folder, wanted = os.path.split(folder)
     names: list[str] = []
     for parent in parents:
         with suppress(OSError), os.scandir(parent) as entries:
             names += (os.path.join(folder, entry.name) for entry in islice(entries, NEAR_ENTRIES))
     return near_names(os.path.join(folder, wanted), (name for name in names if not UNSPEAKABLE.search(name)))
+
+
+def _folders_at(app: App, folder: str) -> list[str]:
+    """Return the real paths of the folders that a path may mean."""
+    return [real for real in _candidates(app, folder or os.curdir, folder) if os.path.isdir(real)]
 
 
 def _existing_folder(app: App, path: str) -> str:

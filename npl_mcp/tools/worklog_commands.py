@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 from npl_index.errors import OutsideRootError
+from npl_index.library.references import check_name
+from npl_index.library.roots import real_path
 from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Opened
@@ -78,21 +80,28 @@ def worklog_export(
     """Write the files of a worklog session again.
 
     :raises SessionNotFoundError: there is no such session, or no current one.
+    :raises InvalidRequestError: no folder can have this name.
     :raises OutsideRootError: the folder is not below the working directory.
+    :raises AlreadyExistsError: the folder holds files of these names that no export has written.
     :raises StorageError: the folder cannot be written.
     """
-    project = Path(app.project)
-    target = None if folder is None else _below(project, folder)
-    written = app.worklog.export(str(project), session_id, target)
-    return ExportReply(os.path.relpath(written, project))
+    target = None if folder is None else _below(app.project, folder)
+    written = app.worklog.export(app.project, session_id, target)
+    return ExportReply(os.path.relpath(written, app.project))
 
 
-def _below(project: Path, folder: str) -> Path:
-    target = (project / folder).resolve()
-    if not target.is_relative_to(project):
+def _below(project: str, folder: str) -> Path:
+    """Return the real path of a folder below the working directory.
+
+    :raises InvalidRequestError: no folder can have this name.
+    """
+    check_name(folder, "folder")
+    # Not Path.resolve, which fails where links go in circles.
+    target = real_path(os.path.join(project, folder))  # noqa: PTH118 - real_path takes a text
+    if target is None or not Path(target).is_relative_to(project):
         hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
-    return target
+    return Path(target)
 
 
 @dataclass(frozen=True, slots=True)

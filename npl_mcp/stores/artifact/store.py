@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.files import (
     RevisionDraft,
@@ -23,7 +24,7 @@ from npl_mcp.stores.artifact.files import (
 )
 from npl_mcp.stores.artifact.recovery import Recovery
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -392,6 +393,10 @@ class ArtifactStore:
 
     def _content(self, row: Row) -> tuple[bytes, str]:
         which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
+        try:
+            check_filename(row["filename"])
+        except (InvalidRequestError, TypeError):
+            raise damaged(f"{which} has a file name that no file can have") from None
         try:
             content, meta = self._files.read(
                 row["artifact_id"], row["revision_num"], row["filename"], row["size"]

@@ -7,6 +7,7 @@ another such module. Migrations need more, which is loaded when there is one to 
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,15 +68,15 @@ class Transaction:
 
     def _first(self, sql: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]] | None:
         statement, given = _expanded(sql, values)
-        cursor = self._raw.execute(statement, given)
+        cursor = self._raw.cursor()
         try:
-            row = cursor.fetchone()
+            row = cursor.execute(statement, given).fetchone()
+            return None if row is None else (tuple(column[0] for column in cursor.description), row)
         except sqlite.driver().OperationalError as error:
             raise self._damage(statement, given, error) or error from None
         finally:
             # A statement that is not at its end would keep the transaction from being committed.
             cursor.close()
-        return None if row is None else (tuple(column[0] for column in cursor.description), row)
 
     def _damage(self, sql: str, values: Mapping[str, Any], error: BaseException) -> DatabaseError | None:
         place = sqlite.undecodable(self._raw, sql, values, error)
@@ -91,6 +92,18 @@ def damaged(what: str) -> DatabaseError:
 
 
 _RESTORE = "restore a backup of the data folder"
+
+
+def json_of(text: Any, where: str) -> Any:
+    """Return the value of a column that holds JSON.
+
+    :param where: the row and the column, for the message.
+    :raises DatabaseError: it holds none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise damaged(f"{where} holds no JSON") from None
 
 
 def _expanded(sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.paging import Page, Slice, stamp
 
 _TIME = re.compile(
@@ -181,9 +180,14 @@ def _reactions(tx: Transaction, room_id: int, first: int, last: int) -> dict[int
 def present_data(row: Row) -> dict[str, Any]:
     """Return an event's data; that of a todo has its present state, not the one it began with.
 
-    :param row: ``data`` of an event, ``status`` and ``assigned_to`` of its todo or ``None``.
+    :param row: ``data`` of an event, ``status`` and ``assigned_to`` of its todo or ``None``; its id is
+        ``event_id``, or else ``id``.
+    :raises DatabaseError: the data cannot be read.
     """
-    data: dict[str, Any] = json.loads(row["data"])
+    where = f"event {row.get('event_id', row['id'])}, column data"
+    data = json_of(row["data"], where)
+    if not isinstance(data, dict):
+        raise damaged(f"{where} holds no object")
     if row["status"] is not None:
         data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
     return data

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.artifact.store import ArtifactStore, require
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
 from npl_mcp.stores.base.paging import Slice, now
 from npl_mcp.stores.review.annotation import (
@@ -469,11 +469,15 @@ def _text(content: bytes) -> str | None:
 
 
 def _remark(row: Row) -> Remark:
+    try:
+        place = parse_location(row["location"])
+    except (InvalidRequestError, TypeError):
+        raise damaged(f"review_comment {row['id']}, column location holds no place") from None
     return Remark(
         row["id"],
         row["reviewer_persona"],
         row["persona"],
-        parse_location(row["location"]),
+        place,
         row["comment"],
     )
 

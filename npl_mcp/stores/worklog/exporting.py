@@ -13,7 +13,7 @@ from pathlib import Path
 
 from npl_index.library.files import Folder
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.errors import DatabaseError, StorageError
+from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError, StorageError
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.folder import (
     CURSORS,
@@ -23,11 +23,13 @@ from npl_mcp.stores.worklog.folder import (
     SESSIONS,
     ProjectFolder,
     append,
+    begins_with,
     rewrite,
+    small_file,
     write_cursor,
     write_meta,
 )
-from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession, read_object, read_time
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +83,8 @@ class WorklogExport:
 
         :param target: the folder, made if need be; by default the session's own.
         :returns: the folder.
+        :raises AlreadyExistsError: the target holds files of the names we would use that no earlier export of
+            this session has written.
         :raises StorageError: it cannot be written.
         """
         files = ProjectFolder(project)
@@ -89,9 +93,12 @@ class WorklogExport:
             if target is not None:
                 target.mkdir(parents=True, exist_ok=True)
                 with Folder.opened(target) as folder:
+                    self._check_free(folder, number, target)
                     self._write(folder, number)
                 return target
             with files.locked(), files.session_folder(session) as folder:
+                if not append(folder, partial(self._page, number)):
+                    rewrite(folder, partial(self._page, number), "replaced")
                 self._write(folder, number)
             return Path(project, files.path_of(session))
         except OSError as error:
@@ -136,8 +143,9 @@ class WorklogExport:
                 pass
 
     def _write(self, folder: Folder, number: int) -> None:
-        rewrite(folder, partial(self._page, number))
+        # First what says whose files these are: an export that is broken off can be made again.
         write_meta(folder, self._described(number))
+        rewrite(folder, partial(self._page, number))
         sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
         with self._database.read() as tx:
             found = tx.all(f"{sql} AND last_seq > 0", number=number)
@@ -145,6 +153,24 @@ class WorklogExport:
             with folder.inner(CURSORS, make=True) as cursors:
                 for row in found:
                     write_cursor(cursors, row["agent_id"], Cursor(row["last_seq"], row["last_read"]))
+
+    def _check_free(self, folder: Folder, number: int, target: Path) -> None:
+        """Refuse to write over files that this session's export has not written."""
+        taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
+        if not taken:
+            return
+        session = self._described(number)
+        meta = read_object(small_file(folder, META))
+        ours = (
+            meta.get("session_id") == session.session_id and read_time(meta.get("created")) == session.created
+        )
+        first = next(iter(self._page(number, 1)), None)
+        if not ours or (LOG in taken and not begins_with(folder, first)):
+            found = " and ".join(taken)
+            raise AlreadyExistsError(
+                f"{target.name!r} holds {found} that no export of {session.session_id} has written",
+                hint="choose another folder",
+            )
 
     def _described(self, number: int) -> WorklogSession:
         with self._database.read() as tx:

@@ -17,8 +17,9 @@ in the project.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
 from npl_index.library.files import Folder, below_root
@@ -82,6 +83,20 @@ class ProjectFolder:
         finally:
             self._alone = False
             os.close(lock)
+
+    @contextmanager
+    def importing(self) -> Iterator[bool]:
+        """Keep other imports of this folder out, if that can be done; return whether it was.
+
+        The lock is not that of writers, who go on meanwhile. Where it cannot be had, the folder being one
+        that may only be read, say, two imports may do the same work, and one of them throws its own away.
+        """
+        with ExitStack() as held:
+            alone = False
+            with suppress(OSError):  # TimeoutError is one
+                sessions = held.enter_context(self.opened(SESSIONS))
+                alone = held.enter_context(sessions.locked(LOCK_SECONDS))
+            yield alone
 
     @contextmanager
     def opened(self, path: str, *, make: bool = False) -> Iterator[Folder]:
@@ -159,6 +174,18 @@ def append(folder: Folder, entries: Entries) -> bool:
         file.seek(end)
         file.writelines(map(line_of, missing))
     return True
+
+
+def begins_with(folder: Folder, entry: Entry | None) -> bool:
+    """Return whether a session's log begins with an entry, or with ``None`` holds none."""
+    parsed = parse_line(small_file(folder, LOG).partition(b"\n")[0])
+    if entry is None or parsed is None:
+        return entry is None and _is_empty(folder.stat(LOG))
+    return _same(entry, parsed[0])
+
+
+def _is_empty(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISREG(status.st_mode) and not status.st_size
 
 
 def rewrite(folder: Folder, entries: Entries, aside: str | None = None) -> None:

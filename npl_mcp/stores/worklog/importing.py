@@ -3,6 +3,11 @@
 Every line is kept once, in the order of the file. The predecessor could use one ``seq`` twice and skip
 others, so entries are numbered by their place. Cursors are translated; where a number was used twice, an
 agent gets entries again rather than not at all.
+
+A log may be long, and a cloned repository may bring any. So it is read while nobody waits for us, and written
+slice by slice, each in a transaction of its own: first to a session of no project, which nobody sees, and
+that becomes the project's when it is complete. What a process leaves that dies meanwhile is removed by the
+next import, under the lock of the project's folder.
 """
 
 from __future__ import annotations
@@ -10,11 +15,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import stat
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,7 +30,7 @@ from urllib.parse import unquote
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.worklog.folder import (
     ARCHIVE,
@@ -36,6 +43,7 @@ from npl_mcp.stores.worklog.folder import (
 )
 from npl_mcp.stores.worklog.format import (
     FILE_NAME,
+    LONGEST_LINE,
     Cursor,
     Entry,
     WorklogSession,
@@ -51,7 +59,14 @@ logger = logging.getLogger(__name__)
 LARGEST_LOG = 256 * 1024 * 1024
 """Most bytes of a log that is imported."""
 
-_ROWS = 1_000
+SLICE_ROWS = 500
+"""Entries that are written in one transaction, while other writers wait."""
+
+SLICE_BYTES = 1024 * 1024
+"""Bytes of lines after which a slice is written though it has fewer entries."""
+
+MOST_CURSORS = 10_000
+"""Cursors of a session that are imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +100,23 @@ class _OldSession:
     cursors: Mapping[str, Cursor]
 
 
-@dataclass(slots=True)
 class _Tally:
-    """Counts taken while a log is read."""
+    """Counts taken while a log is read.
 
-    entries: int = 0
-    skipped: int = 0
-    dropped: int = 0
-    last: str | None = None
-    renumbered: bool = False
-    by_agent: Counter[str] = field(default_factory=Counter)
-    first_places: dict[int, int] = field(default_factory=dict)
+    :param cursors: numbers whose places are wanted.
+    """
+
+    def __init__(self, cursors: Iterable[int]) -> None:
+        self.entries = 0
+        self.skipped = 0
+        self.dropped = 0
+        self.last: str | None = None
+        self.renumbered = False
+        self.by_agent: Counter[str] = Counter()
+        # For each wanted number the highest one seen that is not above it, nor at or below the wanted number
+        # before it, and its first place: all that is kept of a log of any length.
+        self._wanted = sorted(set(cursors))
+        self._seen: list[tuple[int, int] | None] = [None] * len(self._wanted)
 
     def add(self, entry: Entry, dropped: int) -> None:
         self.entries += 1
@@ -103,27 +124,33 @@ class _Tally:
         self.last = entry.ts
         self.renumbered |= entry.seq != self.entries
         self.by_agent[entry.agent_id] += 1
-        self.first_places.setdefault(entry.seq, self.entries)
+        at = bisect_left(self._wanted, entry.seq)
+        if at < len(self._wanted):
+            seen = self._seen[at]
+            if seen is None or entry.seq > seen[0]:
+                self._seen[at] = (entry.seq, self.entries)
 
     def place_of(self, seq: int) -> int:
-        """Return the first place of the highest number that is not above a cursor's; 0 if there is none."""
-        seen = max((number for number in self.first_places if number <= seq), default=None)
-        return 0 if seen is None else self.first_places[seen]
+        """Return the first place of the highest number that is not above a wanted one; 0 if there is none."""
+        at = bisect_right(self._wanted, seq)
+        return next((seen[1] for seen in reversed(self._seen[:at]) if seen is not None), 0)
 
 
-def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imported:
+def import_sessions(database: Database, project: str, folder: ProjectFolder) -> Imported:
     """Import the sessions of a project's folder that the database does not know.
 
-    :param tx: a transaction that may write.
     :returns: what was imported.
     """
-    tallies: dict[int, _Tally] = {}
-    for found in _list(folder):
-        if not _known(tx, project, found.session):
-            number = _insert_session(tx, project, found.session)
-            with folder.opened(found.path) as inside:
-                tallies[number] = _insert_entries(tx, number, inside)
-            _finish(tx, number, found.cursors, tallies[number])
+    if not folder.exists(SESSIONS):
+        return Imported()
+    with folder.importing() as alone:
+        if alone:
+            _remove_unfinished(database, project)
+        tallies: dict[int, _Tally] = {}
+        for found in _list(folder):
+            imported = _import(database, project, folder, found)
+            if imported is not None:
+                tallies[imported[0]] = imported[1]
     done = Imported(
         sessions=len(tallies),
         entries=sum(tally.entries for tally in tallies.values()),
@@ -136,6 +163,70 @@ def import_sessions(tx: Transaction, project: str, folder: ProjectFolder) -> Imp
             "import of worklogs: %d lines skipped, %d keys dropped", done.skipped_lines, done.dropped_keys
         )
     return done
+
+
+def _import(
+    database: Database, project: str, folder: ProjectFolder, found: _OldSession
+) -> tuple[int, _Tally] | None:
+    """Import a session, unless it is known; return the number of its row and what was counted."""
+    with database.read() as tx:
+        if _known(tx, project, found.session):
+            return None
+    nobody = f"{_UNFINISHED}{project}"
+    with database.write() as tx:
+        # Of a name that no other import uses at this moment.
+        token = f"{found.session.session_id} {secrets.token_hex(8)}"
+        number = _insert_session(tx, nobody, found.session, token)
+    tally = _Tally(cursor.last_seq for cursor in found.cursors.values())
+    with folder.opened(found.path) as inside:
+        for rows in _slices(number, inside, tally):
+            with database.write() as tx:
+                tx.run_many(INSERT_ENTRY, rows)
+    with database.write() as tx:
+        late = _known(tx, project, found.session)
+        if not late:
+            _finish(tx, number, found.cursors, tally)
+            tx.run(
+                "UPDATE worklog_session SET project = :project, id = :id, archived_as = :archived_as"
+                " WHERE number = :number",
+                project=project,
+                id=found.session.session_id,
+                archived_as=found.session.archived_as,
+                number=number,
+            )
+    if late:  # another process was faster
+        _remove(database, number)
+        return None
+    return number, tally
+
+
+# Projects are absolute paths, so none begins like this.
+_UNFINISHED = "importing:"
+
+
+def _remove_unfinished(database: Database, project: str) -> None:
+    """Remove what imports of a project left that did not end."""
+    with database.read() as tx:
+        left = tx.all(
+            "SELECT number FROM worklog_session WHERE project = :nobody", nobody=f"{_UNFINISHED}{project}"
+        )
+    for row in left:
+        _remove(database, row["number"])
+
+
+def _remove(database: Database, number: int) -> None:
+    """Remove a session that nobody sees, slice by slice."""
+    removed = SLICE_ROWS
+    while removed:
+        with database.write() as tx:
+            removed = tx.run(
+                "DELETE FROM worklog_entry WHERE session_number = :number AND seq IN ("
+                "SELECT seq FROM worklog_entry WHERE session_number = :number LIMIT :most)",
+                number=number,
+                most=SLICE_ROWS,
+            )
+    with database.write() as tx:
+        tx.run("DELETE FROM worklog_session WHERE number = :number", number=number)
 
 
 def _known(tx: Transaction, project: str, session: WorklogSession) -> bool:
@@ -156,38 +247,41 @@ def _known(tx: Transaction, project: str, session: WorklogSession) -> bool:
     return found is not None
 
 
-def _insert_session(tx: Transaction, project: str, session: WorklogSession) -> int:
+def _insert_session(tx: Transaction, project: str, session: WorklogSession, name: str) -> int:
     return int(
         tx.value(
             """
             INSERT INTO worklog_session (project, id, created, closed, archived_as, task, status)
             VALUES (:project, :id, :created, :closed, :archived_as, :task, :status) RETURNING number""",
             project=project,
-            id=session.session_id,
+            id=name,
             created=session.created,
             closed=session.closed,
-            archived_as=session.archived_as,
+            archived_as=name,
             task=session.task,
             status=session.status,
         )
     )
 
 
-def _insert_entries(tx: Transaction, number: int, folder: Folder) -> _Tally:
-    tally = _Tally()
+def _slices(number: int, folder: Folder, tally: _Tally) -> Iterator[list[dict[str, Any]]]:
+    """Return the rows of a log's entries, a slice at a time."""
     rows: list[dict[str, Any]] = []
-    for parsed in _lines(folder):
+    size = 0
+    for raw in _lines(folder):
+        parsed = parse_line(raw)
         if parsed is None:
             tally.skipped += 1
             continue
         entry, dropped = parsed
         tally.add(entry, dropped)
         rows.append(row_of(number, tally.entries, entry))
-        if len(rows) == _ROWS:
-            tx.run_many(INSERT_ENTRY, rows)
-            rows.clear()
-    tx.run_many(INSERT_ENTRY, rows)
-    return tally
+        size += len(raw)
+        if len(rows) == SLICE_ROWS or size >= SLICE_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
 
 
 def row_of(number: int, seq: int, entry: Entry) -> dict[str, Any]:
@@ -309,19 +403,25 @@ def _has_log(folder: Folder) -> bool:
     return found is not None and stat.S_ISREG(found.st_mode)
 
 
-def _lines(folder: Folder) -> Iterator[tuple[Entry, int] | None]:
-    if _has_log(folder):
-        with os.fdopen(folder.open(LOG), "rb") as file:
-            for raw in file:
-                if not raw.isspace():
-                    yield parse_line(raw)
+def _lines(folder: Folder) -> Iterator[bytes]:
+    """Return the lines of a log that are not blank; of one that is longer than any entry only a part."""
+    if not _has_log(folder):
+        return
+    with os.fdopen(folder.open(LOG), "rb") as file:
+        while raw := file.readline(LONGEST_LINE):
+            rest = raw
+            while rest and not rest.endswith(b"\n"):
+                rest = file.readline(LONGEST_LINE)
+                raw = raw[:1]  # no entry begins like this
+            if not raw.isspace():
+                yield raw
 
 
 def _cursors(session: Folder) -> dict[str, Cursor]:
     """Return how far each agent has read; none where the folder is absent or a link."""
     found = {}
     with suppress(OSError), session.inner(CURSORS) as folder:
-        for file_name in sorted(folder.names()):
+        for file_name in sorted(folder.names())[:MOST_CURSORS]:
             if not file_name.endswith(".cursor"):
                 continue
             name = file_name.removesuffix(".cursor")

@@ -5,14 +5,13 @@ A session's row holds its counts, so that nothing here takes longer when a workl
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.worklog.folder import ARCHIVE
@@ -202,7 +201,8 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     )
     for row in rows:
         for name in ("data", "tags", "refs"):
-            row[name] = None if row[name] is None else json.loads(row[name])
+            if row[name] is not None:
+                row[name] = json_of(row[name], f"entry {row['seq']} of worklog {number}, column {name}")
     return [Entry(**row) for row in rows]
 
 

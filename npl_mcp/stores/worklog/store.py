@@ -8,6 +8,7 @@ it when a project is first used is imported.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -126,6 +127,7 @@ class WorklogStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._export = WorklogExport(database)
+        self._importing: dict[str, threading.Lock] = {}
 
     def init(
         self, project: str, session_id: str | None = None, task: str | None = None, *, switch: bool = True
@@ -305,9 +307,9 @@ class WorklogStore:
         :returns: what was imported.
         """
         files = ProjectFolder(project)
+        done = import_sessions(self._database, project, files)
         with self._database.write() as tx:
             first = tx.one("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is None
-            done = import_sessions(tx, project, files)
             row = rows.live(tx, project, files.current() or "") if first else None
             if row is not None and row["status"] == "active":
                 rows.set_current(tx, project, row["number"])
@@ -336,10 +338,19 @@ class WorklogStore:
             if found is not None:
                 yield tx, found["current"]
                 return
-        self.import_folder(project)
+        self._import_once(project, sql)
         with begin() as tx:
             found = tx.one(sql, project=project)
             yield tx, None if found is None else found["current"]
+
+    def _import_once(self, project: str, imported: str) -> None:
+        """Import a project's folder; whoever else needs it meanwhile waits instead of doing the same."""
+        with self._importing.setdefault(project, threading.Lock()):
+            with self._database.read() as tx:
+                if tx.one(imported, project=project) is not None:
+                    return
+            self.import_folder(project)
+        self._importing.pop(project, None)
 
 
 def _today() -> str:

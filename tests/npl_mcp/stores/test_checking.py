@@ -1,0 +1,125 @@
+"""Damaged rows: what tools answer and what the check says, row by row; nothing is a defect of the program."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.__main__ import main
+from npl_mcp.core.app import App
+from npl_mcp.core.maintenance import check
+from tests.npl_mcp.stores.test_faults import WRITES, ask, file
+from tests.npl_mcp.stores.writer import settings_in
+
+USED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("chat_create_room", {"name": "room", "members": ["alice", "bob"], "session_id": "shared"}),
+    ("artifact_create", {"name": "plan", "artifact_type": "document", **file()}),
+    ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bob"}),
+    ("worklog_init", {"session_id": "shared"}),
+    *WRITES,
+    ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s", "data": [1], "tags": ["t"]}),
+)
+
+READS: dict[str, tuple[str, dict[str, Any]]] = {
+    "event": ("chat_get_feed", {"room_id": 1}),
+    "room": ("chat_list_rooms", {}),
+    "notification": ("chat_get_notifications", {"persona": "bob"}),
+    "worklog_entry": ("worklog_read", {"agent_id": "new"}),
+    "worklog_session": ("worklog_status", {}),
+    "review_comment": ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
+    "review": ("review_get", {"review_id": 1}),
+    "revision": ("artifact_get", {"artifact_id": 1, "revision": 0}),
+    "artifact": ("artifact_list", {}),
+    "session": ("session_list", {}),
+}
+
+NO_TEXT = "CAST(x'7b22ff' AS TEXT)"
+
+# Table, column, SQL of what it holds then, and whether its reader can go on nevertheless.
+DAMAGE = [
+    ("event", "data", "'{\"message\": '", False),
+    ("event", "data", "'[]'", False),
+    ("event", "data", NO_TEXT, False),
+    ("event", "persona", NO_TEXT, False),
+    ("event", "timestamp", "'yesterday'", True),
+    ("room", "name", NO_TEXT, False),
+    ("notification", "created_at", NO_TEXT, False),
+    ("worklog_entry", "data", "'{'", False),
+    ("worklog_entry", "tags", "'nan,'", False),
+    ("worklog_entry", "summary", NO_TEXT, False),
+    ("worklog_session", "created", "''", True),
+    ("review_comment", "location", "'line:'", False),
+    ("review_comment", "location", "'line:3-1'", False),
+    ("review", "reviewer_persona", NO_TEXT, False),
+    ("revision", "filename", "'../../plan.md'", False),
+    ("revision", "filename", "CAST(x'410042' AS TEXT)", False),
+    ("revision", "digest", NO_TEXT, False),
+    ("artifact", "name", NO_TEXT, False),
+    ("session", "title", NO_TEXT, False),
+    ("room", "event_count", "99", True),
+    ("artifact", "revision_count", "7", True),
+    ("worklog_session", "entry_count", "9", True),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A place whose data folder was used."""
+    (tmp_path / "project").mkdir()
+    app = App(settings_in(tmp_path))
+    for tool, arguments in USED:
+        assert ask(app, tool, **arguments)["success"], tool
+    app.close()
+    return tmp_path
+
+
+def damage(place: Path, table: str, column: str, value: str, rows: str = "= 1") -> None:
+    with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid {rows}")
+
+
+def test_a_sound_data_folder_has_no_problem(place: Path) -> None:
+    """Every row that the tools write can be read."""
+    app = App(settings_in(place))
+    assert check(app.stores).problems == ()
+    app.close()
+
+
+@pytest.mark.parametrize(("table", "column", "value", "readable"), DAMAGE)
+def test_damage_is_found_and_named(
+    place: Path, table: str, column: str, value: str, readable: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check names table and column; a tool that meets the row answers DATABASE_ERROR and names it too."""
+    damage(place, table, column, value)
+    app = App(settings_in(place))
+    tool, arguments = READS[table]
+    answer = ask(app, tool, **arguments)
+    app.close()
+    if readable:
+        assert answer.get("error_code") in (None, "NOT_FOUND", "FILE_SYSTEM_ERROR")
+    else:
+        assert answer["error_code"] == "DATABASE_ERROR"
+        assert "1" in answer["error"]
+    assert main(["--data-dir", str(place / "data"), "check"]) == 1
+    said = capsys.readouterr().err
+    assert table.split("_")[0] in said
+    assert column in said or "counts" in said
+
+
+def test_every_damaged_row_is_named(place: Path) -> None:
+    """The rows after one that cannot be read are read as well."""
+    app = App(settings_in(place))
+    for number in range(5):
+        ask(app, "chat_send_message", room_id=1, persona="alice", message=f"m{number}")
+    events = ask(app, "chat_get_feed", room_id=1)["data"]["total"]
+    app.close()
+    damage(place, "event", "data", NO_TEXT, "> 0")
+    app = App(settings_in(place))
+    found = [line for line in check(app.stores).problems if "event" in line]
+    app.close()
+    assert len(found) == events
+    assert len(set(found)) == events
