@@ -27,7 +27,7 @@ PACKAGES = {
     "npl_index.markdown": "errors",
     "npl_index.selectors": "errors markdown",
     "npl_index.items": "errors library markdown selectors",
-    "npl_index.tokens": "errors choices markdown",
+    "npl_index.tokens": "errors choices library markdown",
     "npl_index.ranking": "errors choices library markdown selectors tokens",
     "npl_index.answer": "errors choices library markdown selectors tokens ranking",
     "npl_index.api": "errors choices library markdown selectors tokens ranking answer",

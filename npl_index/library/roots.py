@@ -240,10 +240,10 @@ def resolve(root: str, path: str) -> str | None:
 
 
 def real_path(path: str) -> str | None:
-    """Return a path with all links resolved; ``None`` if they loop or change during resolution."""
+    """Return a path with all links resolved; ``None`` if they loop or change meanwhile, or none can be it."""
     try:
         return os.path.realpath(path)
-    except (OSError, RecursionError):
+    except (OSError, RecursionError, ValueError):
         return None
 
 

@@ -13,9 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from npl_index.library.files import read_path
 from npl_index.tokens.counting import TokenCounter, base_vocabulary, check_vocabulary
 
 # Cached under the SHA-1 of its address, as tiktoken does; the SHA-256 is that of the published file.
+LARGEST_VOCABULARY = 16 * 1024 * 1024
+"""Bytes of a file that may be a vocabulary; the largest has a quarter of them."""
+
 _FILES = {
     "o200k_base": (
         "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
@@ -103,7 +107,8 @@ def _read(address: str, checksum: str, folders: Sequence[Path]) -> bytes | None:
     name = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
     for folder in folders:
         try:
-            content = (folder / name).read_bytes()
+            # One of the folders is the system's for temporary files, where anybody may put anything.
+            content, _ = read_path(folder / name, LARGEST_VOCABULARY)
         except OSError:
             continue
         if hashlib.sha256(content).hexdigest() == checksum:

@@ -73,7 +73,10 @@ class Caller:
                 "the working directory is not an absolute path", hint="send an absolute path"
             )
         # Not Path.resolve, which fails where links go in circles.
-        folder = Path(real_path(self.folder) or self.folder)
+        real = real_path(self.folder)
+        if real is None:
+            raise FolderRefusedError("the working directory cannot be resolved", hint="leave it out")
+        folder = Path(real)
         if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
             raise FolderRefusedError(
                 "the working directory is outside the folders this server may show you",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from npl_index.library.documents import Document
+from npl_index.library.files import Folder
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.ranking.storing import INDEX_FORMAT, dump, restore
 
@@ -167,7 +168,8 @@ class SqliteIndexCache:
         """Remove a damaged database; a file that is none at all is somebody's, and left alone."""
         self._disconnect()
         try:
-            ours = self._path.read_bytes()[:16] == b"SQLite format 3\x00"
+            with Folder.opened(self._path.parent) as folder:
+                ours = folder.read_start(self._path.name, 16) == b"SQLite format 3\x00"
             if ours:
                 for suffix in ("", "-wal", "-shm"):
                     self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)

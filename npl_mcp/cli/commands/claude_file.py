@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from npl_index.library.files import Folder
+from npl_index.library.files import Folder, read_path
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, exit_code
 from npl_mcp.cli.transports.connecting import Connection
 
@@ -15,6 +15,10 @@ CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
 
 STATUSES = ("outdated", "missing", "current", "extra", "newer")
+
+
+LARGEST = 16 * 1024 * 1024
+"""Most bytes of the file, as of any document."""
 
 
 def run(given: Namespace, connection: Connection, display: Display) -> int:
@@ -146,14 +150,15 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
 
 def _read(target: Path) -> str:
     """Return the text of a file with line feeds at the ends of lines; ``""`` if there is no file."""
-    return target.read_text(encoding="utf-8") if target.exists() else ""
+    data = read_path(target, LARGEST)[0].decode("utf-8") if target.exists() else ""
+    return data.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _write(target: str, text: str, display: Display) -> bool:
     """Replace a file in one step, so that it is never half written, and keep its line endings and mode."""
     path = Path(target).resolve()
     try:
-        old = path.read_bytes() if path.exists() else b""
+        old = read_path(path, LARGEST)[0] if path.exists() else b""
         data = text.encode("utf-8")
         if b"\r\n" in old:
             data = data.replace(b"\n", b"\r\n")

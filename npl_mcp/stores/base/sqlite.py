@@ -305,4 +305,5 @@ _REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
     ("not a database", _FOREIGN, DatabaseError),
     ("disk i/o", "the disk reports an error, or its files were removed", DatabaseError),
     ("constraint failed", "it refused a row that contradicts others", RefusedError),
+    ("cannot store", "it refused a row that contradicts its columns", RefusedError),
 )

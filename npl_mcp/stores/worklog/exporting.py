@@ -7,7 +7,9 @@ it does not matter if writers get the lock in another order than they committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -91,8 +93,7 @@ class WorklogExport:
         session = self._described(number)
         try:
             if target is not None:
-                target.mkdir(parents=True, exist_ok=True)
-                with Folder.opened(target) as folder:
+                with _made(target) as folder:
                     self._check_free(folder, number, target)
                     self._write(folder, number)
                 return target
@@ -179,3 +180,14 @@ class WorklogExport:
     def _page(self, number: int, first: int) -> Sequence[Entry]:
         with self._database.read() as tx:
             return rows.entries(tx, number, first, ENTRIES)
+
+
+@contextmanager
+def _made(target: Path) -> Iterator[Folder]:
+    """Open a folder, made with those above it that are absent, of which there may be more than calls nest."""
+    there, absent = os.path.abspath(target), []  # noqa: PTH100 - a path object would resolve it
+    while not os.path.isdir(there):  # noqa: PTH112 - no name is too long for it
+        there, name = os.path.split(there)
+        absent.append(name)
+    with Folder.opened(there, "/".join(reversed(absent)), make=True) as folder:
+        yield folder

@@ -177,15 +177,12 @@ def append(folder: Folder, entries: Entries) -> bool:
 
 
 def begins_with(folder: Folder, entry: Entry | None) -> bool:
-    """Return whether a session's log begins with an entry, or with ``None`` holds none."""
+    """Return whether a session's log begins with an entry, or is an empty file."""
+    status = folder.stat(LOG)
+    if status is not None and stat.S_ISREG(status.st_mode) and not status.st_size:
+        return True
     parsed = parse_line(small_file(folder, LOG).partition(b"\n")[0])
-    if entry is None or parsed is None:
-        return entry is None and _is_empty(folder.stat(LOG))
-    return _same(entry, parsed[0])
-
-
-def _is_empty(status: os.stat_result | None) -> bool:
-    return status is not None and stat.S_ISREG(status.st_mode) and not status.st_size
+    return parsed is not None and _same(entry, parsed[0])
 
 
 def rewrite(folder: Folder, entries: Entries, aside: str | None = None) -> None:

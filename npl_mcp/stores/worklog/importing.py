@@ -411,8 +411,8 @@ def _lines(folder: Folder) -> Iterator[bytes]:
         while raw := file.readline(LONGEST_LINE):
             rest = raw
             while rest and not rest.endswith(b"\n"):
-                rest = file.readline(LONGEST_LINE)
-                raw = raw[:1]  # no entry begins like this
+                if rest := file.readline(LONGEST_LINE):
+                    raw = raw[:1]  # which is no entry
             if not raw.isspace():
                 yield raw
 

@@ -14,6 +14,8 @@ from fastmcp import Client
 from PIL import Image
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.stores.base.checks import TEXT
+from npl_mcp.stores.review.store import MOST_ANNOTATED
 from tests.conftest import Call, calls, envelope, with_client
 
 
@@ -74,6 +76,31 @@ def test_comments_come_back_in_the_order_they_were_made(call: Call) -> None:
     assert [one["comment"] for one in data["comments"]] == [*texts, "spot"]
     assert data["comments"][-1]["location"] == "@x:3,y:4"
     assert (data["artifact_name"], data["artifact_type"], data["revision_num"]) == ("text.md", "document", 0)
+
+
+def test_comments_come_in_pages(call: Call) -> None:
+    """Items, total, limit and offset, beside the name that earlier versions gave the items."""
+    ids = stored(call)
+    for number in range(5):
+        call("review_add_comment", **comment(ids, comment=f"comment {number}"))
+    page = call("review_get", review_id=ids["review_id"], limit=2, offset=3)["data"]
+    assert [one["comment"] for one in page["items"]] == ["comment 3", "comment 4"]
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 3)
+    assert page["comments"] == page["items"]
+    default = call("review_get", review_id=ids["review_id"])["data"]
+    assert (len(default["items"]), default["limit"], default["offset"]) == (5, 50, 0)
+
+
+def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
+    """More than anybody reads in one piece are read page by page."""
+    ids = stored(call)
+    for _ in range(MOST_ANNOTATED // TEXT):
+        call("review_add_comment", **comment(ids, comment="x" * TEXT))
+    assert call("review_generate_annotated", **on(ids))["success"]
+    call("review_add_comment", **comment(ids, comment="x"))
+    answer = call("review_generate_annotated", **on(ids))
+    assert answer["error_code"] == "OPERATION_FAILED"
+    assert "review_get" in answer["error"]
 
 
 PLACES = {

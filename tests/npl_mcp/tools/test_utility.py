@@ -424,3 +424,30 @@ def test_a_tree_larger_than_an_answer_is_refused(
     answer = calls(settings, [("git_tree", {"path": "src"})])[0]
     assert answer["error_code"] == "OPERATION_FAILED"
     assert "1,048,576 bytes" in answer["error"]
+
+
+DEEP = {
+    "many folders": "a/" * 2_000,
+    "a long name": "x" * 4_000,
+    "a path up": "a/../" * 800,
+    "a loop": "one/x",
+}
+
+
+@pytest.mark.parametrize("case", DEEP)
+@pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files", "worklog_export"])
+def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, tool: str, case: str) -> None:
+    """Whatever a path has too much of, the answer is an error about the path."""
+    (repository / "one").symlink_to("two")
+    (repository / "two").symlink_to("one")
+    here("worklog_init", session_id="s")
+    answer = here(tool, **{"folder" if tool == "worklog_export" else "path": DEEP[case]})
+    assert answer.get("error_code") not in ("INTERNAL_ERROR", "DATABASE_ERROR")
+    assert len(json.dumps(answer)) < 20_000
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800", "a\nb", "", " "])
+def test_no_folder_has_a_name_that_none_can_have(here: Call, name: str) -> None:
+    """NUL, half of a surrogate pair, line breaks and nothing at all."""
+    here("worklog_init", session_id="s")
+    assert here("worklog_export", folder=name)["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")

@@ -1,0 +1,102 @@
+"""There is one way to open a file; whoever opens one otherwise stands here, with the reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import npl_index
+import npl_mcp
+
+PACKAGES = [Path(package.__file__).parent for package in (npl_index, npl_mcp)]
+
+# What opens a file if it is called: plain names, and attributes of whatever object.
+NAMES = {"open"}
+ATTRIBUTES = {"open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes", "copyfile", "copy2"}
+ATTRIBUTES |= {"copytree", "mkfifo", "mknod", "open_code", "FileIO", "TemporaryFile", "NamedTemporaryFile"}
+
+ONE_WAY = "npl_index/library/files.py"
+
+OWN = "a file that comes with the program"
+DEVICE = "the null device, which takes the place of a stream"
+FOLDER = "the one way itself: a method of Folder, or a file that it opened"
+PRIVATE = "in the data folder, into which nobody else can put anything"
+
+ALLOWED = {
+    "npl_index/ranking/analysis.py": {
+        "resources.files('npl_index').joinpath('data').joinpath(name).read_text": OWN
+    },
+    "npl_index/tokens/estimated.py": {"(_DATA / f'tokens.{name}.gz').read_bytes": OWN},
+    "npl_mcp/changes/creating.py": {
+        """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
+    },
+    "npl_mcp/projects/directive.py": {"source.read_bytes": OWN},
+    "npl_mcp/tools/spec.py": {"EXAMPLES.read_text": OWN},
+    "npl_mcp/dev/reference.py": {
+        "(folder / 'notes' / 'today.md').write_text": "in a folder of its own that it just made",
+        "(folder / 'README.md').write_text": "likewise",
+        "(folder / '.mdt-config.toml').write_text": "likewise",
+        "(folder / 'docs' / 'CRs' / 'DEMO-001-an-idea.md').write_text": "likewise",
+        "readme.read_text": "this repository's, for whoever develops it",
+        "path.read_text": "likewise",
+        "path.write_text": "likewise",
+    },
+    "npl_mcp/cli/commands/notation.py": {
+        "Path(name).read_text": "the user named it on the command line, and it may be a pipe"
+    },
+    "npl_mcp/cli/terminal/display.py": {"os.open": DEVICE},
+    "npl_mcp/server/stdio.py": {
+        "open": DEVICE,
+        "io.FileIO": "a copy of standard input",
+        "os.fdopen": "a copy of standard output",
+    },
+    "npl_mcp/config/server_state.py": {"open": f"{PRIVATE}; importing the one way takes as long as the call"},
+    "npl_mcp/http/service.py": {
+        "os.open": PRIVATE,
+        "Path(f'/proc/{pid}/stat').read_text": "the system's, about a process",
+    },
+    "npl_mcp/http/serving.py": {"os.open": PRIVATE, "os.fdopen": PRIVATE, "log.read_bytes": PRIVATE},
+    "npl_mcp/projects/git.py": {"tempfile.TemporaryFile": "it has no name"},
+    "npl_mcp/stores/data_folder.py": {"self.database.open": "the database; SQLite opens its own files"},
+    "npl_mcp/stores/artifact/files.py": {"notes.open": FOLDER},
+    "npl_mcp/stores/worklog/folder.py": {"sessions.open": FOLDER, "folder.open": FOLDER, "os.fdopen": FOLDER},
+    "npl_mcp/stores/worklog/importing.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
+    "npl_mcp/stores/review/overlay.py": {"Image.open": "bytes in memory"},
+}
+
+
+def opened(source: str) -> Iterator[str]:
+    """Return what is called to open a file, as it is written."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            name = node.func
+            plain = isinstance(name, ast.Name) and name.id in NAMES
+            if plain or (isinstance(name, ast.Attribute) and name.attr in ATTRIBUTES):
+                yield ast.unparse(name)
+
+
+def test_files_are_opened_in_one_place() -> None:
+    """Everywhere else they are opened by it, or the table says why not; it says nothing that is not so."""
+    found = {
+        f"{package.name}/{path.relative_to(package).as_posix()}": set(
+            opened(path.read_text(encoding="utf-8"))
+        )
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+    }
+    del found[ONE_WAY]
+    assert {name: calls for name, calls in found.items() if calls} == {
+        name: set(calls) for name, calls in ALLOWED.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["open(a)", "io.open(a)", "Path(a).read_text()", "a.open('rb')", "os.open(a, 0)", "os.fdopen(1)"],
+)
+def test_every_way_of_opening_is_seen(written: str) -> None:
+    """A walk that sees nothing would find nothing to list."""
+    assert len(list(opened(written))) == 1
