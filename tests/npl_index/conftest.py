@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
+from types import FrameType
+from typing import Any
 
 import pytest
 import tiktoken
@@ -64,6 +67,24 @@ def exact_counter() -> TokenCounter:
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     encoding = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     return ExactCounter("small", encoding)
+
+
+def lines_run(action: Callable[[], object]) -> int:
+    """Return how many lines of Python an action runs: a measure of work that is the same on every machine."""
+    count = 0
+
+    def traced(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 @pytest.fixture(scope="session")

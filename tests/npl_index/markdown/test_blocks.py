@@ -187,7 +187,7 @@ def has_foreign_term(text: str) -> bool:
 
 
 @given(documents)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @example("> ```\n# a\n")
 @example("[a]: /u\n'two\nlines'\n===\n")
 @example("- a\n\n  b\n\n\n  c\n- d\n")
