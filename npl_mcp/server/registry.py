@@ -6,7 +6,7 @@ import base64
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import anyio.to_thread
@@ -71,17 +71,12 @@ class BoundTool(Tool):
             if call is not None:
                 call.tool, call.known = self.name, True
             app = self._app if call is None else call.caller.view(self._app)
-            data = await self._call(app, self._checked(arguments))
+            data, answer = await self._call(app, self._checked(arguments))
         except NPLError as error:
             raise ToolError(str(error), log_level=logging.DEBUG) from error
         if call is not None:
             call.data, call.arguments = data, arguments
-        body = as_dict(Reply(data=data))
-        blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
-        for picture in pictures(data):
-            encoded = base64.b64encode(picture.data).decode()
-            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
-        return ToolResult(content=blocks, structured_content=body if self._app.settings.structured else None)
+        return answer
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -90,13 +85,27 @@ class BoundTool(Tool):
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    async def _call(self, app: App, values: dict[str, Any]) -> object:
+    async def _call(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         spec = self._spec
         if inspect.iscoroutinefunction(spec.function):
-            return await spec.function(app, **values)
+            data = await spec.function(app, **values)
+            return data, self._answer(data)
+
+        def call() -> tuple[object, ToolResult]:
+            data = spec.function(app, **values)
+            return data, self._answer(data)  # where the call ran: to write a long one takes its time
+
         if spec.in_memory is not None and spec.in_memory(app, **values):
-            return spec.function(app, **values)
-        return await anyio.to_thread.run_sync(partial(spec.function, app, **values))
+            return call()
+        return await anyio.to_thread.run_sync(call)
+
+    def _answer(self, data: object) -> ToolResult:
+        body = as_dict(Reply(data=data))
+        blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
+        for picture in pictures(data):
+            encoded = base64.b64encode(picture.data).decode()
+            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
+        return ToolResult(content=blocks, structured_content=body if self._app.settings.structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
