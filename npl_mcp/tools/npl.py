@@ -57,7 +57,7 @@ class LoadReply:
 
 
 def _load(app: App, kind: str, items: str, skip: str | None) -> LoadReply:
-    loaded = load(app.library, kind, items, skip)
+    loaded = load(app.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
         near = dict.fromkeys(name for missing in loaded.missing for name in missing.near)
@@ -113,7 +113,7 @@ def npl_load_agent(
 
     :raises DocumentNotFoundError: there is no such agent.
     """
-    return _reply(app, load_agent(app.library, agent_name, with_definition=with_definition))
+    return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition))
 
 
 @dataclass(frozen=True, slots=True)
