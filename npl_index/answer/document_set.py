@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,10 +11,14 @@ from npl_index.answer.budget import Part
 from npl_index.answer.suggestions import Place
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.writing import narrowed
-from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts, trimmed_text
+from npl_index.tokens.counting import TokenCounter, count_tokens
+from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
+
+_STRIDE = 8_192
+"""Characters, at most, after which a part that has to be cut is compared with the room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class DocumentSet:
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param clock: when selecting, counting and cutting end in an error.
     """
 
     collection: Collection
@@ -34,6 +40,7 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    clock: Deadline = NO_DEADLINE
 
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
@@ -72,8 +79,7 @@ class DocumentSet:
             return Part(
                 document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
             )
-        text = trimmed_text(tree, lines)
-        followed, last = self.counter.count(text + "\n"), self.counter.count(text)
+        followed, last = measure(trimmed_text(tree, lines), self.counter, self.clock)
         cost = self.counter.upper_bound(max(followed, last))
         return Part(document, index, lines, followed, last, cost, chosen)
 
@@ -88,11 +94,15 @@ class DocumentSet:
         return self.counter.upper_bound(self.counter.count(self.mark(document) + "\n"))
 
     def cut(self, part: Part, room: int) -> tuple[Part, Part] | None:
-        """Cut a part at the last end of a block that leaves it within ``room`` tokens."""
+        """Cut a part at the last end of a block that leaves it within ``room`` tokens.
+
+        :raises DocumentTimeoutError: the deadline has passed.
+        """
         tree = self.tree(part.document)
         place = (part.document, part.section)
         first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-        ends = _block_ends(tree, part.lines, first)
+        reach = self._reach(tree, part.lines, room)
+        ends = _block_ends(tree, Span(part.lines.start, reach), first, self.clock)
         low, high = 0, len(ends)
         best: Part | None = None
         while low < high:
@@ -104,11 +114,32 @@ class DocumentSet:
                 high = middle
         if best is None:
             return None
-        rest = Span(best.lines.stop, part.lines.stop)
-        return best, self.part(place, chosen=part.chosen, lines=rest)
+        followed, last = part.followed - best.followed, part.last - best.followed
+        rest = part._replace(
+            lines=Span(best.lines.stop, part.lines.stop),
+            followed=followed,
+            last=last,
+            cost=self.counter.upper_bound(max(followed, last, 0)),
+        )
+        return best, rest
+
+    def _reach(self, tree: SectionTree, lines: Span, room: int) -> int:
+        """Return a line behind the place where a text has more than ``room`` tokens, or its end.
+
+        What lies behind it cannot be kept, so that it is neither parsed nor counted: a cut takes time in
+        proportion to what is kept, however long the section.
+        """
+        starts, start = tree.line_starts, lines.start
+        stride = min(_STRIDE, 4 * room + _STRIDE // 32)
+        tokens = 0
+        while tokens <= room and start < lines.stop:
+            stop = min(lines.stop, max(start + 1, bisect_left(starts, starts[start] + stride)))
+            tokens += count_tokens(tree.source[starts[start] : starts[stop]], self.counter, self.clock)
+            start = stop
+        return start
 
 
-def _block_ends(tree: SectionTree, lines: Span, first: int) -> list[int]:
+def _block_ends(tree: SectionTree, lines: Span, first: int, clock: Deadline) -> list[int]:
     """Return the lines before which a cut falls between blocks, in order.
 
     Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; a
@@ -117,6 +148,6 @@ def _block_ends(tree: SectionTree, lines: Span, first: int) -> list[int]:
     :param lines: of the section.
     :param first: no cut is made before this line or at it, so that more than the heading is kept.
     """
-    tokens = parse_blocks(tree.text(lines), nesting=tree.dialect == "npl")
+    tokens = parse_blocks(tree.text(lines), nesting=tree.dialect == "npl", deadline=clock)
     ends = {lines.start + token.map[1] for token in tokens if token.map}
     return sorted(end for end in ends if first < end < lines.stop)

@@ -15,7 +15,8 @@ from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.cut import GENEROUS_MOST, cut
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
-from npl_index.selectors.selection import Selected, select
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.selection import Selected, select_in
 
 MAX_TOPICS = 64
 MAX_TOPIC_LENGTH = 200
@@ -213,12 +214,12 @@ def _selections(request: TailorRequest, documents: DocumentSet) -> tuple[list[Se
     if not request.selectors:
         return [], ()
     trees = [indexed.tree for indexed in documents.collection.documents]
-    names = [documents.names(document) for document in range(len(trees))]
+    scope = Scope(trees, [documents.names(document) for document in range(len(trees))], documents.clock)
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
     for selector in request.selectors:
         try:
-            selected += select(trees, selector, names=names)
+            selected += select_in(scope, selector)
         except SectionNotFoundError as error:
             failures.append(error)
     if failures and not selected:

@@ -27,7 +27,7 @@ _INDENT = re.compile(r"[ \t]+")
 
 
 class Deadline:
-    """The moment after which parsing a document ends in an error.
+    """The moment after which work on a document, or on several, ends in an error.
 
     :param name: the document, for the message.
     :param moment: value of ``time.monotonic()``, or ``None`` for no limit.

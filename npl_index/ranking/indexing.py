@@ -55,6 +55,11 @@ class IndexedDocument:
         """The selector of each section, with the document's path, for use among several documents."""
         return selectors_of(self.tree, self.document.path)
 
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest section's own text."""
+        return max(section.own_bytes.stop - section.own_bytes.start for section in self.tree.sections)
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes, its collection included; an estimate."""

@@ -140,8 +140,8 @@ class Failure:
         names = self.scope.names
         if len(names) == 1:
             return selector_for(self.scope.trees[tree], index)
-        others = {name for other, known in enumerate(names) if other != tree for name in known}
-        unique = (name for name in names[tree] if name not in others)
+        self.scope.clock.check()
+        unique = (name for name in names[tree] if self.scope.documents_called[name] == 1)
         return selector_for(self.scope.trees[tree], index, document=next(unique, names[tree][0]))
 
     def _misreadings(self) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import groupby
+from functools import cached_property
+from itertools import chain, groupby
 from operator import itemgetter
 
 from npl_index.markdown.sections import Section, SectionTree
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
@@ -17,20 +20,40 @@ Node = tuple[int, int]
 
 
 class Scope:
-    """The documents in which a selector is looked up.
+    """The documents in which selectors are looked up; what one of them has worked out serves the next.
 
     :param trees: their sections.
     :param names: further names of each, besides the tree's own.
+    :param clock: when looking up ends in an error.
     """
 
-    def __init__(self, trees: Sequence[SectionTree], names: Sequence[Collection[str]]) -> None:
+    def __init__(
+        self,
+        trees: Sequence[SectionTree],
+        names: Sequence[Collection[str]],
+        clock: Deadline = NO_DEADLINE,
+    ) -> None:
         self.trees = trees
-        self.hierarchies = [Hierarchy(tree) for tree in trees]
+        self.clock = clock
         self.names = [
             tuple(dict.fromkeys(map(label, (tree.name, tree.sections[0].name, *sorted(more, key=len)))))
             for tree, more in zip(trees, names, strict=True)
         ]
+        self._hierarchies: dict[int, Hierarchy] = {}
+        self._labels: dict[Node, str] = {}
         self._folds: dict[Node, str] = {}
+
+    def hierarchy(self, tree: int) -> Hierarchy:
+        """Return parents and children of one tree."""
+        if tree not in self._hierarchies:
+            self.clock.check()
+            self._hierarchies[tree] = Hierarchy(self.trees[tree])
+        return self._hierarchies[tree]
+
+    @cached_property
+    def documents_called(self) -> Counter[str]:
+        """How many documents have each name."""
+        return Counter(chain.from_iterable(self.names))
 
     def section(self, node: Node) -> Section:
         """Return the section itself."""
@@ -50,6 +73,7 @@ class Scope:
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
         """Return the sections among which a step chooses, in document order."""
+        self.clock.check()
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
         found: list[Node] = []
@@ -64,11 +88,11 @@ class Scope:
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
         """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
         if name is None:
-            return [(tree, index) for tree in trees for index in (0, *self.hierarchies[tree].parts)]
+            return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
         return [(tree, 0) for tree in trees if name in self.names[tree]] or self.everything(trees)
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
-        hierarchy = self.hierarchies[tree]
+        hierarchy = self.hierarchy(tree)
         children = {child for head in heads for child in hierarchy.children(head)}
         if step.name is None and step.level is None:
             children -= hierarchy.titles  # a title counts as its document, not as a section below it
@@ -98,6 +122,7 @@ class Scope:
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections with a name: as readers see it, else as written, else compared loosely."""
         for matches in self._comparisons(name):
+            self.clock.check()
             found = [node for node in pool if matches(node)]
             if found:
                 return self._best(found)
@@ -115,10 +140,14 @@ class Scope:
         def as_seen(node: Node) -> bool:
             if node[1] == 0:
                 return name in self.names[node[0]]
-            return heading_label(self.section(node).name) == wanted
+            return self.seen(node) == wanted
 
         def as_written(node: Node) -> bool:
-            return node[1] > 0 and heading_label(self.section(node).heading) == wanted
+            section = self.section(node)
+            # Most headings are read as they are written, and have been compared then.
+            return (
+                node[1] > 0 and section.heading != section.name and heading_label(section.heading) == wanted
+            )
 
         def loosely(node: Node) -> bool:
             if node[1] == 0:
@@ -133,13 +162,16 @@ class Scope:
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
+    def seen(self, node: Node) -> str:
+        """Return the label of a section's name."""
+        if node not in self._labels:
+            self._labels[node] = heading_label(self.section(node).name)
+        return self._labels[node]
+
     def folded(self, node: Node) -> str:
         """Return the loose form of a section's name."""
         if node not in self._folds:
-            name = self.section(node).name
-            self._folds[node] = (
-                fold(heading_label(name)) if node[1] else fold_document(self.names[node[0]][0])
-            )
+            self._folds[node] = fold(self.seen(node)) if node[1] else fold_document(self.names[node[0]][0])
         return self._folds[node]
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:
@@ -148,12 +180,12 @@ class Scope:
         traits = self.section(node).own_traits
         if conditions.unknown or not all(getattr(traits, name) for name in conditions.traits):
             return False
-        hierarchy = self.hierarchies[tree]
+        hierarchy = self.hierarchy(tree)
         if conditions.ordinal is not None and hierarchy.number(index)[0] != conditions.ordinal:
             return False
         return all(test.holds(hierarchy.version(index)) for test in conditions.versions)
 
     def versions(self, nodes: Iterable[Node]) -> list[str]:
         """Return the versions that apply to some sections, each once."""
-        found = (self.hierarchies[tree].version(index) for tree, index in nodes)
+        found = (self.hierarchy(tree).version(index) for tree, index in nodes)
         return list(dict.fromkeys(filter(None, found)))

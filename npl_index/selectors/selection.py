@@ -46,8 +46,15 @@ def select(
         selectors that do work), or no match has the lines asked for.
     :raises InvalidRequestError: a range ends before it starts.
     """
-    scope = Scope(trees, names or [()] * len(trees))
-    heads = _find(scope, selector, selector.steps, range(len(trees)))
+    return select_in(Scope(trees, names or [()] * len(trees)), selector)
+
+
+def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
+    """Find the sections a selector means, as :func:`select` does, in a scope that serves several.
+
+    :raises DocumentTimeoutError: the scope's deadline has passed.
+    """
+    heads = _find(scope, selector, selector.steps, range(len(scope.trees)))
     if selector.until:
         return _ranges(scope, selector, heads)
     selected = _joined(scope, heads, selector.depth)
@@ -96,7 +103,7 @@ def _joined(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Sel
         elif depth is None:
             continue
         tree, head = node
-        for index in scope.hierarchies[tree].reach(head, depth):
+        for index in scope.hierarchy(tree).reach(head, depth):
             share.add(index)
             owned[tree, index] = share
     return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares)

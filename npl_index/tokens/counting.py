@@ -9,10 +9,23 @@ ends in a line end and ``b`` starts a token, exact counts and estimates add up::
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Protocol
 
 from npl_index.choices import VOCABULARIES
 from npl_index.errors import InvalidRequestError
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+
+WINDOW = 100_000
+"""Characters that are counted at once. Between two windows the clock is looked at; what a text of signs or of
+Chinese without any space takes is some tenths of a second a window."""
+
+# A window ends where a piece surely ends. Only a window's length without such a place is cut anywhere, which
+# can change the count by a token or two.
+_WINDOWS = re.compile(
+    rf"(?s:.{{1,{WINDOW}}})(?:\Z|(?<=\S\n)(?=[^\s/])|(?<=\S)(?= \S))|(?s:.{{1,{WINDOW}}})",
+)
 
 
 class TokenCounter(Protocol):
@@ -40,6 +53,26 @@ class TokenCounter(Protocol):
         :param count: what :meth:`count` returned for the text.
         """
         ...
+
+
+def windows(text: str) -> Iterator[str]:
+    """Cut a long text into windows whose counts add up."""
+    return (found[0] for found in _WINDOWS.finditer(text))
+
+
+def count_tokens(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> int:
+    """Count the tokens of a text, as the counter does, with a look at the clock.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    clock.check()
+    if len(text) <= WINDOW:
+        return counter.count(text)
+    total = 0
+    for window in windows(text):
+        clock.check()
+        total += counter.count(window)
+    return total
 
 
 def starts_token(text: str) -> bool:

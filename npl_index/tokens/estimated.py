@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from npl_index.tokens.counting import TokenCounter, base_vocabulary, check_vocabulary
+from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
 
 _DATA = Path(__file__).parents[1] / "data"
 
@@ -91,6 +91,7 @@ class PieceCosts(dict[str, int]):
         super().__init__(dict.fromkeys(listed, 1))
         self._characters = characters
         self._sparse = sparse
+        self._longest: dict[str, int] = {}
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
@@ -118,8 +119,20 @@ class PieceCosts(dict[str, int]):
         if run > _LONGEST:  # tiktoken joins equal characters in pairs, and pairs of pairs
             lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
         else:
-            lengths = range(min(len(window), _LONGEST if window[0] < "\u2e80" else _LONGEST_WIDE), 1, -1)
+            longest = _LONGEST if window[0] < "\u2e80" else _LONGEST_WIDE
+            if len(piece) > _LONGEST_CACHED:
+                longest = min(longest, self._longest_by_first().get(window[0], 1))
+            lengths = range(min(len(window), longest), 1, -1)
         return start + next((length for length in lengths if self.get(window[:length]) == 1), 1)
+
+    def _longest_by_first(self) -> dict[str, int]:
+        """Return the longest listed string with each first character; made only once a piece is long."""
+        if not self._longest:
+            longest: dict[str, int] = {}
+            for text in [text for text, cost in list(self.items()) if cost == 1]:
+                longest[text[0]] = max(len(text), longest.get(text[0], 1))
+            self._longest = longest
+        return self._longest
 
     def _character(self, character: str) -> int:
         if character in self:
@@ -153,6 +166,8 @@ class Estimator:
 
     def count(self, text: str) -> int:
         """Add up the pieces' costs."""
+        if len(text) > WINDOW:
+            return sum(map(self.count, windows(text)))
         pieces = self._ascii_pieces(text) if text.isascii() else self._pieces(text)
         return sum(map(self._costs.__getitem__, pieces))
 

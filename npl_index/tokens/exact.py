@@ -7,14 +7,13 @@ is wrong. So the files are read here, and tiktoken gets the ranks through its pu
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import read_path
-from npl_index.tokens.counting import TokenCounter, base_vocabulary, check_vocabulary
+from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
 
 # Cached under the SHA-1 of its address, as tiktoken does; the SHA-256 is that of the published file.
 LARGEST_VOCABULARY = 16 * 1024 * 1024
@@ -45,15 +44,6 @@ PATTERNS = {
 }
 """The pattern of each vocabulary's pieces, in the syntax of tiktoken."""
 
-# White-space runs of a million characters overflow tiktoken's regular expressions, which then panics, and
-# up to version 0.12 its time grows with the square of a piece. So long texts are counted in windows that end
-# where a piece surely ends. Only a window's length without such a place is cut anywhere, which can change the
-# count by a token or two.
-_WINDOW = 100_000
-_WINDOWS = re.compile(
-    rf"(?s:.{{1,{_WINDOW}}})(?:\Z|(?<=\S\n)(?=[^\s/])|(?<=\S)(?= \S))|(?s:.{{1,{_WINDOW}}})",
-)
-
 
 class ExactCounter:
     """The counter that :func:`load_vocabulary` returns.
@@ -70,9 +60,11 @@ class ExactCounter:
 
     def count(self, text: str) -> int:
         """Encode the text and count."""
-        if len(text) <= _WINDOW:
+        # White-space runs of a million characters overflow tiktoken's regular expressions, which then panics,
+        # and up to version 0.12 its time grows with the square of a piece.
+        if len(text) <= WINDOW:
             return len(self._encode(text))
-        return sum(len(self._encode(window)) for window in _WINDOWS.findall(text))
+        return sum(len(self._encode(window)) for window in windows(text))
 
     def upper_bound(self, count: int) -> int:
         """Return the count: it is the truth."""

@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.tokens.counting import TokenCounter, starts_token
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.tokens.counting import TokenCounter, count_tokens, starts_token
+
+_TAIL = 4_096
+"""Characters at a text's end that are counted a second time, at most; a token has 128 at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +27,14 @@ class TokenCounts:
     :param followed: with the blank line that separates it from more text.
     :param last: without it.
     :param costs: upper bound of both; packing adds these up.
+    :param largest: the highest of the costs.
     """
 
     counter: str
     followed: array[int]
     last: array[int]
     costs: array[int]
+    largest: int
 
     @property
     def nbytes(self) -> int:
@@ -54,26 +60,38 @@ def trimmed_text(tree: SectionTree, lines: Span) -> str:
     return bare if len(text) - len(bare) <= 3 else text
 
 
-def count_sections(tree: SectionTree, counter: TokenCounter) -> TokenCounts:
-    """Count the own text of every section."""
+def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> tuple[int, int]:
+    """Return the tokens of a text with a blank line behind it, and without.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    last = count_tokens(text, counter, clock)
+    tail = _tail(text)
+    return last + (counter.count(tail + "\n") - counter.count(tail) if tail else 0), last
+
+
+def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> TokenCounts:
+    """Count the own text of every section.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
     followed, last = array("I"), array("I")
     for section in tree.sections:
-        text = trimmed_text(tree, section.own)
-        tail = _tail(text)
-        last.append(counter.count(text))
-        more = counter.count(tail + "\n") - counter.count(tail) if tail else 0
-        followed.append(last[-1] + more)
+        both = measure(trimmed_text(tree, section.own), counter, clock)
+        followed.append(both[0])
+        last.append(both[1])
     costs = array("I", map(counter.upper_bound, map(max, followed, last)))
-    return TokenCounts(counter.name, followed, last, costs)
+    return TokenCounts(counter.name, followed, last, costs, max(costs))
 
 
 def _tail(text: str) -> str:
     """Return the end of a text from a place where a token surely begins.
 
-    What a blank line behind the text costs depends on its tail alone, so that only this is counted again.
+    What a blank line behind the text costs depends on its tail alone, so that only this is counted again. Of
+    a line that is longer than a window, only the end is.
     """
-    at = len(text)
-    while (at := text.rfind("\n", 0, at)) > 0:
+    first, at = max(0, len(text) - _TAIL), len(text)
+    while (at := text.rfind("\n", first, at)) > 0:
         if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):
             return text[at + 1 :]
-    return text
+    return text[first:]

@@ -179,7 +179,7 @@ def outline(tree: SectionTree) -> Outline:
     paths: dict[int, str] = {}
     for section in tree.sections:
         if section.level:
-            number, equals = scope.hierarchies[0].number(section.index)
+            number, equals = scope.hierarchy(0).number(section.index)
             line = f"{'#' * section.level} {label(section.heading)}".rstrip()
             line += f" [{number}]" if equals > 1 else ""
             above = paths.get(section.parent or 0)

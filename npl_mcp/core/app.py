@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +14,7 @@ from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
@@ -27,9 +29,6 @@ from npl_mcp.core.state import SharedState, collection_bytes
 from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
-
-INLINE_SECTIONS = 5_000
-"""Documents with more sections are ranked off the event loop, so that other callers are not held up."""
 
 VIEWS = 32
 """Working directories whose views are kept."""
@@ -123,24 +122,23 @@ class App(Files):
         """Counts tokens; see :attr:`SharedState.counter`."""
         return self.state.counter
 
-    def in_memory(self, ref: DocumentRef) -> bool:
-        """Return whether a call about one file finds all it needs in memory; has no effect.
+    def in_memory(self, ref: DocumentRef) -> tuple[IndexedDocument, TokenCounts] | None:
+        """Return what a call about one file needs if all of it is in memory, else ``None``; has no effect.
 
-        A yes is certain of the file that the reference led to last time, and of its present state. Should it
+        It is certain of the file that the reference led to last time, and of its present state. Should it
         lead to another file by now, the call reads that one where it runs: it may wait for the disk, and its
         answer is the same. Folders and patterns are never in memory, since files must be looked for.
         """
         with self.state.lock:
             found = self._found.get(ref)
         if found is None:
-            return False
+            return None
         try:
             indexed = self.state.indices.memory.peek(self.library.stat(found))
         except NPLError:  # the call itself finds out what is wrong, and says it
-            return False
-        if indexed is None or len(indexed.tree.sections) > INLINE_SECTIONS:
-            return False
-        return self.state.is_counted(indexed)
+            return None
+        counts = None if indexed is None else self.state.kept_counts(indexed)
+        return None if indexed is None or counts is None else (indexed, counts)
 
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
@@ -198,13 +196,22 @@ class App(Files):
         collection = documents[0].collection if len(documents) == 1 else self.state.joined(documents)
         return Gathered(collection, True, tuple(unreadable))
 
-    def counting(self, collection: Collection) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
+    def clock(self, name: str) -> Deadline:
+        """Return the moment after which a call that begins now has to give up.
+
+        :param name: of the document, or of all.
+        """
+        return Deadline(name, time.monotonic() + self.settings.time_limit)
+
+    def counting(
+        self, collection: Collection, clock: Deadline = NO_DEADLINE
+    ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Return the counter, and the counts it made of each document of a collection."""
         counter = self.counter
 
         @cache
         def counts(document: int) -> TokenCounts:
-            return self.state.token_counts(collection.documents[document], counter)
+            return self.state.token_counts(collection.documents[document], counter, clock)
 
         return counter, counts
 

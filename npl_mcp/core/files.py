@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from npl_index.library.catalog import Catalog, Kind, Root, places
+from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.roots import Found
@@ -28,15 +28,21 @@ class Files:
         self.settings = settings
         self.catalog = _catalog(settings)
         self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
-        self.own: Library = OwnItems(self.library, str(corpus_folder()))
-        """The same library for the command line, where patterns mean the user's own items."""
+
+    @property
+    def own(self) -> Library:
+        """The same library for whole items, where patterns mean the user's own; new each time, as it looks
+        at folders once.
+        """
+        return OwnItems(self.library, str(corpus_folder()))
 
 
 class OwnItems(Library):
-    """A library in which bundled items only replace folders the user does not have.
+    """A library in which bundled items only replace those of kinds the user has none of.
 
     A name leads to a bundled item where the user has no folder for its kind; a pattern or a list leads to
-    bundled items where the user has no NPL folder at all.
+    bundled items where the user has no folder for any kind. What this program writes itself, such as
+    ``.npl/sessions``, is no such folder.
 
     :param library: whose roots, catalog and limits are used.
     :param bundled: path of the folder of bundled items.
@@ -70,14 +76,16 @@ class OwnItems(Library):
     def _has_own(self, kind: Kind) -> bool:
         """Return whether the user has a folder for items of a kind; those of agents' clients do not count."""
         if kind.name not in self._own:
-            folders = (
-                self.roots.below(place, "")
-                for place in kind.places
-                if place.root.npl and place.root.path != self._bundled
-                if place.folder or kind.name != "agent"
-            )
-            self._own[kind.name] = any(folder is not None and os.path.isdir(folder) for folder in folders)
+            own = (place for place in kind.places if place.root.npl and place.root.path != self._bundled)
+            self._own[kind.name] = any(self._is_own(kind, place) for place in own)
         return self._own[kind.name]
+
+    def _is_own(self, kind: Kind, place: ItemFolder) -> bool:
+        # The one item that lies in the NPL folder itself: the folder alone says nothing.
+        if kind.only is not None:
+            return self.roots.below(place, f"{kind.only}{kind.suffix}") is not None
+        folder = self.roots.below(place, "") if place.folder or kind.name != "agent" else None
+        return folder is not None and os.path.isdir(folder)
 
 
 def _catalog(settings: Settings) -> Catalog:

@@ -12,6 +12,7 @@ from cachetools import LRUCache, cachedmethod
 from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.library.documents import Document
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
@@ -36,7 +37,9 @@ def _contents(_: SharedState, documents: Sequence[IndexedDocument]) -> tuple[tup
     return tuple((indexed.document.fingerprint.path, indexed.document.digest) for indexed in documents)
 
 
-def _counted(_: SharedState, indexed: IndexedDocument, counter: TokenCounter) -> tuple[str, str, str]:
+def _counted(
+    _: SharedState, indexed: IndexedDocument, counter: TokenCounter, __: Deadline = NO_DEADLINE
+) -> tuple[str, str, str]:
     return indexed.document.digest, indexed.tree.dialect, counter.name
 
 
@@ -95,14 +98,19 @@ class SharedState:
         return Collection.build(documents)
 
     @cachedmethod(attrgetter("_token_counts"), key=_counted, lock=attrgetter("lock"))
-    def token_counts(self, indexed: IndexedDocument, counter: TokenCounter) -> TokenCounts:
-        """Return the token counts of a document's sections."""
-        return count_sections(indexed.tree, counter)
+    def token_counts(
+        self, indexed: IndexedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+    ) -> TokenCounts:
+        """Return the token counts of a document's sections.
 
-    def is_counted(self, indexed: IndexedDocument) -> bool:
-        """Return whether the token counts of a document are in memory."""
+        :raises DocumentTimeoutError: the deadline has passed.
+        """
+        return count_sections(indexed.tree, counter, clock)
+
+    def kept_counts(self, indexed: IndexedDocument) -> TokenCounts | None:
+        """Return the token counts of a document if they are in memory."""
         with self.lock:
-            return _counted(self, indexed, self.counter) in self._token_counts
+            return self._token_counts.get(_counted(self, indexed, self.counter))
 
     def close(self) -> None:
         """Close the persistent cache and the database."""

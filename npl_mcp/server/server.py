@@ -227,7 +227,6 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
         changes["parameters"] = {
             **tool.parameters,
             "properties": {**choice, **tool.parameters["properties"]},
-            "required": [alias.chosen_by, *tool.parameters.get("required", ())],
         }
     return tool.model_copy(update=changes)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,8 @@ class Alias:
     """What an old name stands for.
 
     :param new: the tool that replaces it.
-    :param chosen_by: a parameter only the old name has; it chooses between several tools.
+    :param chosen_by: a parameter only the old name has; it chooses between several tools,
+        ``new`` where it is absent.
     :param choices: the tool for each of its values, ``new`` among them.
     :param description: of the old name, where that of ``new`` would not do.
     :param listed: this is the one to list, where a tool had several names.
@@ -36,7 +37,6 @@ class Alias:
     def rewrite(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Turn the arguments of a call by the old name into a tool and its arguments.
 
-        :raises MissingRequestError: the parameter that chooses the tool is absent.
         :raises InvalidRequestError: no tool stands for its value.
         """
         if self.chosen_by is None:
@@ -45,7 +45,7 @@ class Alias:
         rest = dict(arguments)
         value = rest.pop(self.chosen_by, None)
         if value is None:
-            raise MissingRequestError(f"{self.chosen_by} is required", parameter=self.chosen_by, hint=hint)
+            return self.new, rest
         if not isinstance(value, str) or value not in self.choices:
             shown = repr(value[:64]) if isinstance(value, str) else "not a text"
             raise InvalidRequestError(f"{self.chosen_by} is {shown}", parameter=self.chosen_by, hint=hint)

@@ -15,6 +15,8 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLErro
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
+from npl_index.ranking.indexing import IndexedDocument
+from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
 from npl_mcp.tools.spec import ToolSpec
 
@@ -55,7 +57,7 @@ class LoadReply:
 
 
 def _load(app: App, kind: str, items: str, skip: str | None) -> LoadReply:
-    loaded = load(app.library, kind, items, skip)
+    loaded = load(app.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
         near = dict.fromkeys(name for missing in loaded.missing for name in missing.near)
@@ -111,7 +113,7 @@ def npl_load_agent(
 
     :raises DocumentNotFoundError: there is no such agent.
     """
-    return _reply(app, load_agent(app.library, agent_name, with_definition=with_definition))
+    return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def npl_section_index(
     gathered = app.gather(ref)
     if depth is None and gathered.several and conditions == TraitFilter():
         depth = 0
-    counter, counts = app.counting(gathered.collection)
+    name = app.name_of(ref, gathered)
+    counter, counts = app.counting(gathered.collection, app.clock(name))
     nodes: list[OutlineNode] = []
     total = matching = tokens = 0
     for number, indexed in enumerate(gathered.collection.documents):
@@ -184,7 +187,6 @@ def npl_section_index(
         tokens += node.token_count
         if found or conditions == TraitFilter():
             nodes.append(node)
-    name = app.name_of(ref, gathered)
     return IndexReply(
         file=name,
         path=name,
@@ -235,40 +237,89 @@ def npl_load_tailored(
         explain=explain,
     )
     gathered = app.gather(ref, request.selectors)
-    counter, counts = app.counting(gathered.collection)
+    name = app.name_of(ref, gathered)
+    clock = app.clock(name)
+    counter, counts = app.counting(gathered.collection, clock)
     documents = DocumentSet(
         collection=gathered.collection,
         several=gathered.several,
-        file=app.name_of(ref, gathered),
+        file=name,
         counts=counts,
         counter=counter,
         unreadable=gathered.unreadable,
+        clock=clock,
     )
     return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)
 
 
-def _index_in_memory(
+# Together these bounds keep a call on the event loop near a millisecond. A longer one loses less by the
+# change of thread than all other callers would by waiting for it.
+
+INLINE_OUTLINE = 100
+"""Sections of a document whose outline is made on the event loop."""
+
+INLINE_SECTIONS = 2_000
+"""Sections of a document that is ranked there."""
+
+INLINE_BYTES = 8_192
+"""Bytes of a document's longest section: what a ranking brings is a few of them."""
+
+INLINE_WORDS = 500
+"""Characters of a task that is analysed there."""
+
+INLINE_TOPICS = 4_000
+"""Topics times sections: each is compared with each."""
+
+INLINE_SELECTORS = 256
+"""Selectors times sections."""
+
+INLINE_SELECTED = 65_536
+"""Bytes of a document from which a selector may bring everything."""
+
+
+def _outlined_in_memory(
     app: App, file: str | None = None, resource_type: str | None = None, item: str | None = None, **_: object
 ) -> bool:
-    try:
-        return app.in_memory(DocumentRef.parse(file, resource_type, item))
-    except NPLError:  # the tool says what is wrong
-        return False
+    kept = _kept(app, file, resource_type, item)
+    return kept is not None and len(kept[0].tree.sections) <= INLINE_OUTLINE
 
 
 def _tailored_in_memory(
     app: App,
+    context: str | None = None,
+    topics: list[str] | None = None,
+    selectors: list[str] | None = None,
+    token_budget: int | None = None,
     file: str | None = None,
     resource_type: str | None = None,
     item: str | None = None,
-    selectors: list[str] | None = None,
     sections: list[str] | None = None,
     **_: object,
 ) -> bool:
+    paths = [*(selectors or ()), *(sections or ())]
     # Where neither a file nor an item is given, selectors may name any document.
-    if (selectors or sections) and file is None and item is None:
+    if (paths and file is None and item is None) or len(context or "") > INLINE_WORDS:
         return False
-    return _index_in_memory(app, file, resource_type, item)
+    kept = _kept(app, file, resource_type, item)
+    if kept is None:
+        return False
+    indexed, counts = kept
+    size = len(indexed.tree.sections)
+    if size > INLINE_SECTIONS or size * len(topics or ()) > INLINE_TOPICS or indexed.longest > INLINE_BYTES:
+        return False
+    if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
+        return False
+    # A section longer than the whole budget is parsed to find out where it can be cut.
+    return token_budget is None or counts.largest <= token_budget
+
+
+def _kept(
+    app: App, file: str | None, resource_type: str | None, item: str | None
+) -> tuple[IndexedDocument, TokenCounts] | None:
+    try:
+        return app.in_memory(DocumentRef.parse(file, resource_type, item))
+    except NPLError:  # the tool says what is wrong
+        return None
 
 
 TOOLS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
 from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
-from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
+from npl_index.errors import (
+    DocumentTimeoutError,
+    InvalidRequestError,
+    MissingRequestError,
+    SectionNotFoundError,
+)
+from npl_index.markdown.state import Deadline
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.sections import count_sections
 from tests.npl_index.conftest import document_set, exact_counter
 
 TREE = {
@@ -119,6 +128,71 @@ def test_a_fence_larger_than_the_budget_is_named_not_broken() -> None:
     assert answer.content == ""
     assert answer.request_more == ("f",) or len(answer.request_more) == 1
     assert answer.truncated
+
+
+class Meter:
+    """A counter that counts the characters it is shown, too."""
+
+    name, exact = "meter", False
+
+    def __init__(self) -> None:
+        self.shown = 0
+        self._counter = estimator()
+
+    def count(self, text: str) -> int:
+        self.shown += len(text)
+        return self._counter.count(text)
+
+    def upper_bound(self, count: int) -> int:
+        return self._counter.upper_bound(count)
+
+
+LONG = {
+    "definitions": "term\n: its definition\n\n",
+    "items": "- item of the list\n",
+    "paragraphs": "Some words here.\n\n",
+    "quotes": "> quoted\n\n",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_cut_reads_what_it_keeps_and_not_the_section(kind: str) -> None:
+    """Characters counted for a small budget are the same however long the section is."""
+    shown = []
+    for length in (1_000, 4_000):
+        meter = Meter()
+        on = document_set({"long.md": "# Long\n\n" + LONG[kind] * length}, meter)
+        meter.shown = 0
+        answer = ask(on, selectors=["long"], token_budget=200)
+        assert 100 < answer.total_tokens <= 200
+        assert answer.truncated
+        assert answer.request_more
+        shown.append(meter.shown)
+    assert shown[0] == shown[1] < 50_000
+
+
+@pytest.mark.parametrize("text", ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])
+def test_a_long_text_is_counted_once(text: str) -> None:
+    """Windows of it, and the last few lines a second time."""
+    meter = Meter()
+    document_set({"long.md": text}, meter)
+    assert meter.shown < len(text) + 20_000
+
+
+def test_counting_cutting_and_selecting_look_at_the_clock() -> None:
+    """Whatever part of an answer takes long ends with the limit."""
+    over = Deadline("long.md", -1.0)
+    on = document_set({"long.md": "# Long\n\n" + LONG["items"] * 1_000})
+    tree = on.tree(0)
+    late = replace(on, clock=over)
+    for work in (
+        lambda: count_sections(tree, estimator(), over),
+        lambda: ask(late, context="list item", token_budget=50),
+        lambda: ask(late, selectors=["long"]),
+        lambda: ask(late, selectors=["## Nothing"]),
+    ):
+        with pytest.raises(DocumentTimeoutError, match=r"long\.md"):
+            work()
 
 
 def test_nothing_is_returned_twice() -> None:

@@ -8,10 +8,13 @@ import pytest
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.core.files import Files
 from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
+from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
+from npl_mcp.tools.worklog import worklog_init
 
 
 @pytest.fixture
@@ -114,3 +117,56 @@ def test_texts_have_a_limit(files: Files) -> None:
     with pytest.raises(InvalidRequestError, match="characters"):
         survey_notation(files, "x" * ((4 << 20) + 1))
     assert survey_notation(files, "{a}", matches=1).used[0].matches == ("a",)
+
+
+OWN: dict[str, tuple[str, ...]] = {
+    "nothing": (),
+    "a folder without items": (".npl/notes.txt",),
+    "a component": (".npl/npl/own.md",),
+    "components that replace bundled ones": (".npl/npl/syntax.md", ".npl/npl/syntax/own.md"),
+    "another kind": (".npl/prds/own.md",),
+    "a core reference": (".npl/npl.md",),
+    "an agent of a client": (".claude/agents/own.md",),
+}
+WANTED = ("syntax.*", "*", "syntax", "own", "nosuch", "syntax,own,syn*")
+
+
+@pytest.mark.parametrize("work", OWN)
+@pytest.mark.parametrize("wanted", WANTED)
+def test_tool_and_command_line_load_the_same(settings: Settings, work: str, wanted: str) -> None:
+    """The worklog's folder changes nothing, and both take a skip."""
+    for path in OWN[work]:
+        put(settings, path, b"# Own\n")
+    before = both(settings, wanted)
+    app = App(settings)
+    worklog_init(app)
+    app.close()
+    assert (settings.cwd / ".npl" / "sessions").is_dir()
+    assert both(settings, wanted) == before
+    if work in ("nothing", "a folder without items", "an agent of a client") and wanted == "syntax.*":
+        assert len(before) > 5
+
+
+def both(settings: Settings, wanted: str) -> list[str]:
+    """Return the names that both load, after a comparison of their texts."""
+    app = App(settings)
+    line = items_load(app, [{"kind": "component", "items": wanted, "skip": "syntax.p*"}])
+    try:
+        tool = npl_load_components(app, items=wanted, skip="syntax.p*")
+    except DocumentNotFoundError:
+        assert line.content == ""
+        return []
+    finally:
+        app.close()
+    assert tool.content == line.content
+    assert tool.flags == line.flags
+    return list(tool.loaded_items)
+
+
+def test_a_folder_made_while_a_server_runs_counts(settings: Settings) -> None:
+    """What the user has is looked up for each call."""
+    files = Files(settings)
+    group = {"kind": "component", "items": "*"}
+    assert len(items_load(files, [group]).items) > 5
+    put(settings, ".npl/npl/own.md", b"# Own\n")
+    assert [item.name for item in items_load(files, [group]).items] == ["own"]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import Client
 
+from npl_index.errors import DocumentTimeoutError
+from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.tools.npl import TOOLS, npl_load_tailored, npl_section_index
 from tests.conftest import GUIDE, Call, calls, envelope, with_client
 
 
@@ -351,3 +356,77 @@ def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Pa
             node["end_line"],
         )
     assert len(found) == len(tree.sections) - 1
+
+
+NOTES = "# Notes\n\nWater the roses.\n\n## Pruning\n\nCut in winter.\n\n"
+
+IN_THREADS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a cut in a definition list": ("term\n: meaning\n\n" * 9_000, {"context": "term", "token_budget": 500}),
+    "a cut in a table": (
+        "| a | b |\n|--|--|\n" + "| x | y |\n" * 9_000,
+        {"topics": ["x"], "token_budget": 9},
+    ),
+    "a long section": ("Some words.\n\n" * 9_000, {"context": "words"}),
+    "thousands of sections": ("## Water\n\nRoses.\n\n" * 5_000, {"context": "water"}),
+    "a long task": ("", {"context": "water the roses " * 1_000}),
+    "everything": (("## Water\n\n" + "Roses. " * 100 + "\n\n") * 120, {"selectors": ["notes"]}),
+    "many selectors": ("## Water\n\n" * 20, {"selectors": [f"## Name {n}" for n in range(64)]}),
+    "many selectors by their other name": ("## Water\n\n" * 20, {"sections": ["## Name"] * 64}),
+    "many topics": ("## Water\n\n" * 200, {"topics": [f"topic {n}" for n in range(64)]}),
+    "a budget below every section": ("", {"context": "water", "token_budget": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", IN_THREADS)
+def test_long_work_leaves_the_event_loop(kind: str, settings: Settings, docs: Path) -> None:
+    """A warm call runs there only if all that it may have to do is short; bytes and numbers decide."""
+    text, arguments = IN_THREADS[kind]
+    app = warm(settings, docs, NOTES + text)
+    assert not in_memory("npl_load_tailored", app, **arguments)
+    app.close()
+
+
+def test_short_work_stays_on_the_event_loop(settings: Settings, docs: Path) -> None:
+    """A change of thread would take as long as the call."""
+    app = warm(settings, docs, NOTES * 20)
+    assert in_memory("npl_section_index", app)
+    assert in_memory("npl_load_tailored", app, context="water the roses", token_budget=300)
+    assert in_memory("npl_load_tailored", app, topics=["roses"], selectors=["## Pruning"])
+    app.close()
+    app = warm(settings, docs, NOTES * 200)
+    assert not in_memory("npl_section_index", app)
+    assert in_memory("npl_load_tailored", app, context="water the roses")
+    app.close()
+
+
+def warm(settings: Settings, docs: Path, text: str) -> App:
+    """Make an application that has read notes.md."""
+    path = docs / "notes.md"
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (1, 1))
+    app = App(settings)
+    npl_section_index(app, file="notes.md")
+    return app
+
+
+def in_memory(tool: str, app: App, **arguments: Any) -> bool:
+    spec = next(spec for spec in TOOLS if spec.name == tool)
+    assert spec.in_memory is not None
+    return spec.in_memory(app, file="notes.md", **arguments)
+
+
+def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) -> None:
+    """The time limit is that of the settings, for all that follows reading, too."""
+    first = App(settings)
+    path = docs / "guide.md"
+    os.utime(path, (1, 1))
+    first.gather(DocumentRef(file="guide.md"))
+    late = App(replace(settings, time_limit=-1.0), first.state)
+    for work in (
+        lambda: npl_section_index(late, file="guide.md"),
+        lambda: npl_load_tailored(late, context="water", file="guide.md"),
+        lambda: npl_load_tailored(late, selectors=["## Pruning"], file="guide.md"),
+    ):
+        with pytest.raises(DocumentTimeoutError, match=r"guide\.md took longer"):
+            work()
+    first.close()
