@@ -7,22 +7,42 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any, cast
 
+import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import Tool, ToolResult
 from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
-from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
+from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT
+from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.errors import invalid_arguments
-from npl_mcp.tools.responses import Reply, as_dict, encode, pictures
+from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, within
 from npl_mcp.tools.spec import ToolSpec
+
+WORKERS = 16
+"""Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
+memory, and the event loop takes its turn among them.
+"""
+
+_LIMITERS: RunVar[anyio.CapacityLimiter] = RunVar("npl-workers")
+
+
+def _workers() -> anyio.CapacityLimiter:
+    """Return the limit of the event loop that runs."""
+    try:
+        return _LIMITERS.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(WORKERS)
+        _LIMITERS.set(limiter)
+        return limiter
 
 
 class BoundTool(Tool):
@@ -36,6 +56,7 @@ class BoundTool(Tool):
     _spec: ToolSpec = PrivateAttr()
     _app: App = PrivateAttr()
     _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
+    _open_to_any: frozenset[str] = PrivateAttr()
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
@@ -44,7 +65,7 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: the function's first argument.
         """
-        arguments, schema = _arguments(spec.function)
+        arguments, schema, open_to_any = _arguments(spec.function)
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
             name=spec.name,
@@ -53,7 +74,7 @@ class BoundTool(Tool):
             output_schema=reply,
             annotations=_annotations(spec),
         )
-        tool._spec, tool._app, tool._arguments = spec, app, arguments
+        tool._spec, tool._app, tool._arguments, tool._open_to_any = spec, app, arguments, open_to_any
         return tool
 
     @property
@@ -71,32 +92,49 @@ class BoundTool(Tool):
             if call is not None:
                 call.tool, call.known = self.name, True
             app = self._app if call is None else call.caller.view(self._app)
-            data = await self._call(app, self._checked(arguments))
+            data, result = await self._call(app, self._checked(arguments))
         except NPLError as error:
             raise ToolError(str(error), log_level=logging.DEBUG) from error
         if call is not None:
             call.data, call.arguments = data, arguments
-        body = as_dict(Reply(data=data))
-        blocks: list[ContentBlock] = [TextContent(type="text", text=_json(body))]
-        for picture in pictures(data):
-            encoded = base64.b64encode(picture.data).decode()
-            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
-        return ToolResult(content=blocks, structured_content=body if self._app.settings.structured else None)
+        return result
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        check_size(arguments, self.name, self._open_to_any, self._app.settings.body_limit)
         try:
             return self._arguments.validate_python(arguments)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    async def _call(self, app: App, values: dict[str, Any]) -> object:
+    async def _call(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         spec = self._spec
         if inspect.iscoroutinefunction(spec.function):
-            return await spec.function(app, **values)
+            data = await spec.function(app, **values)
+            return data, self._result(data)
+        work = partial(self._answered, app, values)
         if spec.in_memory is not None and spec.in_memory(app, **values):
-            return spec.function(app, **values)
-        return await anyio.to_thread.run_sync(partial(spec.function, app, **values))
+            return work()
+        return await anyio.to_thread.run_sync(work, limiter=_workers())
+
+    def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
+        """Call the function and write its answer in the same place: a long one takes its time, too."""
+        data = self._spec.function(app, **values)
+        return data, self._result(data)
+
+    def _result(self, data: object) -> ToolResult:
+        """Return the answer as it is sent.
+
+        :raises TooLargeAnswerError: it has more bytes than any answer may have.
+        """
+        settings = self._app.settings
+        body = as_dict(Reply(data=data))
+        text = within(settings.body_limit, _json(body))
+        blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
+        for picture in pictures(data):
+            encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
+            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
+        return ToolResult(content=blocks, structured_content=body if settings.structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
@@ -133,17 +171,20 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
 
 
 @cache
-def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    """Return a validator of a tool's arguments, and their JSON schema."""
+def _arguments(
+    function: Callable[..., object],
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], frozenset[str]]:
+    """Return a validator of a tool's arguments, their JSON schema, and the names of those of any JSON."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
 
     # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
     signature = inspect.signature(function, eval_str=True)
+    declared = list(signature.parameters.values())[1:]
     parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=_described(parameter.annotation))
-        for parameter in list(signature.parameters.values())[1:]
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation))
+        for parameter in declared
     ]
     collect.__name__ = collect.__qualname__ = function.__name__
     collect.__doc__ = None
@@ -152,21 +193,8 @@ def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, A
     )
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
-    return adapter, _compact(adapter.json_schema())
-
-
-def _described(annotation: Any) -> Any:
-    """Return an annotation whose text describes the schema, and whose mapping is a part of it."""
-    if get_origin(annotation) is not Annotated:
-        return annotation
-    kind, *beside = get_args(annotation)
-    for part in beside:
-        if isinstance(part, str):
-            part = Field(description=part)
-        elif isinstance(part, dict):
-            part = Field(json_schema_extra=part)
-        kind = Annotated[kind, part]
-    return kind
+    open_to_any = frozenset(parameter.name for parameter in declared if takes_any(parameter.annotation))
+    return adapter, _compact(adapter.json_schema()), open_to_any
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,12 @@ from npl_mcp.tools.responses import Failure
 
 logger = logging.getLogger(__name__)
 
+LARGEST_ERROR = 4_000
+"""Bytes of the answer to a call that failed: an agent pays for each, and needs no more to mend its call."""
+
+PROBLEMS = 10
+"""Problems of one call that are named; who mends those sees the rest."""
+
 
 class ErrorCode(str, Enum):
     """Machine-readable kinds of failure.
@@ -71,6 +77,13 @@ class ErrorCode(str, Enum):
     DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message says why"
     FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read or written"
 
+
+_SHOWN = 64
+_LOGGED = 1_000
+_LONGEST_ESCAPE = 6  # a control character becomes \u001f
+
+_OURS = (DatabaseError, StorageError)
+"""Errors that whoever runs the server has to look at. All others are the caller's affair, who is told."""
 
 _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
 
@@ -117,14 +130,34 @@ def translate(error: BaseException, tool: str) -> Failure:
     """
     code = code_of(type(error))
     if isinstance(error, NPLError):
-        logger.warning("%s: %s: %s", tool, code.value, error.message.splitlines()[0])
-        return Failure(error=str(error), error_code=code.value)
-    logger.error("%s: %s", tool, code.value, exc_info=error)
+        level = logging.WARNING if isinstance(error, _OURS) else logging.INFO
+        logger.log(level, "%s: %s: %s", tool[:_SHOWN], code.value, error.message.partition("\n")[0][:_LOGGED])
+        return Failure(error=shortened(str(error)), error_code=code.value)
+    logger.error("%s: %s", tool[:_SHOWN], code.value, exc_info=error)
     if isinstance(error, OSError):
         problem = f"the file system answered: {error.strerror or type(error).__name__}"
     else:
         problem = f"{tool} failed because of a defect in this server; its log has the details"
     return Failure(error=problem, error_code=code.value)
+
+
+def shortened(text: str, most: int = LARGEST_ERROR - 100) -> str:
+    """Return a message of at most so many bytes as JSON; what is too much is taken from its middle.
+
+    A message begins with what is wrong and ends with what to do.
+
+    :param most: the rest of the answer needs the others.
+    """
+    if len(text) * _LONGEST_ESCAPE <= most or (len(text) <= most and _size(text) <= most):
+        return text
+    kept = min(len(text), most)
+    while (size := _size(short := f"{text[: kept * 3 // 4]} … {text[-(kept // 4) :]}")) > most:
+        kept = kept * most // size - 1
+    return short
+
+
+def _size(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def invalid_arguments(
@@ -138,13 +171,14 @@ def invalid_arguments(
     """
     lines = []
     first = ""
-    for problem in problems:
+    for problem in problems[:PROBLEMS]:
         loc = problem["loc"]
         where = [str(part) for part in loc] if isinstance(loc, tuple) else [str(loc)]
         name = where[0] if where else ""
         first = first or name
         lines.append(_describe(str(problem["type"]), str(problem["msg"]), name, where[1:], examples))
-    text = "; ".join(dict.fromkeys(lines))
+    more = [f"and {len(problems) - PROBLEMS:,} more problems"] if len(problems) > PROBLEMS else []
+    text = "; ".join([*dict.fromkeys(lines), *more])
     kinds = {str(problem["type"]) for problem in problems}
     kind = MissingRequestError if kinds <= _MISSING else InvalidRequestError
     return kind(f"{tool}: {text}", parameter=first or None)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+from npl_index.errors import NPLError
+
 T = TypeVar("T")
 
 
@@ -100,6 +102,24 @@ def pictures(value: object) -> list[Picture]:
     if not dataclasses.is_dataclass(value):
         return []
     return [part for name in _names(kind) if isinstance(part := getattr(value, name), Picture)]
+
+
+class TooLargeAnswerError(NPLError):
+    """An answer has more bytes than any answer may have."""
+
+
+def within(limit: int, answer: str) -> str:
+    """Return an answer that is not too long.
+
+    :param limit: bytes; an artifact of the greatest size fits.
+    :raises TooLargeAnswerError: it is longer.
+    """
+    if len(answer) * 4 <= limit or len(answer.encode("utf-8", "surrogatepass")) <= limit:
+        return answer
+    raise TooLargeAnswerError(
+        f"the answer is longer than {limit:,} bytes",
+        hint="ask for less at a time, with limit, offset, a selector or a token budget",
+    )
 
 
 def encode(body: Mapping[str, object]) -> str:

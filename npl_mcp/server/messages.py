@@ -1,0 +1,95 @@
+"""What a message may be, decided from its bytes before anything parses it, and which request it is.
+
+A parser makes 64 bytes of memory and more out of the three bytes ``[],``, and the checks of arguments walk
+all of it. So values and levels are counted first. The counts come from searches through the whole message,
+which cost next to nothing beside parsing it; nothing here works sign by sign on long messages.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+MOST_VALUES = 32_768
+"""Values in one message: stores take 64 Ki characters of JSON, and no list needs two characters an entry."""
+
+DEEPEST = 64
+"""Levels of lists and objects in one message: stores keep 32, and the message itself has three."""
+
+_STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
+_NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
+_LONGEST_ID = 200
+_NUMBER = re.compile(rb"\s*:\s*(-?[0-9]{1,18})\s*(?:[,}]|$)")
+_BEFORE_TEXT = re.compile(rb"\s*:\s*")
+_LAST_ID = re.compile(
+    rb'[{,]\s*"id"\s*:\s*(?:(-?[0-9]{1,18})|"([^"\\\x00-\x1f]{1,200})")\s*'
+    rb'(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*){0,2}\}\s*$'
+)
+
+
+def excess(message: bytes | bytearray) -> str | None:
+    """Return what a message has too much of; ``None`` if it has not.
+
+    :param message: JSON, or what is meant to be.
+    """
+    # Nearly every message ends here: it stays within limits even if no comma were inside of a text.
+    commas = message.count(b",")
+    openings = message.count(b"[") + message.count(b"{")
+    if commas + openings <= MOST_VALUES and openings <= DEEPEST:
+        return None
+    if message.count(b'"') - message.count(b'\\"') > 4 * MOST_VALUES:
+        return f"more than {MOST_VALUES:,} values"
+    outside = b'""'.join(_pieces(message)[::2])
+    brackets = _brackets(outside)
+    if outside.count(b",") + brackets.count(b"[") + brackets.count(b"{") > MOST_VALUES:
+        return f"more than {MOST_VALUES:,} values"
+    if len(brackets) > 2 * MOST_VALUES or max(accumulate(map(_STEPS.__getitem__, brackets))) > DEEPEST:
+        return f"more than {DEEPEST} levels of lists and objects"
+    return None
+
+
+def identity(message: bytes | bytearray, end: bytes = b"") -> int | str | None:
+    """Return the id of a request that no parser takes, or whose middle is missing; ``None`` if it has none.
+
+    :param message: its bytes, or the first of them.
+    :param end: its last bytes, where they are not in ``message``.
+    """
+    found = _first_id(_pieces(message))
+    if found is not None:
+        return found
+    last = _LAST_ID.search(end or bytes(message[-512:]))
+    if last is None:
+        return None
+    number, text = last.groups()
+    return int(number) if number else text.decode("utf-8", "replace")
+
+
+def _pieces(message: bytes | bytearray) -> list[bytes]:
+    """Return what is outside of texts and inside of them, in turn; escapes become NUL, which JSON has not."""
+    return bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0").split(b'"', 4 * MOST_VALUES)
+
+
+def _brackets(outside: bytes) -> bytes:
+    return outside.translate(None, _NO_BRACKETS)
+
+
+def _first_id(pieces: list[bytes]) -> int | str | None:
+    """Return the value of ``id`` in the outermost object."""
+    level = seen = 0
+    for at in range(0, len(pieces) - 2, 2):
+        outside = pieces[at]
+        brackets = _brackets(outside)
+        seen += len(brackets)
+        if seen > 2 * MOST_VALUES:
+            return None
+        level += sum(map(_STEPS.__getitem__, brackets))
+        if level != 1 or pieces[at + 1] != b"id" or not outside.rstrip().endswith((b"{", b",")):
+            continue
+        after = pieces[at + 2]
+        if number := _NUMBER.match(after):
+            return int(number[1])
+        text = pieces[at + 3] if _BEFORE_TEXT.fullmatch(after) and at + 4 < len(pieces) else None
+        if text is None or len(text) > _LONGEST_ID or b"\0" in text or b"\\" in text:
+            return None
+        return text.decode("utf-8", "replace")
+    return None

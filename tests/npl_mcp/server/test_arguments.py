@@ -1,0 +1,180 @@
+"""Arguments that are too many, too long or too deep, and values of another type than they should be."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from npl_index.errors import InvalidRequestError, NPLError
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.server.arguments import MOST_ENTRIES, check_size
+from npl_mcp.server.messages import MOST_VALUES
+from npl_mcp.server.registry import BoundTool
+from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
+from npl_mcp.tools.errors import LARGEST_ERROR, PROBLEMS, invalid_arguments, shortened
+from npl_mcp.tools.spec import ToolSpec
+from tests.conftest import Call
+from tests.npl_mcp.tools.strategies import nested, types_of
+
+MILLION = 1_000_000
+
+TOO_MUCH: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a million numbers": ("npl_load_tailored", {"topics": list(range(MILLION))}, "1,000,000 entries"),
+    "a million texts": ("npl_load_tailored", {"selectors": ["a"] * MILLION}, "1,000,000 entries"),
+    "a million keys": ("npl_section_index", {f"k{number}": 1 for number in range(MILLION)}, "1,000,000 keys"),
+    "a million keys inside": ("worklog_log", {"data": dict.fromkeys(range(MILLION))}, "1,000,000 entries"),
+    "a million lists": ("worklog_log", {"data": [[]] * MILLION}, "1,000,000 entries"),
+    "lists of lists": ("worklog_log", {"data": [[1] * 1_000] * 1_000}, "entries"),
+    "a key of a million": ("worklog_log", {"data": {"k" * MILLION: 1}}, "a key that is too long"),
+    "a thousand levels": ("worklog_log", {"refs": nested(1_000, with_keys=True)}, "nested too deeply"),
+    "a million levels": (
+        "npl_section_index",
+        {"filter": nested(MILLION, with_keys=False)},
+        "nested too deep",
+    ),
+    "a million digits": ("artifact_get", {"artifact_id": 10**MILLION}, "too many digits"),
+    "a million digits inside": ("worklog_log", {"data": {"a": [10**MILLION]}}, "too many digits"),
+    "a name of a million": ("npl_section_index", {"x" * MILLION: 1}, "is not a parameter"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: str) -> None:
+    """The error says what there is too much of, in few bytes, and next to no memory is needed for it."""
+    name, arguments, text = TOO_MUCH[case]
+    tool = BoundTool.bind(tool_named(name), App(settings))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequestError) as raised:
+            tool._checked(arguments)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert text in str(raised.value)
+    assert len(str(raised.value)) < 1_000
+    assert peak < 2 * MILLION
+
+
+def test_too_much_ends_in_the_envelope(call: Call) -> None:
+    """As any other mistake."""
+    answer = call("npl_load_tailored", topics=[1] * (MOST_ENTRIES + 1))
+    assert answer == {
+        "success": False,
+        "error": f"npl_load_tailored: topics has {MOST_ENTRIES + 1:,} entries; at most {MOST_ENTRIES:,}",
+        "error_code": "INVALID_PARAMETER",
+    }
+
+
+def test_what_stores_keep_is_not_too_much(call: Call) -> None:
+    """As many values as 64 Ki characters of JSON hold pass; a text may be as long as an artifact."""
+    data = {"a": [1] * (MOST_VALUES - 10)}
+    call("worklog_init", session_id="s")
+    assert call("worklog_log", agent_id="a", action="b", summary="c", data=data)["success"]
+    check_size({"members": ["a"] * MOST_ENTRIES, "text": "x" * MILLION}, "t", frozenset(), MILLION)
+    with pytest.raises(NPLError, match="1,000,001 characters"):
+        check_size({"text": "x" * (MILLION + 1)}, "t", frozenset(), MILLION)
+
+
+def test_an_error_names_the_first_ten_problems(call: Call) -> None:
+    """And says how many more there are."""
+    answer = call("npl_load_tailored", topics=list(range(MOST_ENTRIES)))
+    assert answer["error"].count("topics[") == PROBLEMS
+    assert answer["error"].endswith(f"and {MOST_ENTRIES - PROBLEMS} more problems")
+    assert "topics[9]" in answer["error"]
+    few = invalid_arguments([{"type": "a", "loc": ("x",), "msg": "No"}] * 2, "t", {})
+    assert str(few) == "t: x: no"
+
+
+TEXTS = {
+    "short": "a",
+    "as long as may be": "a" * (LARGEST_ERROR - 102),
+    "long": "what is wrong " + "x" * MILLION + "; what to do",
+    "control characters": "what is wrong " + "\x01" * LARGEST_ERROR + "; what to do",
+    "wide characters": "what is wrong " + "😀" * LARGEST_ERROR + "; what to do",
+    "quotes": "what is wrong " + '"\\' * LARGEST_ERROR + "; what to do",
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_no_error_is_larger_than_four_kilobytes(case: str) -> None:
+    """It begins with what is wrong and ends with what to do; a short one stays as it is."""
+    text = TEXTS[case]
+    short = shortened(text)
+    assert len(json.dumps(short, ensure_ascii=False).encode()) <= LARGEST_ERROR - 100
+    assert (short == text) is (len(text) < LARGEST_ERROR)
+    assert short[:12] == text[:12]
+    assert short[-12:] == text[-12:]
+
+
+LONG_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a tool": ("x\x01" * MILLION, {}),
+    "a file": ("npl_section_index", {"file": "\x01" * 4_000}),
+    "a selector": ("npl_load_tailored", {"selectors": ["## " + "\x01" * 4_000] * 60}),
+    "an item": ("npl_load_components", {"items": ",".join(["\x1b" * 300] * 300)}),
+    "a choice": ("session_list", {"status": "\x01" * MILLION}),
+}
+
+
+@pytest.mark.parametrize("case", LONG_NAMES)
+def test_no_tool_answers_a_mistake_with_more(call: Call, case: str) -> None:
+    """Whatever part of the arguments an error quotes."""
+    tool, arguments = LONG_NAMES[case]
+    answer = call(tool, **arguments)
+    assert answer["success"] is False
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) <= LARGEST_ERROR
+
+
+NUMBERS = {"3": 3, "3.0": 3.0, '"3"': "3"}
+
+
+@pytest.mark.parametrize("given", NUMBERS.values(), ids=NUMBERS)
+def test_a_whole_number_may_be_written_in_other_ways(call: Call, given: object) -> None:
+    """JSON has one kind of number, and some clients send texts."""
+    assert call("chat_list_rooms", limit=given)["data"]["limit"] == 3
+
+
+@pytest.mark.parametrize("given", [True, False, 3.5, "three", "3.5", None, [3], {}])
+def test_what_is_no_whole_number_is_refused(call: Call, given: object) -> None:
+    """Above all ``true``, which would be the artifact 1."""
+    answer = call("artifact_get", artifact_id=given)
+    assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
+    assert "artifact_id" in answer["error"]
+
+
+def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
+    """Only where a number is wanted it is none."""
+    call("worklog_init", session_id="s")
+    assert call("worklog_log", agent_id="a", action="b", summary="c", data=True)["success"]
+
+
+@pytest.mark.parametrize("given", [True, "true", "True", False, "false"])
+def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
+    """Models write them so."""
+    call("worklog_init", session_id="s")
+    assert call("worklog_read", agent_id="a", peek=given)["success"]
+
+
+@pytest.mark.parametrize("given", [1, 0, 1.0, "yes", "on", "t", "", [True]])
+def test_what_is_no_truth_value_is_refused(call: Call, given: object) -> None:
+    """A number is none, and neither is another word."""
+    answer = call("worklog_read", agent_id="a", peek=given)
+    assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
+    assert "true or false" in answer["error"]
+
+
+SPECS = (*listed_tools(), *unlisted_tools())
+WRONG = {"integer": True, "number": False, "boolean": 1}
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
+def test_every_number_and_truth_value_of_every_tool_is_guarded(settings: Settings, spec: ToolSpec) -> None:
+    """However its annotation is written."""
+    tool = BoundTool.bind(spec, App(settings))
+    for name, schema in tool.parameters.get("properties", {}).items():
+        for kind in set(types_of(schema)) & WRONG.keys():
+            with pytest.raises(NPLError, match=f"{name}: input should be .*true or false"):
+                tool._checked({**spec.examples, name: WRONG[kind]})
