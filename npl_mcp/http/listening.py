@@ -23,7 +23,7 @@ from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
 from npl_mcp.http.service import check, describe_server, hold, new_token, write_state
-from npl_mcp.server.server import quiet_fastmcp
+from npl_mcp.server.server import quiet_libraries
 
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 2
@@ -69,7 +69,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     """
     listening = settings.listening
     check(listening)
-    quiet_fastmcp()
+    quiet_libraries()
     with hold(settings.data_folder), _sockets(listening) as sockets:
         # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)

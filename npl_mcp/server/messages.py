@@ -19,10 +19,10 @@ DEEPEST = 64
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 _LONGEST_ID = 200
-_NUMBER = re.compile(rb"\s*:\s*(-?[0-9]{1,18})\s*(?:[,}]|$)")
+_NUMBER = re.compile(rb"\s*:\s*(-?[0-9]{1,200})\s*(?:[,}]|$)")
 _BEFORE_TEXT = re.compile(rb"\s*:\s*")
 _LAST_ID = re.compile(
-    rb'[{,]\s*"id"\s*:\s*(?:(-?[0-9]{1,18})|"([^"\\\x00-\x1f]{1,200})")\s*'
+    rb'[{,]\s*"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
     rb'(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*){0,2}\}\s*$'
 )
 

@@ -19,6 +19,7 @@ from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
+from npl_index.answer.tailoring import Tailored
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT
@@ -32,17 +33,23 @@ WORKERS = 16
 memory, and the event loop takes its turn among them.
 """
 
-_LIMITERS: RunVar[anyio.CapacityLimiter] = RunVar("npl-workers")
+HEAVY_WORKERS = 2
+"""How many of them may be heavy: to read an artifact takes memory of several times its size."""
+
+_LIMITERS: Mapping[bool, tuple[RunVar[anyio.CapacityLimiter], int]] = {
+    False: (RunVar("npl-workers"), WORKERS),
+    True: (RunVar("npl-heavy-workers"), HEAVY_WORKERS),
+}
 
 
-def _workers() -> anyio.CapacityLimiter:
+def _workers(heavy: bool) -> anyio.CapacityLimiter:
     """Return the limit of the event loop that runs."""
-    try:
-        return _LIMITERS.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(WORKERS)
-        _LIMITERS.set(limiter)
-        return limiter
+    kept, most = _LIMITERS[heavy]
+    limiter = kept.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(most)
+        kept.set(limiter)
+    return limiter
 
 
 class BoundTool(Tool):
@@ -96,7 +103,9 @@ class BoundTool(Tool):
         except NPLError as error:
             raise ToolError(str(error), log_level=logging.DEBUG) from error
         if call is not None:
-            call.data, call.arguments = data, arguments
+            # Nobody looks into the others, which may be large.
+            call.data = data if isinstance(data, Tailored) else None
+            call.arguments = arguments
         return result
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +124,7 @@ class BoundTool(Tool):
         work = partial(self._answered, app, values)
         if spec.in_memory is not None and spec.in_memory(app, **values):
             return work()
-        return await anyio.to_thread.run_sync(work, limiter=_workers())
+        return await anyio.to_thread.run_sync(work, limiter=_workers(spec.heavy))
 
     def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         """Call the function and write its answer in the same place: a long one takes its time, too."""

@@ -38,6 +38,7 @@ from npl_mcp.server.fastmcp_private import skip_header_parameters
 from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
+from npl_mcp.server.startup import prepare_process
 from npl_mcp.server.stdio import open_streams
 from npl_mcp.tools.aliases import Alias, usable_aliases
 from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
@@ -165,7 +166,7 @@ class OldNames(Middleware):
     def __init__(self, aliases: Mapping[str, Alias], listed: bool) -> None:
         self._aliases = aliases
         self._listed = listed
-        self._warned: set[str] = set()
+        self._told: set[str] = set()
 
     async def on_call_tool(
         self,
@@ -178,9 +179,9 @@ class OldNames(Middleware):
         if alias is None:
             return await call_next(context)
         name, arguments = alias.rewrite(context.message.arguments or {})
-        level = logging.DEBUG if old in self._warned else logging.WARNING
-        self._warned.add(old)
-        logger.log(level, "the tool name %r is deprecated; call %r", old, name)
+        if not (self._listed and alias.listed) and old not in self._told:
+            self._told.add(old)
+            logger.info("the tool name %r is deprecated; call %r", old, name)
         message = context.message.model_copy(update={"name": name, "arguments": arguments})
         return await call_next(context.copy(message=message))
 
@@ -277,18 +278,24 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
     return names | {name: names[alias.new] for name, alias in aliases.items()}
 
 
-def quiet_fastmcp() -> None:
-    """Log FastMCP's messages like all others; its own handler draws boxes and wraps lines."""
+def quiet_libraries() -> None:
+    """Log the libraries' messages like all others, and by default only their errors.
+
+    They warn of what a client did wrong, who is told. FastMCP's own handler draws boxes and wraps lines.
+    """
     fastmcp.settings.log_enabled = False
-    theirs = logging.getLogger("fastmcp")
-    theirs.handlers.clear()
-    theirs.setLevel(logging.NOTSET)
-    theirs.propagate = True
+    level = logging.ERROR if logging.root.level == logging.WARNING else logging.NOTSET
+    for name in ("fastmcp", "mcp", "uvicorn"):
+        theirs = logging.getLogger(name)
+        theirs.handlers.clear()
+        theirs.setLevel(level)
+        theirs.propagate = True
 
 
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
-    quiet_fastmcp()
+    quiet_libraries()
+    prepare_process()
     server = create_server(settings)
     open_streams(settings.body_limit)
     server.run(transport="stdio", show_banner=False)

@@ -154,9 +154,9 @@ def artifact_history(
 
 
 TOOLS = (
-    ToolSpec(artifact_create, read_only=False, idempotent=False),
-    ToolSpec(artifact_add_revision, read_only=False, idempotent=False),
-    ToolSpec(artifact_get),
+    ToolSpec(artifact_create, read_only=False, idempotent=False, heavy=True),
+    ToolSpec(artifact_add_revision, read_only=False, idempotent=False, heavy=True),
+    ToolSpec(artifact_get, heavy=True),
     ToolSpec(artifact_list),
     ToolSpec(artifact_history),
 )

@@ -176,7 +176,7 @@ TOOLS = (
     ToolSpec(chat_share_artifact, read_only=False, idempotent=False),
     ToolSpec(chat_create_todo, read_only=False, idempotent=False),
     ToolSpec(chat_update_todo, read_only=False, idempotent=False),
-    ToolSpec(chat_get_feed),
+    ToolSpec(chat_get_feed, heavy=True),
     ToolSpec(chat_list_rooms),
     ToolSpec(chat_get_notifications),
     ToolSpec(chat_mark_read, read_only=False),

@@ -145,6 +145,6 @@ TOOLS = (
     ToolSpec(review_add_comment, read_only=False, idempotent=False),
     ToolSpec(review_add_annotation, read_only=False, idempotent=False),
     ToolSpec(review_get),
-    ToolSpec(review_generate_annotated, read_only=False),
+    ToolSpec(review_generate_annotated, read_only=False, heavy=True),
     ToolSpec(review_complete, read_only=False),
 )

@@ -26,6 +26,7 @@ class ToolSpec:
     :param in_memory: takes what the function takes and returns, without any effect, whether a call with these
         arguments needs nothing from a disk. Such a call runs on the event loop, all others run in a worker
         thread; so does every call where this is ``None``.
+    :param heavy: may need many megabytes or seconds; few such calls run at once, so that others find room.
     :param listed: shown to agents; a tool that is not can still be called by name.
     :param title: what people are shown, where it says more than the name.
     """
@@ -35,6 +36,7 @@ class ToolSpec:
     idempotent: bool = True
     destructive: bool = False
     in_memory: Callable[..., bool] | None = None
+    heavy: bool = False
     listed: bool = True
     title: str | None = None
 

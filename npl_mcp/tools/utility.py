@@ -309,7 +309,7 @@ def _shown(name: str) -> str:
 
 
 TOOLS = (
-    ToolSpec(dump_files),
+    ToolSpec(dump_files, heavy=True),
     ToolSpec(git_tree),
     ToolSpec(git_tree_depth),
 )

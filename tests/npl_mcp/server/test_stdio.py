@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.server.stdio import HeaderInput, HeaderOutput, LineInput
+from npl_mcp.server.stdio import MOST_AT_ONCE, HeaderInput, HeaderOutput, InFlight, LineInput, LineOutput
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import environment
 
@@ -28,6 +31,9 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+
+
+A = {"jsonrpc": "2.0", "method": "a"}
 
 
 def framed(message: object, extra: bytes = b"", **how: Any) -> bytes:
@@ -122,37 +128,51 @@ def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "methods"),
     [
-        (framed({"method": "a"}), ["initialize", "notifications/initialized", "a"]),
-        (framed({"method": "a"}) * 2, ["initialize", "notifications/initialized", "a", "a"]),
-        (framed(HELLO) + framed({"method": "a"}), ["initialize", "a"]),
-        (framed({"method": "a"}, indent=1), ["initialize", "notifications/initialized", "a"]),
+        (framed(A), ["initialize", "notifications/initialized", "a"]),
         (
-            framed({"method": "a"}, b"X: 1\r\ncontent-type: b\r\n"),
+            framed(A) * 2,
+            ["initialize", "notifications/initialized", "a", "a"],
+        ),
+        (framed(HELLO) + framed(A), ["initialize", "a"]),
+        (
+            framed(A, indent=1),
             ["initialize", "notifications/initialized", "a"],
         ),
-        (framed({"method": "a"}).replace(b"\r\n", b"\n"), ["initialize", "notifications/initialized", "a"]),
-        (framed(HELLO) + framed({"method": "a"})[:-1], ["initialize"]),
-        (framed(HELLO) + b'Content-Length: 101\r\n\r\n{"method": "a"}' + b" " * 86, ["initialize"]),
-        (framed(HELLO) + b'Content-Length: -1\r\n\r\n{"method": "a"}', ["initialize"]),
-        (framed(HELLO) + b'Content-Length: x\r\n\r\n{"method": "a"}', ["initialize"]),
-        (framed(HELLO) + b'{"method": "a"}\n', ["initialize"]),
-        (framed(HELLO) + b"X: 1\r\n" * 1000 + framed({"method": "a"}), ["initialize"]),
+        (
+            framed(A, b"X: 1\r\ncontent-type: b\r\n"),
+            ["initialize", "notifications/initialized", "a"],
+        ),
+        (
+            framed(A).replace(b"\r\n", b"\n"),
+            ["initialize", "notifications/initialized", "a"],
+        ),
+        (framed(HELLO) + framed(A)[:-1], ["initialize"]),
+        (
+            framed(HELLO) + b"Content-Length: 101\r\n\r\n" + b" " * 101,
+            ["initialize"],
+        ),
+        (framed(HELLO) + b'Content-Length: -1\r\n\r\n{"jsonrpc": "2.0", "method": "a"}', ["initialize"]),
+        (framed(HELLO) + b'Content-Length: x\r\n\r\n{"jsonrpc": "2.0", "method": "a"}', ["initialize"]),
+        (framed(HELLO) + b'{"jsonrpc": "2.0", "method": "a"}\n', ["initialize"]),
+        (framed(HELLO) + b"X: 1\r\n" * 1000 + framed(A), ["initialize"]),
         (b"Content-Length", []),
         (b"", []),
     ],
 )
 def test_messages_become_lines(data: bytes, methods: list[str]) -> None:
-    """Whole ones within the limit; what cannot be read ends the input."""
+    """Whole ones within the limit; headers that cannot be read end the input."""
     limit = max(100, len(json.dumps(HELLO)))
     source = io.BytesIO(data.replace(b"101", b"%d" % (limit + 1)))
-    lines = io.BufferedReader(HeaderInput(source, limit), 7).read().splitlines()
+    in_flight = InFlight(1_000, 1_000_000)
+    output = HeaderOutput(io.BytesIO(), in_flight)
+    lines = io.BufferedReader(HeaderInput(source, limit, output, in_flight), 7).read().splitlines()
     assert [json.loads(line)["method"] for line in lines] == methods
 
 
 def test_lines_become_messages() -> None:
     """However they are cut; the answer to the handshake that was made is not among them."""
     target = io.BytesIO()
-    output = HeaderOutput(target)
+    output = HeaderOutput(target, InFlight(1, 1))
     for part in ('{"id":1,"result"', ':"é"}\n{"id":"npl-handshake"}\n{"id"', ":2}\n"):
         output.write(part.encode())
     assert target.getvalue() == (
@@ -160,36 +180,269 @@ def test_lines_become_messages() -> None:
     )
 
 
+def through(data: bytes, limit: int = 1_000, chunk: int = 7) -> tuple[bytes, list[Any]]:
+    """Give what is left of lines, and the answers to the others."""
+    target = io.BytesIO()
+    in_flight = InFlight(1_000, 1_000_000)
+    lines = LineInput(io.BytesIO(data), limit, LineOutput(target, in_flight), in_flight)
+    with io.BufferedReader(lines, chunk) as read:
+        left = read.read()
+    return left, [json.loads(line) for line in target.getvalue().splitlines()]
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
 def test_lines_of_standard_input_end_at_the_limit(chunk: int) -> None:
-    """A line up to the limit is whole, a longer one is cut, and the next begins where it should."""
-    lines = [b"a" * length for length in (0, 5, 9, 10, 11, 40, 3, 200, 10)]
-    source = io.BytesIO(b"\n".join([*lines, b"b" * 30]))
-    with io.BufferedReader(LineInput(source, limit=10), chunk) as read:
-        assert read.read() == b"\n".join([*(line[:10] for line in lines), b"b" * 10])
+    """A line up to the limit is whole, a longer one is answered, and the next begins where it should."""
+    ping = '{"jsonrpc":"2.0","id":%d,"method":"%s"}'
+    lines = [(ping % (number, "x" * (length - 37))).encode() for number, length in enumerate(LENGTHS, 10)]
+    assert list(map(len, lines)) == LENGTHS
+    left, answers = through(b"\n".join(lines), 100, chunk)
+    assert left == b"".join(line + b"\n" for line in lines if len(line) <= 100)
+    assert [answer["id"] for answer in answers] == [10 + at for at, size in enumerate(LENGTHS) if size > 100]
+    assert all("longer than 100 bytes" in answer["error"]["message"] for answer in answers)
 
 
-def test_a_long_message_over_standard_streams_is_left_out(tmp_path: Path) -> None:
-    """The limit is that of HTTP; what is longer takes no memory, and the next message is answered."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000"),
-        cwd=tmp_path,
-    ) as process:
+LENGTHS = [38, 99, 100, 101, 140, 38, 5_000, 100_000, 100, 200]
+
+CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x","arguments":{"a":%s}}}'
+LAST = '{"method":"tools/call","params":{"name":"x","arguments":{"id":1,"a":%s}},"jsonrpc":"2.0","id":%s}'
+
+UNREADABLE: dict[str, tuple[str | bytes, int, object]] = {
+    "half a surrogate pair": (CALL % (7, r'"\ud800"'), -32700, 7),
+    "half a surrogate pair in bytes": (CALL.encode() % (b"7", b'"\xed\xa0\x80"'), -32700, 7),
+    "the id comes last": (LAST % (r'"\ud800"', 7), -32700, 7),
+    "not UTF-8": (CALL.encode() % (b"7", b'"\xff"'), -32700, 7),
+    "300 levels": (CALL % (7, "[" * 300 + "]" * 300), -32600, 7),
+    "100,000 levels": (CALL % (7, "[" * 100_000 + "]" * 100_000), -32600, 7),
+    "100,000 levels, the id last": (LAST % ('{"a":' * 100_000 + "1" + "}" * 100_000, 7), -32600, 7),
+    "unclosed levels": (CALL % (7, "[" * 100_000), -32600, 7),
+    "5,000 digits": (CALL % (7, "9" * 5_000), -32700, 7),
+    "100,000 values": (CALL % (7, "[" + "1," * 100_000 + "1]"), -32600, 7),
+    "100,000 texts": (CALL % (7, "[" + '"a,",' * 100_000 + "1]"), -32600, 7),
+    "100,000 keys": (CALL % (7, "{" + '"a":1,' * 100_000 + '"b":1}'), -32600, 7),
+    "cut off": ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x', -32700, 7),
+    "two values": ('{"jsonrpc":"2.0","id":7,"method":"ping"}{}', -32700, 7),
+    "a text as id": (CALL % ('"a-7"', "["), -32700, "a-7"),
+    "an escape in the id": (CALL % (r'"a\"7"', "["), -32700, None),
+    "an id inside only": ('{"params":{"id":7},"method":"x"', -32700, None),
+    "an id in a text": (r'{"a":"\"id\":7}"', -32700, None),
+    "no JSON": ("hello", -32700, None),
+    "NUL": ("\0", -32700, None),
+    "a list": ('[{"jsonrpc":"2.0","id":7,"method":"ping"}]', -32600, None),
+    "a number": ("7", -32600, None),
+    "no method": ('{"jsonrpc":"2.0","id":7}', -32600, 7),
+    "another version": ('{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, 7),
+    "params that are a list": ('{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}', -32600, 7),
+    "a fraction as id": ('{"jsonrpc":"2.0","id":7.5,"method":"ping"}', -32600, None),
+    "no id": ('{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+    "a truth value as id": ('{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+    "an object as id": ('{"jsonrpc":"2.0","id":{"id":7},"method":"ping"}', -32600, None),
+    "a long id": ('{"jsonrpc":"2.0","id":"%s","method":"ping"}' % ("x" * 300), -32600, None),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
+    """With the id of the request where it can be read; the messages before and after are served."""
+    line, code, request = UNREADABLE[case]
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    line = line if isinstance(line, bytes) else line.encode()
+    left, answers = through(ping + line + b"\n\n \n" + ping, 10_000_000)
+    assert left == ping * 2
+    (answer,) = answers
+    assert (answer["jsonrpc"], answer["id"], answer["error"]["code"]) == ("2.0", request, code), answer
+    assert 20 < len(answer["error"]["message"]) < 300
+
+
+def test_texts_full_of_brackets_are_no_levels() -> None:
+    """Only what stands outside of texts counts, whatever is escaped inside."""
+    text = json.dumps('[{,"' * 50_000 + "\\")
+    line = (CALL % (7, text)).encode() + b"\n"
+    assert through(line, 10_000_000) == (line, [])
+
+
+def test_a_message_behind_a_header_is_answered_too() -> None:
+    """One that is too long is skipped; one that cannot be read is no end."""
+    target = io.BytesIO()
+    in_flight = InFlight(1_000, 1_000_000)
+    long = (LAST % ('"' + "x" * 5_000 + '"', 8)).encode()
+    parts = [b"{", (CALL % (7, r'"\ud800"')).encode(), long, b'{"jsonrpc":"2.0","id":9,"method":"ping"}']
+    source = io.BytesIO(
+        b"".join(b"Content-Length: %d\r\n\r\n" % len(part) + part for part in parts) + b"X: 1\n\n"
+    )
+    lines = io.BufferedReader(HeaderInput(source, 1_000, HeaderOutput(target, in_flight), in_flight))
+    assert json.loads(lines.read().splitlines()[-1])["id"] == 9
+    answers = [
+        json.loads(part.partition(b"\r\n\r\n")[2])
+        for part in target.getvalue().split(b"Content-Length: ")[1:]
+    ]
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
+        (None, -32700),
+        (7, -32700),
+        (8, -32600),
+        (None, -32700),
+    ]
+
+
+def test_requests_wait_while_many_are_worked_on() -> None:
+    """Until one is answered or cancelled; their bytes count as well, but a single one always passes."""
+    in_flight = InFlight(2, 100)
+    in_flight.add(1, 5_000)
+    waiting = threading.Thread(target=in_flight.add, args=(2, 60))
+    waiting.start()
+    assert waiting.is_alive()
+    in_flight.remove("1")
+    in_flight.remove(None)
+    assert waiting.is_alive()
+    in_flight.remove(1)
+    waiting.join(30)
+    assert not waiting.is_alive()
+    in_flight.add(2, 40)  # a second request of the same id
+    waiting = threading.Thread(target=in_flight.add, args=(3, 1))
+    waiting.start()
+    in_flight.remove(2)
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+@contextmanager
+def spoken_to(folder: Path, *flags: str, **variables: str) -> Iterator[Any]:
+    """Run a server that has shaken hands; give a function that sends a line, and one that reads an answer."""
+    with (
+        (folder / "stderr.txt").open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "npl_mcp", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(folder, **variables),
+            cwd=folder,
+        ) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
-        ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}\n'
+
+        def send(line: bytes) -> None:
+            process.stdin.write(line + b"\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+
+        def receive() -> Any:
+            return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+
         try:
-            for number, length in ((1, 90_000), (2, 30_000_000), (3, 1)):
-                process.stdin.write(ping % (number, b"x" * length))
-                process.stdin.flush()
-            answered = [json.loads(process.stdout.readline())["id"] for _ in range(2)]
-            memory = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-            peak = int(memory.partition("VmHWM:")[2].split()[0]) // 1024
+            send(json.dumps(HELLO).encode())
+            assert receive()["id"] == 0
+            send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            yield process, send, receive
         finally:
-            process.stdin.close()
-    assert sorted(answered) == [1, 3]
-    assert peak < 250
+            process.kill()
+
+
+def peak_of(process: subprocess.Popen[bytes]) -> int:
+    memory = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(memory.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+def test_a_long_message_over_standard_streams_is_answered(tmp_path: Path) -> None:
+    """The limit is that of HTTP; what is longer takes no memory, and the next message is answered."""
+    with spoken_to(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000") as (process, send, receive):
+        ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}'
+        answers = []
+        for number, length in ((1, 90_000), (2, 30_000_000), (3, 1)):
+            send(ping % (number, b"x" * length))
+            answers.append(receive())
+        assert peak_of(process) < 250
+    assert [(answer["id"], "error" in answer) for answer in answers] == [(1, False), (2, True), (3, False)]
+
+
+def test_the_largest_artifact_passes_standard_streams(tmp_path: Path) -> None:
+    """There and back, at the documented size; a byte more is refused in the envelope."""
+    content = random.Random(1).randbytes(10 * 1024 * 1024)
+    call = {"jsonrpc": "2.0", "method": "tools/call", "id": 1}
+
+    def ask(send: Any, receive: Any, tool: str, **arguments: Any) -> Any:
+        send(json.dumps({**call, "params": {"name": tool, "arguments": arguments}}).encode())
+        return json.loads(receive()["result"]["content"][0]["text"])
+
+    with spoken_to(tmp_path) as (_, send, receive):
+        whole = {"artifact_type": "data", "filename": "a.bin"}
+        sent = base64.b64encode(content).decode()
+        made = ask(send, receive, "artifact_create", name="a", file_content_base64=sent, **whole)
+        assert made["success"], made
+        got = ask(send, receive, "artifact_get", artifact_id=made["data"]["artifact_id"])
+        assert base64.b64decode(got["data"]["file_content"]) == content
+        more = base64.b64encode(content + b"x").decode()
+        refused = ask(send, receive, "artifact_create", name="b", file_content_base64=more, **whole)
+        assert (refused["success"], refused["error_code"]) == (False, "INVALID_PARAMETER")
+
+
+def test_a_client_that_does_not_read_is_waited_for(tmp_path: Path) -> None:
+    """Large answers nobody reads are not made by the hundred; all come once they are read."""
+    content = base64.b64encode(bytes(8 * 1024 * 1024)).decode()
+    call = {"jsonrpc": "2.0", "method": "tools/call"}
+    whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
+    get = {"name": "artifact_get", "arguments": {"artifact_id": 1}}
+    count = 3 * MOST_AT_ONCE
+    with spoken_to(tmp_path) as (process, send, receive):
+        send(
+            json.dumps({**call, "id": 1, "params": {"name": "artifact_create", "arguments": whole}}).encode()
+        )
+        assert "error" not in receive()
+        lines = [json.dumps({**call, "id": number, "params": get}).encode() for number in range(2, 2 + count)]
+        sending = threading.Thread(target=lambda: [send(line) for line in lines])
+        sending.start()
+        answered = {receive()["id"] for _ in range(count)}
+        sending.join()
+        assert peak_of(process) < 600
+    assert answered == set(range(2, 2 + count))
+
+
+MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("npl_section_index", {"file": "../secret.md"}),
+    ("npl_section_index", {"file": "nothing.md"}),
+    ("npl_section_index", {"fil": 1}),
+    ("artifact_get", {"artifact_id": 9}),
+    ("directive/file.get", {"path": "x.md"}),
+    ("get_artifact", {"artifact_id": 9}),
+    ("no_such_tool", {}),
+    ("npl_load_tailored", {"topics": [1, 2]}),
+)
+
+
+@pytest.mark.parametrize("flags", [(), ("--exact-names",)])
+def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """The client is told in the answer; by default the log is for what is wrong with the server."""
+    with spoken_to(tmp_path, *flags) as (process, send, receive):
+        for number, (tool, arguments) in enumerate(MISTAKES):
+            call = {"name": tool, "arguments": arguments}
+            send(
+                json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode()
+            )
+            assert receive()["result"]["isError"] is True
+        for line in ("nonsense", '{"jsonrpc":"2.0","id":1,"method":"no/such"}', CALL % (2, r'"\ud800"')):
+            send(line.encode())
+            assert "error" in receive()
+        send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}')
+        assert receive()["error"]
+        send(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":"x"}}')
+        send(b'{"jsonrpc":"2.0","id":77,"result":{}}')
+        send(b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
+        assert receive()["id"] == 3
+        process.stdin.close()
+        assert process.wait(30) == 0
+    assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""
+
+
+def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
+    """They are the ones that are listed; by any other old name the new one is told, at the level INFO."""
+    with spoken_to(tmp_path, "--exact-names", "--log-level", "INFO") as (process, send, receive):
+        for name in ("directive/files.list", "get_artifact", "get_cr_full_content"):
+            call = {"name": name, "arguments": {"artifact_id": 9}}
+            send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
+            receive()
+        process.stdin.close()
+        process.wait(30)
+    said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
+    assert [line.split("the tool name ")[1] for line in said.splitlines() if "deprecated" in line] == [
+        "'get_cr_full_content' is deprecated; call 'get_cr'"
+    ]

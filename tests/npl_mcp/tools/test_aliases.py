@@ -155,10 +155,8 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
     assert text in answer["error"]
 
 
-def test_the_first_use_of_an_old_name_is_a_warning(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It names the new tool; later uses are for debugging only."""
+def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """It names the new tool, once; by default nothing is shown."""
     request = ("npl_load", {"resource_type": "c", "items": "syntax"})
     with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
         calls(settings, [request, request, ("npl_load_components", {"items": "syntax"})])
@@ -168,7 +166,7 @@ def test_the_first_use_of_an_old_name_is_a_warning(
         if record.name == "npl_mcp.server.server"
     ]
     message = "the tool name 'npl_load' is deprecated; call 'npl_load_components'"
-    assert told == [("WARNING", message), ("DEBUG", message)]
+    assert told == [("INFO", message)]
 
 
 def test_old_names_are_not_listed(settings: Settings) -> None:
