@@ -1,4 +1,9 @@
-"""The state file of a data folder: where its server listens, and how the server is recognised."""
+"""The state file of a data folder: where its server listens, and how the server is recognised.
+
+A server holds a lock on ``server.lock`` as long as it runs, so there are never two; the system releases the
+lock however the server ends. If nobody holds it the state file is stale, and where it points to somebody else
+may listen by now.
+"""
 
 # Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
 # compilation costs a command two milliseconds.
@@ -8,7 +13,10 @@ import os
 import stat
 from typing import NamedTuple
 
+from npl_index.library.locks import lock
 from npl_mcp.config.connection import STATE_FILE
+
+LOCK = "server.lock"
 
 _MAX_BYTES = 64 * 1024
 
@@ -74,3 +82,47 @@ def _is_usable(state: ServerState) -> bool:
     texts = (state.url or "", state.socket or "", state.token, state.places)
     addressed = bool(state.url or state.socket)
     return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
+
+
+def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) -> ServerState | None:
+    """Return the running server of a data folder; ``None`` if there is none.
+
+    :param only_own: as for :func:`read_state`.
+    """
+    if not is_held(folder):
+        return None
+    state = read_state(folder, only_own=only_own)
+    # The lock may be held by a server that has not yet written its own state: the file is then that of an
+    # earlier one, whose process number another process can have by now. It must never be stopped.
+    if state is None or process_start(state.pid) != state.started:
+        return None
+    return state
+
+
+def is_held(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a server holds a data folder's lock."""
+    try:
+        file = os.open(os.path.join(folder, LOCK), os.O_RDWR)  # noqa: PTH118 - see read_state
+    except OSError:
+        return False
+    try:
+        can_lock = lock(file, 0, shared=True)
+    except TimeoutError:
+        return True
+    finally:
+        os.close(file)
+    # Where nothing can be locked the process alone must do.
+    return not can_lock and os.path.exists(os.path.join(folder, STATE_FILE))  # noqa: PTH110, PTH118
+
+
+def process_start(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; ``None`` if the system does not tell.
+
+    Source: proc(5), field 22 of ``/proc/PID/stat``.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+            # The name in parentheses may hold anything.
+            return int(file.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -26,6 +26,7 @@ variable                    command-line flag       meaning
 ``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
 ``NPL_MCP_SOCKET``          ``--socket``            Unix socket to listen on instead of a port
 ``NPL_MCP_TOKEN``           ``--token``             bearer token that callers of a port need
+``NPL_MCP_NO_TOKEN``        ``--no-token``          none is needed, even if other people have accounts here
 ``NPL_MCP_HOSTS``           ``--allow-host``        names callers may use for the server, separated by commas
 ``NPL_MCP_ORIGINS``         ``--allow-origin``      origins whose web pages may call, separated by commas
 ``NPL_MCP_MAX_BODY_BYTES``                          larger requests are refused, default: an artifact fits
@@ -74,6 +75,7 @@ class Listening:
     :param port: 0 means any that is free; ``None`` means only the socket.
     :param socket: path of a Unix socket.
     :param token: bearer token that callers of the port need; ``None`` if they need none.
+    :param no_token: callers of a port of this machine need none, whoever has an account.
     :param hosts: names callers may use for the server besides its own, with or without a port.
     :param origins: origins whose web pages may call.
     :param max_calls: concurrent calls; more are refused.
@@ -83,6 +85,7 @@ class Listening:
     port: int | None = PORT
     socket: Path | None = None
     token: str | None = field(default=None, repr=False)
+    no_token: bool = False
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     max_calls: int = MAX_CALLS
@@ -264,6 +267,7 @@ def _listening(variables: Mapping[str, str]) -> Listening:
         port=parse_port("NPL_MCP_PORT", port) if port else None if place else PORT,
         socket=Path(place) if place else None,
         token=variables.get("NPL_MCP_TOKEN"),
+        no_token=_flag(variables, "NPL_MCP_NO_TOKEN"),
         hosts=parse_words(variables.get("NPL_MCP_HOSTS", "")),
         origins=parse_words(variables.get("NPL_MCP_ORIGINS", "")),
         max_calls=_number(variables, "NPL_MCP_MAX_CALLS", MAX_CALLS),

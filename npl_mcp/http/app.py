@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastmcp import FastMCP
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import TextContent
 from pydantic_core import from_json
@@ -29,13 +28,15 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.http.guard import Guard, Policy
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
-from npl_mcp.server.fastmcp_private import sdk_server
+from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import as_dict
 
 MAX_SESSIONS = 1_000
-"""Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request."""
+"""Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when
+there are more and it was idle for the longest time.
+"""
 
 STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_PARAMETER: 400,
@@ -93,7 +94,7 @@ class _Protocol:
     """
 
     def __init__(self, server: FastMCP[Any], body_limit: int) -> None:
-        self._manager = StreamableHTTPSessionManager(
+        self._manager = Sessions(
             sdk_server(server),
             # The guard in front has checked this.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),

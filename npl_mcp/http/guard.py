@@ -14,22 +14,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import anyio
+import anyio.to_thread
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
+from npl_mcp.http.answers import ABORT_KEY, Answers
+from npl_mcp.http.origins import Preflight, naming, preflight
+from npl_mcp.server.messages import excess
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
 
 OPEN = ("/healthz",)
 """Paths that need no token."""
 
-HELD_BODIES = 8
-"""Bodies of the greatest length that may be in memory at one time."""
+HELD_BODIES = 4
+"""Bodies of the greatest length that may be in memory at one time; several copies of each are made."""
+
+HELD_ANSWERS = 4
+"""Answers of the greatest length that may wait for their readers at one time."""
 
 BODY_SECONDS = 10.0
 """How long the next part of a body may take."""
+
+_LARGE_BODY = 256 * 1024
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -120,8 +129,8 @@ class Policy:
     body_limit: int
     max_calls: int
 
-    def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal:
-        """Return who calls, or why the request is refused."""
+    def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal | Preflight:
+        """Return who calls, or what the request is answered instead."""
         # A Unix socket has no port number. Browsers cannot reach one, and its file mode says who may call.
         unix = scope["server"] is not None and scope["server"][1] is None
         host = headers.get(b"host", b"").decode("latin-1")
@@ -138,6 +147,8 @@ class Policy:
                 ErrorCode.PERMISSION_DENIED,
                 "web pages may not call this server; an origin is added by --allow-origin",
             )
+        if origin is not None and (asked := preflight(scope, headers)) is not None:
+            return asked
         given = _bearer(headers)
         trusted = unix or hmac.compare_digest(given, self.own_token.encode())
         allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
@@ -157,6 +168,11 @@ class Policy:
             version=version or None,
             folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
         )
+
+    def listed_origin(self, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """Return the origin of the page that calls, if it may."""
+        origin = headers.get(b"origin")
+        return origin if origin is not None and origin.decode("latin-1") in self.origins else None
 
     @property
     def too_long(self) -> Refusal:
@@ -185,6 +201,9 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
 class Guard:
     """Passes a request to the application once it is allowed and has arrived whole.
 
+    A call takes one of the places until its answer is sent. Callers that do not read lose theirs to others
+    when no place is left.
+
     :param app: gets each body in one message.
     """
 
@@ -194,35 +213,57 @@ class Guard:
         self._in_flight = 0
         self._held = 0
         self._most_held = HELD_BODIES * policy.body_limit
+        self._answers = Answers(HELD_ANSWERS * policy.body_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        judged = self._policy.judge(scope, dict(scope["headers"]))
-        if isinstance(judged, Refusal):
+        headers = dict(scope["headers"])
+        judged = self._policy.judge(scope, headers)
+        origin = self._policy.listed_origin(headers)
+        if origin is not None:
+            send = naming(origin, send)
+        if not isinstance(judged, Caller):
             await judged.send(send)
         elif scope["method"] != "POST":
-            await self._app({**scope, CALLER_KEY: judged}, receive, send)
+            await self._answer({**scope, CALLER_KEY: judged}, receive, send)
         else:
             await self._post({**scope, CALLER_KEY: judged}, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
-        body = bytearray()
+        body, held = bytearray(), 0
         try:
-            refusal = await self._read(body, receive)
-            if refusal is None and self._in_flight >= self._policy.max_calls:
-                refusal = BUSY
-            if refusal is None:
-                await self._call(scope, _replayed(bytes(body), receive), send)
-            else:
+            refusal = await self._read(body, receive) or await _measured(body) or self._crowded()
+            if refusal is not None:
                 await refusal.send(send)
+                return
+            whole, held = bytes(body), len(body)
+            body.clear()
+            self._in_flight += 1
+            try:
+                await self._answer(scope, _replayed(whole, receive), send)
+            finally:
+                self._in_flight -= 1
         except ClientDisconnect:
             return
         finally:
-            self._held -= len(body)
+            self._held -= held or len(body)
+
+    def _crowded(self) -> Refusal | None:
+        """Return why there is no place for one more call."""
+        if self._in_flight < self._policy.max_calls or self._answers.drop_stalled():
+            return None
+        return BUSY
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, as fast as the caller reads."""
+        answer = self._answers.begin(send, scope.get(ABORT_KEY))
+        await self._app(scope, receive, answer.send)
+        if answer.refused:
+            await BUSY.send(send)
 
     async def _read(self, body: bytearray, receive: Receive) -> Refusal | None:
         """Read a body into ``body`` no further than the limits; return why it is refused, if it is.
@@ -249,25 +290,13 @@ class Guard:
             if not message.get("more_body", False):
                 return None
 
-    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the call until its answer begins: a caller that is slow to read it takes no place either."""
-        working = True
-        self._in_flight += 1
 
-        def done() -> None:
-            nonlocal working
-            if working:
-                working = False
-                self._in_flight -= 1
-
-        async def send_and_note(message: Message) -> None:
-            done()
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_note)
-        finally:
-            done()
+async def _measured(body: bytearray) -> Refusal | None:
+    """Return why a body is refused before it is parsed: it would take too much memory then."""
+    problem = await anyio.to_thread.run_sync(excess, body) if len(body) > _LARGE_BODY else excess(body)
+    if problem is None:
+        return None
+    return Refusal(400, ErrorCode.INVALID_PARAMETER, f"the message has {problem}; send less at a time")
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -1,7 +1,8 @@
-"""Runs the HTTP application: sockets, limits on connections, and an end within five seconds."""
+"""Runs the HTTP application: sockets, limits on connections, and an end within two seconds."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -15,39 +16,84 @@ from types import FrameType
 from typing import Any
 
 from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.connection import STATE_FILE
 from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
+from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
-from npl_mcp.http.service import check, describe_server, hold, new_token, write_state
+from npl_mcp.http.service import check, describe_server, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
+from npl_mcp.server.startup import prepare_process
+from npl_mcp.stores.base.errors import StorageError
 
 KEEP_ALIVE_SECONDS = 60
-GRACE_SECONDS = 2
+GRACE_SECONDS = 1
 """How long calls in flight may go on after the signal to end."""
 
-LAST_SECONDS = 4.5
+LAST_SECONDS = 1.5
 """When the process ends after that signal, whatever is in flight."""
+
+HEAD_SECONDS = 10.0
+"""How long a new connection may take to ask for something."""
 
 MAX_CONNECTIONS = 1_000
 
 _BACKLOG = 2048
 
 
+class _Connection(H11Protocol):
+    """A connection whose client has to ask and to read; otherwise it would hold its place for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let the application end the connection."""
+        super().connection_made(transport)
+        application = self.app
+
+        async def with_abort(scope: Any, receive: Any, send: Any) -> None:
+            await application({**scope, ABORT_KEY: transport.abort}, receive, send)
+
+        self.app = with_abort
+        self.loop.call_later(HEAD_SECONDS, self._end_if_silent)
+
+    def on_response_complete(self) -> None:
+        """See that the last part of an answer is read, too."""
+        super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self.loop.call_later(WRITE_SECONDS, self._end_if_unread, self.cycle)
+
+    def _end_if_silent(self) -> None:
+        begun: object = self.cycle
+        if begun is None:
+            self.transport.abort()
+
+    def _end_if_unread(self, cycle: object) -> None:
+        if self.cycle is cycle and self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+
 class _Server(Server):
-    """uvicorn's server with two callbacks.
+    """uvicorn's server with three callbacks.
 
     :param ready: called once it listens.
     :param ending: called at the first signal.
+    :param lost: asked each second whether it must end.
     """
 
-    def __init__(self, config: Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
+    def __init__(
+        self, config: Config, ready: Callable[[], None], ending: Callable[[], None], lost: Callable[[], bool]
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
-        self._ending = ending
+        self._ready, self._ending, self._lost = ready, ending, lost
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to end; called ten times a second."""
+        if counter % 10 == 0 and not self.should_exit and self._lost():
+            self._ending()
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -70,17 +116,17 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     listening = settings.listening
     check(listening)
     quiet_libraries()
-    with hold(settings.data_folder), _sockets(listening) as sockets:
+    prepare_process()
+    with hold(settings.data_folder) as held, _sockets(listening) as sockets:
         # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
-        state = describe_server(
-            _url(listening, port), listening.socket, own_token, listening.token is not None
-        )
+        token = listening.token or (own_token if needs_token(listening) else None)
+        state = describe_server(_url(listening, port), listening.socket, own_token, token is not None)
         policy = Policy(
             hosts=names(listening, port),
             origins=listening.origins,
-            token=listening.token,
+            token=token,
             own_token=own_token,
             body_limit=settings.body_limit,
             max_calls=listening.max_calls,
@@ -93,8 +139,15 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         def end_at_once() -> None:
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
-            (settings.data_folder / STATE_FILE).unlink(missing_ok=True)
-            os._exit(0)
+            held.remove_state()
+            os._exit(2 if gone.is_set() else 0)
+
+        gone = threading.Event()
+
+        def lost() -> bool:
+            if held.lost():
+                gone.set()
+            return gone.is_set()
 
         def ending() -> None:
             # uvicorn would log a traceback of each request it cuts off from now on.
@@ -109,13 +162,15 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         # before it has removed its files.
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: None)
-        _Server(_config(create_app(settings, policy)), ready, ending).run(sockets)
+        _Server(_config(create_app(settings, policy)), ready, ending, lost).run(sockets)
+        if gone.is_set():
+            raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 
 
 def _config(app: Any) -> Config:
     return Config(
         app,
-        http="h11",
+        http=_Connection,
         ws="none",
         lifespan="on",
         log_config=None,

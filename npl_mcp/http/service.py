@@ -1,8 +1,4 @@
-"""One server per data folder: whether one runs, where it listens, and how it is stopped.
-
-A server holds a lock on ``server.lock`` as long as it runs, so there are never two; the system releases the
-lock however the server ends. ``server.json`` says where it listens; if nobody holds the lock, it is stale.
-"""
+"""One server per data folder: how it takes its place, who needs a token, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -13,10 +9,12 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
@@ -24,19 +22,24 @@ from npl_index.library.files import Folder
 from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.config.connection import STATE_FILE, search_places
-from npl_mcp.config.server_state import ServerState, read_state
+from npl_mcp.config.server_state import LOCK, ServerState, is_held, process_start, running_server
 from npl_mcp.config.settings import Listening
+from npl_mcp.stores.base.errors import StorageError
 
-LOCK = "server.lock"
 LOG = "server.log"
 
 STOP_SECONDS = 6.0
-"""How long ``stop`` waits. A server ends within five seconds."""
+"""How long ``stop`` waits. A server ends within two seconds."""
 
 _ACQUIRE_SECONDS = 0.5
 _PAUSE = 0.02
 
 SHORTEST_TOKEN = 16
+
+FIRST_PERSON = 1_000
+"""The first user number of people; those below are of the system and its services."""
+
+_NO_SHELLS = ("nologin", "false", "sync", "true")
 
 
 class AlreadyRunningError(NPLError):
@@ -77,6 +80,50 @@ def check(listening: Listening) -> None:
         )
 
 
+def needs_token(listening: Listening) -> bool:
+    """Return whether callers of the port need a token although none was given.
+
+    A port is open to every account of the machine, and the state file with its token to this one alone.
+    """
+    return listening.port is not None and not listening.no_token and others_log_in(_accounts(), _own_number())
+
+
+class Account(NamedTuple):
+    """What the password database says of an account.
+
+    :param number: of its user.
+    :param shell: what runs when it logs in.
+    """
+
+    number: int
+    shell: str
+
+
+def others_log_in(accounts: Iterable[Account], own: int) -> bool:
+    """Return whether people other than this user have an account.
+
+    :param own: number of this user.
+    """
+    return any(
+        account.number >= FIRST_PERSON
+        and account.number != own
+        and os.path.basename(account.shell) not in _NO_SHELLS  # noqa: PTH119 - it is no path to use
+        for account in accounts
+    )
+
+
+def _accounts() -> list[Account]:
+    if sys.platform == "win32":
+        return []
+    import pwd  # not everywhere
+
+    return [Account(entry.pw_uid, entry.pw_shell) for entry in pwd.getpwall()]
+
+
+def _own_number() -> int:
+    return os.geteuid() if sys.platform != "win32" else 0
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address or a name is reached from this machine alone."""
     if host == "localhost":
@@ -92,28 +139,47 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def process_start(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; ``None`` if the system does not tell.
+class Held:
+    """A data folder's lock, while this process holds it.
 
-    Source: proc(5), field 22 of ``/proc/PID/stat``.
+    :param folder: the data folder.
+    :param file: its open lock file.
     """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-        # The name in parentheses may hold anything.
-        return int(text.rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
+
+    def __init__(self, folder: Path, file: int) -> None:
+        self._folder, self._file = folder, file
+
+    def lost(self) -> bool:
+        """Return whether the folder or the lock file is gone: another server may then start in its place."""
+        try:
+            return not os.path.samestat((self._folder / LOCK).stat(), os.fstat(self._file))
+        except OSError:
+            return True
+
+    def remove_state(self) -> None:
+        """Remove the state file, unless it may be another server's by now."""
+        if not self.lost():
+            with suppress(OSError):
+                (self._folder / STATE_FILE).unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let other servers have the folder."""
+        file, self._file = self._file, -1
+        os.close(file)
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def hold(folder: Path) -> Iterator[Held]:
     """Hold the data folder's lock, and remove its state file before and after.
 
     :param folder: created if it does not exist.
     :raises AlreadyRunningError: another server holds the lock.
+    :raises StorageError: the folder cannot be used.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    held = Held(folder, file)
     try:
         try:
             # is_held() has a shared lock for a moment, so one failure does not mean that a server runs.
@@ -122,50 +188,41 @@ def hold(folder: Path) -> Iterator[None]:
             raise AlreadyRunningError(
                 f"a server of {folder} is running", hint="npl-mcp-server status shows it"
             ) from None
-        (folder / STATE_FILE).unlink(missing_ok=True)
-        try:
-            yield
-        finally:
-            # Before the lock is released: afterwards the file may be another server's.
+        with writing_to(folder):
             (folder / STATE_FILE).unlink(missing_ok=True)
+        try:
+            yield held
+        finally:
+            held.remove_state()
     finally:
-        os.close(file)
+        held.release()
 
 
-def is_held(folder: Path) -> bool:
-    """Return whether a server holds a data folder's lock."""
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turn what the system says about a data folder into a sentence.
+
+    :raises StorageError: it cannot be written.
+    """
     try:
-        file = os.open(folder / LOCK, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        can_lock = lock(file, 0, shared=True)
-    except TimeoutError:
-        return True
-    finally:
-        os.close(file)
-    return not can_lock and (folder / STATE_FILE).exists()
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StorageError(
+            f"the data folder {folder} cannot be written: {reason}", hint="choose another with --data-dir"
+        ) from None
 
 
 def write_state(folder: Path, state: ServerState) -> None:
-    """Write the state file; readers see all of it or nothing, and other users cannot read it."""
-    with Folder.opened(folder) as place:
+    """Write the state file; readers see all of it or nothing, and other users cannot read it.
+
+    :raises StorageError: the folder cannot be used.
+    """
+    with writing_to(folder), Folder.opened(folder) as place:
         place.remove_temporaries()
         # A file of this name would pass its permissions on, and the token is for this user alone.
         (folder / STATE_FILE).unlink(missing_ok=True)
         place.replace(STATE_FILE, json.dumps(state._asdict()).encode(), mode=0o600, durable=False)
-
-
-def running(folder: Path) -> ServerState | None:
-    """Return the running server of a data folder; ``None`` if there is none."""
-    if not is_held(folder):
-        return None
-    state = read_state(folder)
-    # The lock may be held by a server that has not yet written its own state: the file is then that of an
-    # earlier one, whose process number another process can have by now. It must never be stopped.
-    if state is None or process_start(state.pid) != state.started:
-        return None
-    return state
 
 
 def stop(folder: Path) -> ServerState | None:
@@ -174,7 +231,7 @@ def stop(folder: Path) -> ServerState | None:
     :returns: the server that was stopped; ``None`` if none ran.
     :raises TimeoutError: it has not ended.
     """
-    state = running(folder)
+    state = running_server(folder)
     if state is None:
         return None
     os.kill(state.pid, signal.SIGTERM)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.config.server_state import ServerState
+from npl_mcp.config.server_state import ServerState, is_held, running_server
 from npl_mcp.config.settings import PORT, Settings, inherited_environment, parse_port
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
@@ -77,6 +77,12 @@ def parser(prog: str = "npl-mcp-server") -> argparse.ArgumentParser:
     )
     result.add_argument("--socket", type=Path, metavar="PATH", help="listen on a Unix socket, and no port")
     result.add_argument("--token", metavar="TEXT", help="bearer token that callers of the port need")
+    result.add_argument(
+        "--no-token",
+        action="store_true",
+        default=None,
+        help="ask callers of a port of this machine for no token, even if other people have accounts here",
+    )
     result.add_argument(
         "--allow-host", action="append", metavar="NAME", help="callers may use this name for the server"
     )
@@ -152,6 +158,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     given = {
         "host": options.host,
         "token": options.token,
+        "no_token": options.no_token,
         "hosts": options.allow_host and tuple(options.allow_host),
         "origins": options.allow_origin and tuple(options.allow_origin),
     }
@@ -165,8 +172,15 @@ def _run(settings: Settings) -> int:
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(settings, lambda state: _tell(f"listening on {_place(state)}"))
+    serve(settings, _announce)
     return 0
+
+
+def _announce(state: ServerState) -> None:
+    sys.stdout.write(f"npl-mcp-server: listening on {_place(state)}\n")
+    if state.guarded:
+        sys.stdout.write("callers of the port need a token; npl-mcp-server config --show-token shows it\n")
+    sys.stdout.flush()
 
 
 def _tell(text: str) -> None:
@@ -180,20 +194,21 @@ def _place(state: ServerState) -> str:
 
 def _start(settings: Settings, given: Sequence[str]) -> int:
     folder = settings.data_folder
-    state = service.running(folder)
+    state = running_server(folder)
     if state is not None and service.answers(state):
         sys.stdout.write(f"already running: {_place(state)} (process {state.pid})\n")
         return 0
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = folder / service.LOG
-    before = log.stat().st_size if log.exists() else 0
-    child = _spawn(settings, given)
+    with service.writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        before = log.stat().st_size if log.exists() else 0
+        child = _spawn(settings, given)
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
-        state = service.running(folder)
+        state = running_server(folder)
         if state is not None and service.answers(state):
             return _started(state, child)
-        if child.poll() is not None and not service.is_held(folder):
+        if child.poll() is not None and not is_held(folder):
             break
         time.sleep(0.05)
     child.terminate()
@@ -253,7 +268,7 @@ def _stop(settings: Settings) -> int:
 
 
 def _status(settings: Settings) -> int:
-    state = service.running(settings.data_folder)
+    state = running_server(settings.data_folder)
     if state is None:
         sys.stdout.write(f"not running\ndata folder: {settings.data_folder}\n")
         return NOT_RUNNING
@@ -278,7 +293,7 @@ def _duration(seconds: float) -> str:
 
 
 def _config(settings: Settings, show_token: bool) -> int:
-    state = service.running(settings.data_folder)
+    state = running_server(settings.data_folder)
     listening = settings.listening
     if state is None:
         _tell("not running; this is for a server started with these options")
@@ -286,8 +301,9 @@ def _config(settings: Settings, show_token: bool) -> int:
     if not base:
         _tell("MCP clients cannot use a Unix socket; start the server with --port as well")
         return 1
-    guarded = state.guarded if state else listening.token is not None
-    token = listening.token if show_token and listening.token else "YOUR_TOKEN"
+    guarded = state.guarded if state else listening.token is not None or service.needs_token(listening)
+    known = listening.token or (state.token if state else None)
+    token = known if show_token and known else "YOUR_TOKEN"
     sys.stdout.write(snippets(f"{base}/mcp", token if guarded else None))
     return 0
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from fastmcp import FastMCP
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 
 def sdk_server(server: FastMCP[Any]) -> Server[Any]:
@@ -27,3 +29,29 @@ def skip_header_parameters(server: FastMCP[Any]) -> None:
     Otherwise it lists all tools before each call over HTTP to look for such parameters.
     """
     server._mcp_server.get_tool_input_schema = lambda _: None
+
+
+class Sessions(StreamableHTTPSessionManager):
+    """Ends the session that was idle for the longest time where the SDK would refuse a new one.
+
+    A thousand handshakes would else lock out every client that makes one, for half an hour. A client whose
+    session has ended is told so (404), and makes another.
+    """
+
+    def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
+        if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:
+            self._end_idle()
+        return super()._admit_session(requestor)
+
+    def _end_idle(self) -> None:
+        # The deadline is infinite while a request or a stream is open.
+        idle = [
+            (transport.idle_scope.deadline, session)
+            for session, transport in self._server_instances.items()
+            if transport.idle_scope is not None and not transport._requests_in_flight
+        ]
+        if idle:
+            _, session = min(idle)
+            transport = self._server_instances.pop(session)
+            group: Any = self._task_group
+            group.start_soon(self._discard_session, session, transport)

@@ -122,21 +122,24 @@ def connect(transport: str | None, note: Callable[[str], object]) -> Connection:
 
         return Connection(StdioTransport())
     server = _server(settings)
-    if chosen == "auto" and server is not None:
-        return ConnectionWithFallback(server, settings.places, note)
+    if chosen == "auto":
+        # A server that was killed leaves its state file.
+        return ConnectionWithFallback(server, settings.places, note) if server else Connection(_in_process())
     return Connection(server or NoServer())
 
 
 def _server(settings: ConnectionSettings) -> HttpTransport | None:
-    """Return the server that the environment names, or else the one of the data folder.
+    """Return the server that the environment names, or else the one of the data folder, if it runs.
+
+    Only while the server of the data folder runs is the token of its state file for whoever listens there.
 
     :raises UsageError: ``NPL_MCP_URL`` is no address.
     """
     from npl_mcp.cli.transports.addresses import parse_address
     from npl_mcp.cli.transports.http import HttpTransport
-    from npl_mcp.config.server_state import read_state
+    from npl_mcp.config.server_state import running_server
 
-    state = read_state(settings.data_folder, only_own=True)
+    state = running_server(settings.data_folder, only_own=True)
     listens = [] if state is None else [state.socket and f"unix:{state.socket}", state.url]
     own = [address for text in listens if text and (address := parse_address(text))]
     if settings.url is None:

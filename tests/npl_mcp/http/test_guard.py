@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import stat
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import Listening
-from npl_mcp.http.guard import BODY_SECONDS, HELD_BODIES, Guard, Policy, names
+from npl_mcp.http import answers
+from npl_mcp.http.answers import ABORT_KEY, PART
+from npl_mcp.http.guard import BODY_SECONDS, HELD_ANSWERS, HELD_BODIES, Guard, Policy, names
 from npl_mcp.http.listening import bind_path, bind_port
-from npl_mcp.http.service import check, is_loopback
+from npl_mcp.http.service import Account, check, is_loopback, needs_token, others_log_in
 from tests.npl_mcp.http.http_server import (
     JSON,
     Running,
@@ -288,36 +292,139 @@ def test_answers_do_not_wait_for_the_clients_system() -> None:
         assert one.proto == socket.IPPROTO_TCP
 
 
-def test_calls_beyond_the_cap_are_sent_away() -> None:
-    """One call more than allowed is told when to come back; a place is free once an answer begins."""
+def statuses(sent: list[Any]) -> list[int]:
+    return [one["status"] for one in sent if one["type"].endswith("start")]
 
-    async def run() -> list[int]:
-        started, finish, sent = anyio.Event(), anyio.Event(), []
+
+def test_calls_beyond_the_cap_are_sent_away() -> None:
+    """One call more than allowed is told when to come back; a place is free once an answer is sent."""
+
+    async def run() -> None:
+        started, finish, read, sent = anyio.Event(), anyio.Event(), anyio.Event(), []
 
         async def slow(scope: Any, receive: Any, send: Any) -> None:
             assert (await receive())["body"] == b"{}"
             started.set()
             await finish.wait()
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            assert sent[-1]["status"] == 200
-            await post(guard, sent)
+            await answer(b"x")(scope, receive, send)
 
-        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1)
-        guard = Guard(slow, policy)
+        guard = Guard(slow, Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1))
         async with anyio.create_task_group() as group:
-            group.start_soon(post, guard, sent)
+            group.start_soon(partial(post, guard, sent, reading=read.wait))
             await started.wait()
             await post(guard, sent)
-            busy = sent[0]
-            assert (b"retry-after", b"1") in busy["headers"]
+            assert (b"retry-after", b"1") in sent[0]["headers"]
             finish.set()
-            with anyio.move_on_after(5):
-                while len([one for one in sent if one["type"].endswith("start")]) < 3:
-                    await anyio.sleep(0.001)
-            group.cancel_scope.cancel()
-        return [one["status"] for one in sent if one["type"].endswith("start")]
+            await anyio.wait_all_tasks_blocked()
+            await post(guard, sent)
+            assert statuses(sent) == [503, 503]
+            read.set()
+            await anyio.wait_all_tasks_blocked()
+            await post(guard, sent)
+            assert statuses(sent) == [503, 503, 200, 200]
 
-    assert anyio.run(run)[:3] == [503, 200, 200]
+    anyio.run(run)
+
+
+def answer(body: bytes) -> Any:
+    """Return an application that answers with a body."""
+
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return answering
+
+
+LONG = bytes(range(256)) * 16 * 1024
+
+
+def test_a_long_answer_goes_out_in_parts_and_whole() -> None:
+    """Whoever reads gets all of it."""
+    sent: list[Any] = []
+    guard = Guard(answer(LONG), Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1))
+    anyio.run(partial(post, guard, sent))
+    assert statuses(sent) == [200]
+    parts = sent[1:]
+    assert max(len(part["body"]) for part in parts) == PART
+    assert [part.get("more_body", False) for part in parts] == [True] * (len(LONG) // PART) + [False]
+    assert b"".join(part["body"] for part in parts) == LONG
+
+
+def test_a_caller_that_does_not_read_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is ended as soon as somebody needs the place, and after a while in any case."""
+    monkeypatch.setattr(answers, "STALLED_SECONDS", 0.0)
+    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=2)
+
+    async def needed() -> None:
+        guard, ended, sent = Guard(answer(LONG), policy), [], []
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(partial(post, guard, [], reading=anyio.sleep_forever, ended=ended))
+            await anyio.wait_all_tasks_blocked()
+            assert ended == []
+            await post(guard, sent)
+            assert statuses(sent) == [200]
+            assert len(ended) == 1
+            group.cancel_scope.cancel()
+
+    async def in_any_case() -> None:
+        ended: list[Any] = []
+        await post(Guard(answer(LONG), policy), [], reading=anyio.sleep_forever, ended=ended)
+        assert len(ended) == 1
+
+    anyio.run(needed)
+    monkeypatch.setattr(answers, "WRITE_SECONDS", 0.01)
+    anyio.run(in_any_case)
+
+
+def test_long_answers_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While others are being read, the next one is told to come back; those that stall make room at once."""
+    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=99)
+
+    async def run(stalled: bool) -> tuple[list[int], int]:
+        monkeypatch.setattr(answers, "STALLED_SECONDS", 0.0 if stalled else 3_600.0)
+        guard, ended, sent = Guard(answer(LONG), policy), [], []
+        async with anyio.create_task_group() as group:
+            for _ in range(HELD_ANSWERS):
+                group.start_soon(partial(post, guard, sent, reading=anyio.sleep_forever, ended=ended))
+            await anyio.wait_all_tasks_blocked()
+            await post(guard, sent)
+            small = Guard(answer(b"x" * (PART + 1)), policy)
+            await post(small, sent)
+            group.cancel_scope.cancel()
+        return statuses(sent), len(ended)
+
+    assert anyio.run(run, False) == ([503, 200], 0)
+    assert anyio.run(run, True) == ([200, 200], 1)
+
+
+def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> None:
+    """Connections that ask for a large answer and leave it lying; others are served all the while."""
+    with serving(tmp_path, NPL_MCP_MAX_CALLS="8") as server:
+        content = base64.b64encode(bytes(8 * 1024 * 1024)).decode()
+        whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
+        assert call(server, "artifact_create", whole).status == 200
+        head = f"POST /mcp/tools/artifact_get HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+        asking = f"{head}Content-Type: application/json\r\nContent-Length: 17\r\n\r\n".encode()
+        lines = []
+        try:
+            for _ in range(40):
+                line = connected(server)
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                line.sendall(asking + b'{"artifact_id":1}')
+                lines.append(line)
+            end = time.monotonic() + 60
+            while time.monotonic() < end and call(server, "session_list", {}).status == 503:
+                time.sleep(0.1)
+            assert call(server, "session_list", {}).status == 200
+        finally:
+            for line in lines:
+                line.close()
+        memory = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+        assert int(memory.partition("VmHWM:")[2].split()[0]) // 1024 < 600
+        assert "Traceback" not in server.log
 
 
 def test_bodies_in_memory_are_bounded() -> None:
@@ -342,11 +449,27 @@ def test_bodies_in_memory_are_bounded() -> None:
     assert anyio.run(run) == [503, 200]
 
 
-async def post(guard: Guard, sent: list[Any], body: bytes = b"{}", wait: Any = None) -> None:
+async def post(
+    guard: Guard,
+    sent: list[Any],
+    body: bytes = b"{}",
+    wait: Any = None,
+    reading: Any = None,
+    ended: list[Any] | None = None,
+) -> None:
     """Send a request to a guard.
 
     :param wait: awaited after the body, which has no end then.
+    :param reading: awaited before each message of the answer is taken.
+    :param ended: gets an entry when the connection is ended.
     """
+    gone = anyio.Event()
+
+    def abort() -> None:
+        gone.set()
+        if ended is not None:
+            ended.append(1)
+
     headers = [(b"host", b"h"), (b"content-type", b"application/json")]
     server = ("127.0.0.1", 1)
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "server": server}
@@ -357,6 +480,108 @@ async def post(guard: Guard, sent: list[Any], body: bytes = b"{}", wait: Any = N
         return messages.pop() if messages else await wait()
 
     async def send(message: Any) -> None:
-        sent.append(message)
+        if reading is not None and not gone.is_set():
+            async with anyio.create_task_group() as group:
+                group.start_soon(_first, reading, group.cancel_scope)
+                group.start_soon(_first, gone.wait, group.cancel_scope)
+        if not gone.is_set():
+            sent.append(message)
 
-    await guard(scope, receive, send)
+    await guard({**scope, ABORT_KEY: abort}, receive, send)
+
+
+async def _first(waiting: Any, scope: anyio.CancelScope) -> None:
+    await waiting()
+    scope.cancel()
+
+
+PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/tools/npl_section_index"])
+def test_a_browser_may_ask_for_a_listed_origin(server: Running, path: str) -> None:
+    """Without the token, which it does not have yet; the answer allows what MCP clients in pages send."""
+    headers = {"Origin": "https://app.example", **PREFLIGHT, "Access-Control-Request-Private-Network": "true"}
+    answer = request(server, "OPTIONS", path, None, headers)
+    assert (answer.status, answer.body) == (204, b"")
+    told = {name: value for name, value in answer.headers.items() if name.startswith("access-control")}
+    assert told.pop("access-control-allow-origin") == "https://app.example"
+    assert {"POST", "GET", "DELETE"} == set(told.pop("access-control-allow-methods").split(", "))
+    allowed = told.pop("access-control-allow-headers").lower().split(", ")
+    wanted = {"authorization", "content-type", "mcp-session-id", "mcp-protocol-version", "accept"}
+    assert wanted <= set(allowed)
+    assert told.pop("access-control-allow-private-network") == "true"
+    assert answer.headers["vary"] == "Origin"
+    for other in ("https://evil.example", "null"):
+        refused = request(server, "OPTIONS", path, None, {**headers, "Origin": other})
+        assert refused.status == 403
+        assert not any(name.startswith("access-control") for name in refused.headers)
+
+
+def test_a_page_of_a_listed_origin_may_read_every_answer(server: Running) -> None:
+    """Its successes and its refusals; the session's id too."""
+    page = {"Origin": "https://app.example"}
+    for answer in (
+        request(server, "POST", "/mcp/tools/npl_section_index", BODY, {**JSON, **bearer(), **page}),
+        request(server, "POST", "/mcp/tools/npl_section_index", BODY, {**JSON, **page}),
+        request(server, "GET", "/healthz", None, page),
+        mcp(server, "tools/list", {}, Origin="https://app.example", **bearer()),
+    ):
+        assert answer.status in (200, 401)
+        assert answer.headers["access-control-allow-origin"] == "https://app.example"
+        assert "Mcp-Session-Id" in answer.headers["access-control-expose-headers"]
+    assert request(server, "OPTIONS", "/mcp", None, page).status == 401
+    assert "access-control-allow-origin" not in request(server, "GET", "/healthz").headers
+
+
+WIDE = {
+    "values": b'{"topics":[' + b"1," * 100_000 + b"1]}",
+    "levels": b'{"file":' + b"[" * 2_000 + b"]" * 2_000 + b"}",
+    "keys": b"{" + b'"a":1,' * 50_000 + b'"b":1}',
+}
+
+
+@pytest.mark.parametrize("case", WIDE)
+def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None:
+    """By either route; what a parser would make of them takes many times their size."""
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError
+
+    sent: list[Any] = []
+    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=10_000_000, max_calls=1)
+    anyio.run(post, Guard(never, policy), sent, WIDE[case])
+    assert statuses(sent) == [400]
+    assert b"INVALID_PARAMETER" in sent[1]["body"]
+
+
+ACCOUNTS = {
+    "nobody else": ([(0, "/bin/sh"), (33, "/bin/sh"), (1000, "/bin/bash")], 1000, False),
+    "another person": ([(0, "/bin/sh"), (1000, "/bin/bash"), (1001, "/bin/zsh")], 1000, True),
+    "a person beside root": ([(0, "/bin/sh"), (1000, "/bin/bash")], 0, True),
+    "a person beside a service": ([(33, "/bin/sh"), (1000, "/bin/bash")], 33, True),
+    "services only": ([(0, "/bin/sh"), (999, "/bin/sh")], 0, False),
+    "nobody who can log in": ([(0, "/bin/sh"), (65534, "/usr/sbin/nologin"), (1000, "/bin/false")], 0, False),
+    "no shell given": ([(1000, "")], 0, True),
+}
+
+
+@pytest.mark.parametrize("case", ACCOUNTS)
+def test_who_else_could_reach_a_port(case: str) -> None:
+    """People, and not services, have accounts with which they log in."""
+    accounts, own, found = ACCOUNTS[case]
+    assert others_log_in([Account(*account) for account in accounts], own) is found
+
+
+def test_a_port_needs_a_token_where_other_people_have_accounts(tmp_path: Path) -> None:
+    """As this machine's password database says; an option turns it off, and a socket needs none."""
+    wanted = needs_token(Listening())
+    with serving(tmp_path, NPL_MCP_NO_TOKEN="0") as server:
+        assert server.state.guarded is wanted
+        assert call(server, "session_list", {}).status == (401 if wanted else 200)
+        assert call(server, "session_list", {}, **bearer(server.state.token)).status == 200
+    with serving(tmp_path, "--no-token", NPL_MCP_NO_TOKEN="0") as server:
+        assert server.state.guarded is False
+        assert call(server, "session_list", {}).status == 200
+    assert needs_token(Listening(no_token=True)) is False
+    assert needs_token(Listening(port=None, socket=tmp_path / "s")) is False

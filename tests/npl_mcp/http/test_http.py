@@ -18,7 +18,7 @@ import pytest
 from mcp import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from npl_mcp.http.app import STATUS
+from npl_mcp.http.app import MAX_SESSIONS, STATUS
 from npl_mcp.tools.errors import ErrorCode
 from tests.conftest import GUIDE
 from tests.npl_mcp.http.http_server import (
@@ -218,6 +218,23 @@ def test_a_session_of_the_older_protocol(server: Running) -> None:
     assert answer.status == 200
     assert b'\\"file\\":\\"guide.md\\"' in answer.body
     assert old(server, sent, Mcp_Session_Id="0" * 32).status == 404
+
+
+def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
+    """Handshakes beyond the limit lock nobody out; a session in use stays, and so does an open stream's."""
+    with serving(tmp_path) as server:
+        used, streamed, left = (old(server, hello()).headers["mcp-session-id"] for _ in range(3))
+        with connected(server) as line:
+            head = f"GET /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nAccept: {BOTH}\r\n"
+            line.sendall(f"{head}Mcp-Session-Id: {streamed}\r\n\r\n".encode())
+            assert line.recv(100).startswith(b"HTTP/1.1 200")
+            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+            for number in range(MAX_SESSIONS + 10):
+                assert old(server, hello()).status == 200
+                if number % 500 == 0:
+                    assert old(server, ping, Mcp_Session_Id=used).status == 200
+            statuses = [old(server, ping, Mcp_Session_Id=one).status for one in (used, streamed, left)]
+            assert statuses == [200, 200, 404]
 
 
 def test_answers_reach_who_asked(server: Running) -> None:

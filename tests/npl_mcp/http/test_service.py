@@ -16,14 +16,12 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.connection import STATE_FILE
-from npl_mcp.config.server_state import read_state
+from npl_mcp.config.server_state import LOCK, is_held, process_start, read_state, running_server
 from npl_mcp.http import service
 from npl_mcp.http.service import (
     AlreadyRunningError,
     describe_server,
     hold,
-    process_start,
-    running,
     write_state,
 )
 from tests.npl_mcp.http.http_server import JSON, Running, command, connected, environment, request, serving
@@ -49,7 +47,7 @@ def run(folder: Path, *flags: str, module: str = "", **variables: str) -> subpro
 def stopped(tmp_path: Path) -> Iterator[Path]:
     """A folder whose server is ended after the test."""
     yield tmp_path
-    state = running(tmp_path / "data")
+    state = running_server(tmp_path / "data")
     if state is not None:
         os.kill(state.pid, signal.SIGKILL)
 
@@ -94,7 +92,7 @@ def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
     ]
     words = sorted(start.communicate(timeout=90)[0].split(" (")[0] for start in starts)
     assert [start.returncode for start in starts] == [0, 0, 0]
-    state = running(stopped / "data")
+    state = running_server(stopped / "data")
     assert state is not None
     assert words == [f"already running: {state.url}/mcp"] * 2 + [f"running: {state.url}/mcp"]
     # One that came second, and waited, would be the server once the first is stopped.
@@ -117,10 +115,10 @@ def test_a_killed_server_leaves_nothing_that_confuses(tmp_path: Path) -> None:
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
         assert read_state(tmp_path / "data") is not None
-        assert running(tmp_path / "data") is None
+        assert running_server(tmp_path / "data") is None
         assert run(tmp_path, "stop").returncode == 3
     with serving(tmp_path) as second:
-        assert running(tmp_path / "data") == second.state != first.state
+        assert running_server(tmp_path / "data") == second.state != first.state
 
 
 def test_no_other_process_is_stopped(tmp_path: Path) -> None:
@@ -142,11 +140,11 @@ def test_the_lock_is_one_servers(tmp_path: Path) -> None:
     """A second holder is refused, and gets it once the first is gone."""
     folder = tmp_path / "data"
     with hold(folder):
-        assert service.is_held(folder)
+        assert is_held(folder)
         with pytest.raises(AlreadyRunningError, match="is running"), hold(folder):
             pass
-        assert service.is_held(folder)
-    assert not service.is_held(folder)
+        assert is_held(folder)
+    assert not is_held(folder)
     with hold(folder):
         pass
 
@@ -285,3 +283,62 @@ def test_old_commands_say_what_to_call(tmp_path: Path, name: str) -> None:
     assert done.returncode == 3
     assert done.stderr.startswith(f"npl-mcp-{name} is deprecated; use: npl-mcp-server ")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/proc/self/new", "/dev/null", "/dev/null/below"])
+@pytest.mark.parametrize("step", ["run", "start"])
+def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path, step: str, folder: str) -> None:
+    """The code of what cannot be used, the folder and the way out; no traceback."""
+    done = run(tmp_path, step, "--data-dir", folder)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert done.stderr.startswith(f"npl-mcp-server: the data folder {folder} cannot be written: ")
+    assert "--data-dir" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("gone", ["the folder", "another in its place", "the lock"])
+def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> None:
+    """Otherwise nobody could find it, and a second one would start beside it."""
+    data = tmp_path / "data"
+    with serving(tmp_path) as server:
+        if gone == "the lock":
+            (data / LOCK).unlink()
+        else:
+            data.rename(tmp_path / "moved")
+        if gone == "another in its place":
+            data.mkdir()
+            (data / STATE_FILE).write_text("of another server", encoding="utf-8")
+        assert server.process.wait(30) == 2
+        assert "was removed while the server ran" in server.log
+        assert "Traceback" not in server.log
+    if gone == "another in its place":
+        assert (data / STATE_FILE).read_text(encoding="utf-8") == "of another server"
+    with serving(tmp_path) as second:
+        assert second.process.poll() is None
+
+
+def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None:
+    """On standard output; standard error is for what is wrong, and a caller's mistakes are not."""
+    with subprocess.Popen(
+        command(),
+        cwd=tmp_path,
+        env=environment(tmp_path, NPL_MCP_PORT="0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline().decode()
+        port = int(first.rpartition(":")[2].partition("/")[0])
+        for data in (
+            b"nonsense\r\n\r\n",
+            b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /mcp HTTP/1.1\r\n",
+        ):
+            with socket.create_connection(("127.0.0.1", port)) as line:
+                line.sendall(data)
+                line.shutdown(socket.SHUT_WR)
+                line.recv(1000)
+        process.terminate()
+        rest, errors = process.communicate(timeout=30)
+    assert first.startswith("npl-mcp-server: listening on http://127.0.0.1:")
+    assert (rest, errors) == (b"", b"")

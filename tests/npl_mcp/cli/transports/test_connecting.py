@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from platformdirs import user_data_dir
 
+from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.arguments import UsageError
@@ -24,6 +25,7 @@ from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.cli.transports.in_process import InProcess
 from npl_mcp.config.connection import STATE_FILE, ConnectionSettings
+from npl_mcp.config.server_state import LOCK, process_start
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
 from npl_mcp.tools.errors import logger
@@ -72,8 +74,27 @@ def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFix
     assert not logger.disabled
 
 
+LOCKS: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def locks() -> Iterator[None]:
+    """Let go of the locks of servers that a test played."""
+    yield
+    while LOCKS:
+        os.close(LOCKS.pop())
+
+
+def play_server(data: Path, **fields: object) -> None:
+    """Hold the lock of a server and write its state, as a running one does; this process is the server."""
+    if not LOCKS:
+        LOCKS.append(os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+        lock(LOCKS[-1], 0)
+    leave_state(data, **{"pid": os.getpid(), "started": process_start(os.getpid()), **fields})
+
+
 def leave_state(data: Path, **fields: object) -> None:
-    """Write a state file as a running server does."""
+    """Write a state file as a server that is killed leaves it."""
     file = data / STATE_FILE
     state = {"url": None, "socket": None, "pid": 1, "started": None, "since": 0, "version": __version__}
     file.write_text(json.dumps({**state, "token": "own-token", **fields}), encoding="utf-8")
@@ -110,6 +131,46 @@ def test_without_a_server_tools_run_here(data: Path) -> None:
     assert told == []
 
 
+STALE: dict[str, dict[str, object]] = {
+    "no lock": {},
+    "another process": {"lock": True},
+    "a later process of its number": {"lock": True, "pid": os.getpid(), "started": 1},
+    "no process": {"lock": True, "pid": 2**22 + 1, "started": 5},
+}
+
+
+@pytest.mark.parametrize("transport", [None, "http"])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("case", STALE)
+def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
+    case: str,
+    named: bool,
+    transport: str | None,
+    data: Path,
+    stage: Callable[[Play], Stage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A state file counts only while its process runs and holds the lock: no token, no entry, no call."""
+    said: list[bytes] = []
+    theatre = stage(lambda line: said.append(line.recv(65536)))
+    state = {**STALE[case], "url": url(theatre)}
+    if state.pop("lock", False):
+        LOCKS.append(os.open(data / LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+        lock(LOCKS[-1], 0)
+    leave_state(data, **state)
+    if named:
+        monkeypatch.setenv("NPL_MCP_URL", url(theatre))
+    told: Told = []
+    reply = call_once(transport, told, "worklog_init", session_id="secret")
+    if named:
+        assert said
+        assert all(b"own-token" not in part and b"secret" not in part for part in said)
+    else:
+        assert said == []
+        assert reply["success"] is (transport is None)
+        assert told == []
+
+
 def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Play], Stage]) -> None:
     """What the state file says is enough; arguments that are not given are left out."""
     requests: list[bytes] = []
@@ -120,7 +181,7 @@ def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Pl
         requests.append(heard(line))
         line.sendall(message(DONE))
 
-    leave_state(data, url=url(stage(play)))
+    play_server(data, url=url(stage(play)))
     told: Told = []
     assert call_once(None, told, "worklog_status", session_id=None, x="ü") == {
         "success": True,
@@ -160,7 +221,7 @@ def test_which_token_is_sent(
         line.sendall(message(DONE))
 
     theatre = stage(play)
-    leave_state(data, url=url(theatre))
+    play_server(data, url=url(theatre))
     monkeypatch.setenv("NPL_MCP_URL", named.format(url=url(theatre), port=theatre.port))
     if token:
         monkeypatch.setenv("NPL_MCP_TOKEN", token)
@@ -197,7 +258,7 @@ def test_a_server_that_fails(
     """Asked for by name, the failure is told with an exit code of its own; else the call is made here, with a
     note. What may have been carried out is not repeated if it changes anything.
     """
-    leave_state(data, url=url(stage(playing(*answers))))
+    play_server(data, url=url(stage(playing(*answers))))
     told: Told = []
     failure = call_once("http", told)
     assert problem in failure["error"]
@@ -234,7 +295,7 @@ def test_another_machine_is_not_replaced_for_what_changes_something(
 
 def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None:
     """A server that failed is not asked again by the same command."""
-    leave_state(data, url=url(stage(playing(b""))))
+    play_server(data, url=url(stage(playing(b""))))
     told: Told = []
     connection = connect(None, told.append)
     for _ in range(3):
@@ -248,7 +309,7 @@ def test_files_are_looked_for_where_this_environment_says(
 ) -> None:
     """A server that looks elsewhere is asked for all else, and for files only by name."""
     theatre = stage(playing(message(HEALTHY), message(DONE)))
-    leave_state(data, url=url(theatre))
+    play_server(data, url=url(theatre))
     told: Told = []
     arguments = {"kind": "init"}
     assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
@@ -256,7 +317,7 @@ def test_files_are_looked_for_where_this_environment_says(
     assert "content" in call_once(None, told, "items_raw", **arguments)["data"]
     assert call_once(None, told)["data"] == {"n": 1}
     assert call_once("http", told, "items_raw", **arguments)["data"] == {"n": 1}
-    leave_state(data, url=url(theatre), places="NPL_HOME=/nowhere")
+    play_server(data, url=url(theatre), places="NPL_HOME=/nowhere")
     assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
     assert told == []
 
@@ -268,7 +329,7 @@ def test_a_folder_that_no_header_can_hold(
     odd = data / "a\r\nX-Evil: 1"
     odd.mkdir()
     monkeypatch.chdir(odd)
-    leave_state(data, url=url(stage(playing(message(HEALTHY), message(DONE)))))
+    play_server(data, url=url(stage(playing(message(HEALTHY), message(DONE)))))
     told: Told = []
     assert "control characters" in call_once("http", told)["error"]
     assert call_once(None, told) == {"success": True, "data": {}}
@@ -385,7 +446,7 @@ def test_an_interrupt_while_a_server_works_is_silent(data: Path, stage: Callable
         asked.append(heard(line))
         line.recv(1)
 
-    leave_state(data, url=url(stage(play)))
+    play_server(data, url=url(stage(play)))
     with subprocess.Popen(
         [sys.executable, "-m", "npl_mcp.cli.commands.worklog", "current"],
         stdout=subprocess.PIPE,
