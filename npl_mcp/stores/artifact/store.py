@@ -298,7 +298,7 @@ class ArtifactStore:
         part = Slice.parse(limit, offset)
         with self._reading() as tx:
             total = require(tx, artifact_id)["revision_count"]
-            rows = tx.all(_HISTORY, artifact=artifact_id, limit=part.limit, offset=part.offset)
+            rows = tx.some(_HISTORY, artifact=artifact_id, limit=part.limit, offset=part.offset)
         return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def recover(self) -> None:

@@ -24,6 +24,9 @@ HEAD = "0001"
 RELEASED = ("0001",)
 """Numbers of all migrations that were ever released."""
 
+PAGE_CHARACTERS = 4 * 1024 * 1024
+"""Characters of a page; what is left is on the next. A thousand of the longest messages have 64 MiB."""
+
 Row = dict[str, Any]
 
 
@@ -45,6 +48,29 @@ class Transaction:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except sqlite.driver().OperationalError as error:
             raise self._damage(statement, given, error) or error from None
+
+    def some(self, sql: str, /, **values: Any) -> list[Row]:
+        """Return the first rows, by column name: texts of :data:`PAGE_CHARACTERS`, but at least one row.
+
+        Rows that are not returned are not read either.
+        """
+        statement, given = _expanded(sql, values)
+        cursor = self._raw.cursor()
+        found: list[Row] = []
+        room = PAGE_CHARACTERS
+        try:
+            cursor.execute(statement, given)
+            names = tuple(column[0] for column in cursor.description)
+            for row in cursor:
+                room -= sum(len(value) for value in row if value.__class__ is str)
+                if room < 0 and found:
+                    break
+                found.append(dict(zip(names, row, strict=True)))
+        except sqlite.driver().OperationalError as error:
+            raise self._damage(statement, given, error) or error from None
+        finally:
+            cursor.close()
+        return found
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""

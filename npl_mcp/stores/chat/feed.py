@@ -99,7 +99,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
         seen = _seen(tx, room_id, count, since)
         first = seen + 1 + page.offset
         last = min(first + page.limit - 1, count)
-    items = _events(tx, room_id, first, last) if first <= last else ()
+    items = _events(tx, room_id, first, last, "DESC" if since is None else "ASC") if first <= last else ()
     if items:
         cursor = items[-1].id
     elif isinstance(since, int):
@@ -134,16 +134,23 @@ def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
     return bisect_right(range(1, count + 1), since, key=time_at)
 
 
-def _events(tx: Transaction, room_id: int, first: int, last: int) -> tuple[Event, ...]:
-    rows = tx.all(
+def _events(tx: Transaction, room_id: int, first: int, last: int, order: str) -> tuple[Event, ...]:
+    """Return events from a place to another as they happened.
+
+    :param order: whether the first or the last are returned if they are too long together.
+    """
+    rows = tx.some(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
         " event.reply_to_id, todo.status, todo.assigned_to"
         " FROM event LEFT JOIN todo ON todo.event_id = event.id"
-        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last ORDER BY event.position",
+        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last"
+        f" ORDER BY event.position {order}",
         room=room_id,
         first=first,
         last=last,
     )
+    if order == "DESC":
+        rows.reverse()
     reactions = _reactions(tx, room_id, first, last)
     return tuple(
         Event(

@@ -113,7 +113,7 @@ def read(
     else:
         column = "unread" if unread_only else "total"
         total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
-    rows = tx.all(
+    rows = tx.some(
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
         " event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to"

@@ -264,7 +264,7 @@ class ReviewStore:
             total = tx.value(
                 "SELECT count(*) FROM review_comment WHERE review_id = :review", review=review_id
             )
-            rows = tx.all(_COMMENTS, review=review_id, limit=part.limit, offset=part.offset)
+            rows = tx.some(_COMMENTS, review=review_id, limit=part.limit, offset=part.offset)
         comments = tuple(Comment(**row) for row in rows)
         return ReviewContent(
             **review, items=comments, total=total, limit=part.limit, offset=part.offset, comments=comments

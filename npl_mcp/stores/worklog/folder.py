@@ -59,7 +59,7 @@ _LARGEST_SMALL_FILE = 1024 * 1024
 _BLOCK = 4 * 1024
 
 Entries = Callable[[int], Sequence[Entry]]
-"""Returns at most :data:`ENTRIES` entries, in order, from a ``seq`` on."""
+"""Returns some entries, in order, from a ``seq`` on; none if there are no more."""
 
 
 class ProjectFolder:
@@ -220,8 +220,6 @@ def small_file(folder: Folder, name: str) -> bytes:
 def _stream(entries: Entries, first: int) -> Iterator[Entry]:
     while page := entries(first):
         yield from page
-        if len(page) < ENTRIES:
-            return
         first = page[-1].seq + 1
 
 

@@ -318,3 +318,30 @@ def test_what_was_read_before_a_failure_is_printed(
     shown = capsys.readouterr()
     assert [one["seq"] for one in json.loads(shown.out)] == [1]
     assert "check before you retry" in shown.err
+
+
+HEAVY = (
+    "sqlalchemy",
+    "alembic",
+    "yaml",
+    "pydantic",
+    "markdown_it",
+    "npl_mcp.core.app",
+    "npl_mcp.config.settings",
+    "npl_mcp.stores.artifact",
+    "npl_mcp.stores.chat",
+)
+
+
+@pytest.mark.parametrize("words", [entry("a", "1"), ("read", "--agent", "a")], ids=["log", "read"])
+def test_without_a_server_a_command_imports_only_worklogs(run: Run, project: Path, words: tuple[str]) -> None:
+    """Importing the rest would take ten times as long as the command."""
+    run("init")  # a new database is another matter
+    code = (
+        "import sys; from npl_mcp.cli.commands.worklog import main;"
+        f"code = main(sys.argv[1:]); print([name for name in {HEAVY} if name in sys.modules]); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=project, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
