@@ -117,7 +117,7 @@ def translate(error: BaseException, tool: str) -> Failure:
     """
     code = code_of(type(error))
     if isinstance(error, NPLError):
-        logger.warning("%s: %s: %s", tool, code.value, error.message.splitlines()[0])
+        logger.warning("%s: %s: %s", tool, code.value, str(error).partition("\n")[0])
         return Failure(error=str(error), error_code=code.value)
     logger.error("%s: %s", tool, code.value, exc_info=error)
     if isinstance(error, OSError):
