@@ -22,7 +22,29 @@ path that the caller did not give.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+# Control characters, line and paragraph separators, marks of direction, fillers, tags, and what else nobody
+# can see. Joiners and variation selectors stay: words of some languages and many emoji are made with them.
+_INVISIBLE = (
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def escaped(text: str, *, lines: bool = False) -> str:
+    """Return a text with what nobody can see as escapes, so that it cannot pretend to be another.
+
+    :param lines: the text may have several; line feeds and tabs stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+
+    def escape(found: re.Match[str]) -> str:
+        return found[0] if lines and found[0] in "\n\t" else found[0].encode("unicode_escape").decode()
+
+    return re.sub(_INVISIBLE, escape, text)  # compiled when it is first needed: most processes do not
 
 
 class NPLError(Exception):
@@ -38,7 +60,8 @@ class NPLError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}; {self.hint}"
+        whole = self.message if self.hint is None else f"{self.message}; {self.hint}"
+        return escaped(whole, lines=True)
 
 
 class InvalidRequestError(NPLError):
@@ -77,13 +100,14 @@ class SelectorSyntaxError(InvalidRequestError):
         stop = min(len(selector), position + self._WINDOW)
         head = "…" if start else ""
         tail = "…" if stop < len(selector) else ""
-        shown = head + selector[start:stop].replace("\n", " ").replace("\t", " ") + tail
-        caret = " " * (len(head) + position - start) + "^"
-        message = f"{problem} at character {position + 1} of the selector\n  {shown}\n  {caret}"
+        before = head + escaped(selector[start:position].replace("\n", " ").replace("\t", " "))
+        after = escaped(selector[position:stop].replace("\n", " ").replace("\t", " ")) + tail
+        caret = " " * len(before) + "^"
+        message = f"{problem} at character {position + 1} of the selector\n  {before}{after}\n  {caret}"
         super().__init__(message, parameter="selectors", hint=hint)
 
     def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}\n{self.hint}"
+        return escaped(self.message if self.hint is None else f"{self.message}\n{self.hint}", lines=True)
 
 
 class NotFoundError(NPLError):

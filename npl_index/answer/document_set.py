@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from npl_index.answer.budget import Part
+from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
@@ -31,6 +32,7 @@ class DocumentSet:
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
     :param clock: when selecting, counting and cutting end in an error.
     """
 
@@ -40,6 +42,7 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    tag: str = ""
     clock: Deadline = NO_DEADLINE
 
     def tree(self, document: int) -> SectionTree:
@@ -85,7 +88,13 @@ class DocumentSet:
 
     def mark(self, document: int) -> str:
         """Return the line that tells a reader which file follows."""
-        return f"<!-- {self.path(document)} -->\n"
+        return mark(self.path(document), self.tag)
+
+    def tagged(self, parts: Sequence[Part]) -> DocumentSet:
+        """Return the same documents with marks that none of some parts can imitate."""
+        if not self.several:
+            return self
+        return replace(self, tag=tag_for([self.tree(part.document).text(part.lines) for part in parts]))
 
     def entry_cost(self, document: int) -> int:
         """Return the tokens of :meth:`mark` where the content has one, else 0."""

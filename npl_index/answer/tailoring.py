@@ -144,6 +144,7 @@ class Tailored:
     :param total_tokens: tokens of ``content``.
     :param token_counter: how they were counted.
     :param file: the document's path below its root; for several documents what the request called them.
+    :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
     :param not_found: for each selector that selects nothing, why.
     :param unreadable: files of a set that were left out, and why.
     :param ranking: every hit, best first, when asked for.
@@ -158,6 +159,7 @@ class Tailored:
     total_tokens: int
     token_counter: str
     file: str
+    mark: str | None = None
     not_found: tuple[str, ...] | None = None
     unreadable: tuple[str, ...] | None = None
     ranking: tuple[RankedSection, ...] | None = None
@@ -182,6 +184,7 @@ def tailor(
     hits = rank(documents.collection, Query(keywords, request.topics), weights=weights, limit=limit)
     relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
     parts = choose(documents, selections, relevant, request.depth)
+    documents = documents.tagged(parts)
     packed = fit(parts, request.token_budget, documents.cut, documents.entry_cost)
     content, total = assemble(documents, packed.kept)
     kept = [(part.document, part.section) for part in packed.kept]
@@ -203,6 +206,7 @@ def tailor(
         total_tokens=total,
         token_counter=documents.counter.name,
         file=documents.file,
+        mark=documents.tag or None,
         not_found=not_found or None,
         unreadable=documents.unreadable or None,
         ranking=tuple(_ranked(documents, hit) for hit in hits) if request.explain else None,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
+from npl_index.answer.marks import tag_for
 from npl_index.errors import (
     DocumentError,
     DocumentNotFoundError,
@@ -20,6 +22,7 @@ from npl_index.errors import (
     DocumentTooLargeError,
     InvalidRequestError,
     UnreadableDocumentError,
+    escaped,
 )
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
@@ -36,6 +39,9 @@ NAMED_LEFT_OUT = 100
 
 NEAR_ENTRIES = 1_000
 """Entries of a folder that are looked at for names like one that is not there."""
+
+# A header, or the end of a text.
+_LIKE_A_HEADER = re.compile(r"^[ \t]*(?:\* ?\* ?\*|#.*\r?\n[ \t]*---)[ \t]*\r?$", re.MULTILINE)
 
 Folder = Annotated[str, "Folder in a git repository"]
 
@@ -60,6 +66,7 @@ class DumpReply:
         an empty line; paths are those below the search root.
     :param files: how many.
     :param total_bytes: size of their texts in UTF-8.
+    :param mark: what the line of each path ends with where some text has a line like it; no text holds it.
     :param left_out: binary files, links and what did not fit; at most 100 are named.
     :param left_out_count: how many there are.
     """
@@ -67,6 +74,7 @@ class DumpReply:
     content: str
     files: int
     total_bytes: int
+    mark: str | None
     left_out: tuple[LeftOut, ...] | None
     left_out_count: int
 
@@ -136,7 +144,7 @@ def git_tree(app: App, path: Folder = ".") -> TreeReply:
     :raises DocumentTimeoutError: it took longer than the limit.
     """
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
-    content = _bounded([_shown(path), *_drawn(names)])
+    content = _bounded([escaped(path), *_drawn(names)])
     return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
 
 
@@ -151,7 +159,7 @@ def git_tree_depth(app: App, path: Folder) -> DepthReply:
     :raises DocumentTimeoutError: it took longer than the limit.
     """
     folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
-    lines = [". 0", *(f"{_shown('/'.join(folder))} {len(folder)}" for folder in folders)]
+    lines = [". 0", *(f"{escaped('/'.join(folder))} {len(folder)}" for folder in folders)]
     return DepthReply(content=_bounded(lines), directories=len(lines))
 
 
@@ -219,7 +227,7 @@ def _fits(pattern: PathPattern, segments: Sequence[str]) -> bool:
 def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
     """Return the text of files, one after the other, until the answer is full."""
     deadline = time.monotonic() + app.settings.time_limit
-    parts: list[str] = []
+    parts: list[tuple[str, str]] = []
     left_out: list[LeftOut] = []
     total = 0
     for file in files:
@@ -229,18 +237,21 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
                 hint="name a smaller folder, or a glob_filter",
             )
         located = app.library.roots.locate(file)
-        name = _shown(located[1] if located else os.path.basename(file))
+        name = escaped(located[1] if located else os.path.basename(file))
         try:
             data = _read(app, file, name, ANSWER_BYTES - total)
         except (DocumentError, DocumentNotFoundError) as error:
             left_out.append(LeftOut(name, error.message))
             continue
-        parts.append(f"\n# {name}\n---\n{data.decode()}\n* * *\n")
+        parts.append((name, data.decode()))
         total += len(data)
+    tag = tag_for([text for _, text in parts], _LIKE_A_HEADER)
+    end = f" #{tag}" if tag else ""
     return DumpReply(
-        content="".join(parts),
+        content="".join(f"\n# {name}{end}\n---\n{text}\n* * *\n" for name, text in parts),
         files=len(parts),
         total_bytes=total,
+        mark=tag or None,
         left_out=tuple(left_out[:NAMED_LEFT_OUT]) or None,
         left_out_count=len(left_out),
     )
@@ -296,7 +307,7 @@ def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dic
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     bend, gap = "└── ", "    "
     for name in reversed(children):
-        drawn.append((before + bend + _shown(name), before + gap, children[name]))
+        drawn.append((before + bend + escaped(name), before + gap, children[name]))
         bend, gap = "├── ", "│   "
     return drawn
 
@@ -306,11 +317,6 @@ def _bounded(lines: Sequence[str]) -> str:
     if len(text.encode("utf-8", "surrogatepass")) > ANSWER_BYTES:
         raise too_many(f"{ANSWER_BYTES:,} bytes of lines")
     return text
-
-
-def _shown(name: str) -> str:
-    """Return a name on one line: control characters and bytes that are not UTF-8 are escaped."""
-    return UNSPEAKABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 
 TOOLS = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from npl_index.errors import escaped
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection
 
@@ -53,7 +54,7 @@ def _report(data: Mapping[str, Any]) -> str:
     lines.append("## Syntax Elements Found:")
     for usage in data["used"]:
         lines.append(f"  {usage['name']}: {usage['count']}")
-        lines += [f"    [{number}] {match}" for number, match in enumerate(usage["matches"], 1)]
+        lines += [f"    [{number}] {escaped(match)}" for number, match in enumerate(usage["matches"], 1)]
         if usage["matches"] and usage["count"] > SHOWN:
             lines.append(f"    ... and {usage['count'] - SHOWN} more")
         lines.append("")

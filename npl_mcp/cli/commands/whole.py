@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection
@@ -75,7 +75,7 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
 
 
 def _named(agent: Mapping[str, Any]) -> str:
-    return f"{agent['name']}\n"
+    return f"{escaped(agent['name'])}\n"
 
 
 def _described(agent: Mapping[str, Any]) -> str:
@@ -91,4 +91,6 @@ def _described(agent: Mapping[str, Any]) -> str:
         f"  Model: {fields.get('model', 'unknown')}",
         f"  Location: {agent['location']}",
     ]
-    return "\n".join(lines) + "\n\n"
+    # What goes on in another line must not look like the next field or the next agent.
+    shown = (escaped(line, lines=True).rstrip("\n").replace("\n", "\n    ") for line in lines)
+    return "\n".join(shown) + "\n\n"

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import (
     SHELL,
     VIA,
@@ -199,7 +200,8 @@ TIMES = ("ts", "created", "last_entry")
 
 def _line(entry: Mapping[str, Any]) -> str:
     words = f"{entry['agent_id']}: {entry['action']} - {entry['summary']}"
-    return f"[{entry['seq']}] {_field(entry, 'ts')} {words}\n"
+    # One line for each entry, whatever it holds: another would be read as the next entry.
+    return escaped(f"[{entry['seq']}] {_field(entry, 'ts')} {words}") + "\n"
 
 
 def _field(row: Mapping[str, Any], name: str) -> Any:
@@ -226,9 +228,9 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
     yield f"Status: {session['status']}\n"
     yield f"Created: {session['created']}\n"
     if session["task"]:
-        yield f"Task: {session['task']}\n"
+        yield f"Task: {escaped(session['task'])}\n"
     yield f"Entries: {session['entry_count']}\n"
-    yield f"Agents: {', '.join(session['agents']) or 'none'}\n"
+    yield f"Agents: {escaped(', '.join(session['agents'])) or 'none'}\n"
     if session["last_entry"]:
         yield f"Last activity: {session['last_entry']}\n"
 

@@ -1,7 +1,7 @@
 """Replies to terminal text and exit codes.
 
 The text asked for goes to standard output, all messages go to standard error. There are no colours. On a
-terminal, control characters in the content are printed as escapes; into a pipe they pass unchanged.
+terminal, what nobody can see in the content is printed as escapes; into a pipe it passes unchanged.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import UsageError
 
 NOT_THERE = 1
@@ -34,9 +35,7 @@ EXIT_CODES: Mapping[str, int] = {
 """Exit codes by error code, with the numbers of ``sysexits.h``; 2 for all other codes, which the caller can
 correct. The last two come from :mod:`npl_mcp.cli.transports.connecting`."""
 
-# Compiled when first used: most commands write no message, and to no terminal.
-_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-
+# Compiled when first used: few texts are no Unicode.
 _FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
 
 
@@ -54,7 +53,7 @@ class Display:
 
         :raises BrokenPipeError: nobody reads it any more.
         """
-        shown = escaped(text) if sys.stdout is not None and sys.stdout.isatty() else text
+        shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
         _write(sys.stdout, shown)
 
     def data(self, value: object, form: str) -> None:
@@ -78,7 +77,7 @@ class Display:
 
     def say(self, line: str) -> None:
         """Write a line to standard error."""
-        _write(sys.stderr, escaped(line) + "\n")
+        _write(sys.stderr, escaped(line, lines=True) + "\n")
 
     def failed(self, reply: Mapping[str, Any]) -> int:
         """Report a tool that failed.
@@ -93,11 +92,6 @@ class Display:
 def exit_code(reply: Mapping[str, Any]) -> int:
     """Return the exit code of an envelope."""
     return 0 if reply["success"] else EXIT_CODES.get(str(reply["error_code"]), USAGE)
-
-
-def escaped(text: str) -> str:
-    """Return text with control characters as escapes; line feeds and tabs stay."""
-    return re.sub(_CONTROL, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _write(stream: TextIO | None, text: str) -> None:

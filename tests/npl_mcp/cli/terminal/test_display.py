@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.cli.terminal.display import Display, escaped, exit_code
+from npl_index.errors import NotFoundError, SelectorSyntaxError, escaped
+from npl_mcp.cli.terminal.display import Display, exit_code
 from npl_mcp.tools.errors import ErrorCode
 
 BELL = "# Bell\n\x1b[31mred\x07\tand\u202eback\n"
@@ -19,7 +20,38 @@ SHOWN = "# Bell\n\\x1b[31mred\\x07\tand\\u202eback\n"
 
 def test_control_characters_are_escaped() -> None:
     """What could steer a terminal is shown; line feeds and tabs stay."""
-    assert escaped(BELL) == SHOWN
+    assert escaped(BELL, lines=True) == SHOWN
+
+
+UNSEEN = (
+    "\u200b\u200e\u200f\u061c\u202a\u2066\u2028\u00ad\u3164\u2800\ufeff\U000e0041\U000e0100\x85\x9b\r\x0c"
+)
+SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u200d💻 ✔\ufe0f a\u0301 \u00a0\u3000 \\x1b"
+
+
+@pytest.mark.parametrize("character", UNSEEN, ids=lambda one: f"U+{ord(one):04X}")
+def test_what_nobody_can_see_is_escaped(character: str) -> None:
+    """Whatever it does to the text around it: hide, turn round, begin a line, carry a message."""
+    for lines in (True, False):
+        shown = escaped(f"a{character}b", lines=lines)
+        assert shown.isascii()
+        assert shown.isprintable()
+        assert shown.startswith("a\\")
+
+
+def test_what_belongs_to_words_and_emoji_stays() -> None:
+    """Joiners and selectors of forms are part of how people write."""
+    assert escaped(SEEN) == SEEN
+    assert escaped("a\tb\n") == "a\\tb\\n"
+
+
+def test_errors_show_what_names_hide() -> None:
+    """The name of an artifact, a file or a section, wherever it comes from; lists keep their lines."""
+    error = NotFoundError("there is no 'a\u202eb'", near=["one\u200b", "two"], hint="write\n  - x\U000e0041")
+    assert str(error) == "there is no 'a\\u202eb'; write\n  - x\\U000e0041"
+    wrong = SelectorSyntaxError("odd", "## a\u200bb[", 6)
+    shown, caret = str(wrong).splitlines()[1:]
+    assert shown.index("[") == caret.index("^")
 
 
 def test_a_pipe_gets_the_bytes_and_a_terminal_escapes(tmp_path: Path) -> None:

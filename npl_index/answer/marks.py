@@ -1,0 +1,42 @@
+"""Lines that say where a file's text begins, which no text can imitate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from npl_index.errors import escaped
+
+_LIKE_A_MARK = re.compile(r"^[ \t]*(?:> *)?<!--", re.MULTILINE)
+_SIZE = 3
+
+
+def tag_for(texts: Sequence[str], like_a_mark: re.Pattern[str] = _LIKE_A_MARK) -> str:
+    """Return what marks need to be told from the texts between them: nothing, or a word that no text holds.
+
+    The texts are somebody else's and stay as they are, byte for byte, so that what looks like a mark in them
+    cannot be escaped. Instead the true marks carry a tag then; it is made from the texts, since equal calls
+    should have equal answers, and nobody can write a text that holds it.
+
+    :param texts: all that may stand between the marks.
+    :param like_a_mark: matches where a reader may see a mark.
+    """
+    if not any(map(like_a_mark.search, texts)):
+        return ""
+    digest = blake2b(digest_size=16)
+    while True:
+        for text in texts:
+            digest.update(text.encode("utf-8", "surrogatepass"))
+        tag = digest.hexdigest()[: 2 * _SIZE]
+        if not any(tag in text for text in texts):
+            return tag
+
+
+def mark(path: str, tag: str) -> str:
+    """Return the line before a file's text, a comment of HTML; the path cannot end it.
+
+    :param tag: as of :func:`tag_for`.
+    """
+    name = escaped(path).replace(">", "&gt;")
+    return f"<!-- {name} #{tag} -->\n" if tag else f"<!-- {name} -->\n"
