@@ -164,13 +164,13 @@ def _shown(value: object) -> str:
     return ascii(value)[:64]
 
 
+_SETTING = re.compile(r"""^[ \t]*["']?(\w+)["']?[ \t]*=""", re.MULTILINE)
+_PROJECT = re.compile(r"^[ \t]*\[[ \t]*project[ \t]*\]", re.MULTILINE)
+
+
 def _line_of(text: str, name: str | None) -> int | None:
     """Return the number of the line that sets a value, or of ``[project]`` where none does."""
-    patterns = (
-        [] if name is None else [rf"""[ \t]*["']?{name}["']?[ \t]*=""", r"[ \t]*\[[ \t]*project[ \t]*\]"]
-    )
-    for pattern in patterns:
-        found = re.search(rf"^{pattern}", text, re.MULTILINE)
-        if found is not None:
-            return text.count("\n", 0, found.start()) + 1
-    return None
+    if name is None:
+        return None
+    found = next((one for one in _SETTING.finditer(text) if one[1] == name), None) or _PROJECT.search(text)
+    return None if found is None else text.count("\n", 0, found.start()) + 1

@@ -107,6 +107,10 @@ class Worklogs(Rooms):
             log.cursors[agent_id] = cursor = end
         return {
             "session_id": log.id,
+            "items": entries,
+            "total": len(log.entries),
+            "limit": size,
+            "offset": start,
             "entries": entries,
             "cursor": cursor,
             "remaining": max(len(log.entries) - end, 0),
