@@ -92,7 +92,7 @@ def expressions() -> tuple[Expression, ...]:
         module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
         tree = ast.parse(path.read_text("utf-8"))
         for label, pattern, uses in (*kept(module, methods(tree)), *written(module, tree, name)):
-            for use in uses:
+            for use in sorted(uses):
                 where = f"{name}:{label}"
                 found.setdefault((name, pattern.pattern, pattern.flags, use), Expression(where, pattern, use))
     return tuple(found.values())
