@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: setup run test lint types check durability conformance bench docs pin clean
+.PHONY: setup run test lint types check hostile durability conformance bench docs pin clean
 
 setup: $(SETUP)
 
@@ -32,6 +32,10 @@ check: lint types test
 # The protocol's official suite, its inspector and clients written by others; needs npm and the network.
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
+
+# All attacks at once on both servers while quiet clients measure; takes two minutes.
+hostile: $(SETUP)
+	$(BIN)/python -m tests.hostile.run
 
 # Writers are killed two hundred times; the tests do it six times.
 durability: $(SETUP)

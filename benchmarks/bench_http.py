@@ -54,7 +54,7 @@ def serve(folder: str) -> None:
         return app
 
     listening.create_app = with_noop
-    serving.main(["--data-dir", folder, "--port", "0", "--log-level", "ERROR"])
+    serving.main(["--data-dir", folder, "--port", "0", "--no-token", "--log-level", "ERROR"])
 
 
 @contextmanager

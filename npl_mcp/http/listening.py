@@ -33,7 +33,7 @@ KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
 """How long calls in flight may go on after the signal to end."""
 
-LAST_SECONDS = 1.5
+LAST_SECONDS = 1.25
 """When the process ends after that signal, whatever is in flight."""
 
 HEAD_SECONDS = 10.0

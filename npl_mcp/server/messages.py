@@ -19,6 +19,7 @@ DEEPEST = 64
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 _LONGEST_ID = 200
+_START, _END = 65_536, 512
 _NUMBER = re.compile(rb"\s*:\s*(-?[0-9]{1,200})\s*(?:[,}]|$)")
 _BEFORE_TEXT = re.compile(rb"\s*:\s*")
 _LAST_ID = re.compile(
@@ -51,13 +52,15 @@ def excess(message: bytes | bytearray) -> str | None:
 def identity(message: bytes | bytearray, end: bytes = b"") -> int | str | None:
     """Return the id of a request that no parser takes, or whose middle is missing; ``None`` if it has none.
 
+    Clients write it first or last; nobody waits for a search through all that may stand between.
+
     :param message: its bytes, or the first of them.
     :param end: its last bytes, where they are not in ``message``.
     """
-    found = _first_id(_pieces(message))
+    found = _first_id(_pieces(message[:_START]))
     if found is not None:
         return found
-    last = _LAST_ID.search(end or bytes(message[-512:]))
+    last = _LAST_ID.search(end or bytes(message[-_END:]))
     if last is None:
         return None
     number, text = last.groups()

@@ -60,7 +60,7 @@ _INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 _LONGEST_HEADER = 8_192
 _HEADERS = 16
 _LONGEST_LENGTH = 16
-_SKIPPED_BYTES = 65_536
+_BLOCK = 1_048_576
 _HEAD = 512
 _LONGEST_ID = 200
 _ANSWER_BEGINS = b'{"jsonrpc":"2.0","id":'
@@ -189,7 +189,7 @@ class LineInput(io.RawIOBase):
     def _end_of_line(self) -> bytes:
         """Skip the rest of a line and return its last bytes."""
         end = b""
-        while part := self._source.readline(_SKIPPED_BYTES):
+        while part := self._source.readline(_BLOCK):
             end = (end + part)[-_HEAD:]
             if part.endswith(b"\n"):
                 break
@@ -261,7 +261,7 @@ class HeaderInput(LineInput):
     def _skip(self, length: int) -> None:
         start = self._source.read(self._limit)
         end, left = b"", length - len(start)
-        while left > 0 and (part := self._source.read(min(left, _SKIPPED_BYTES))):
+        while left > 0 and (part := self._source.read(min(left, _BLOCK))):
             end, left = (end + part)[-_HEAD:], left - len(part)
         self._refuse_long(start, end)
 
@@ -289,7 +289,7 @@ def open_streams(limit: int) -> None:
     :param limit: bytes of the longest message.
     """
     stdin = sys.stdin.fileno()
-    source = io.BufferedReader(io.FileIO(os.dup(stdin), "rb"))
+    source = io.BufferedReader(io.FileIO(os.dup(stdin), "rb"), _BLOCK)
     target = os.fdopen(os.dup(1), "wb")
     # Programs that this one runs must not read the client's messages, and what is printed by accident must
     # not stand between two answers.
@@ -300,7 +300,7 @@ def open_streams(limit: int) -> None:
     in_flight = InFlight(MOST_AT_ONCE, MOST_BODIES * limit)
     output = (HeaderOutput if headers else LineOutput)(target, in_flight)
     lines = (HeaderInput if headers else LineInput)(source, limit, output, in_flight)
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8", errors="replace")
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(lines, _BLOCK), encoding="utf-8", errors="replace")
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), encoding="utf-8")
 
 
@@ -328,4 +328,4 @@ def _is_handshake(body: bytes) -> bool:
 
 
 def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message).encode("utf-8", "replace")
+    return json.dumps(message, separators=(",", ":")).encode("utf-8", "replace")

@@ -348,7 +348,7 @@ def main() -> int:
                 port = free_port()
                 command = (sys.executable, *program, "run", "--port", port, "--data-dir", folder / str(port))
                 # The suite plays a page of the server's own address as well; pages are refused unless named.
-                command += ("--allow-origin", f"http://localhost:{port}")
+                command += ("--no-token", "--allow-origin", f"http://localhost:{port}")
                 wait = stack.enter_context(serving(command, env, folder, port))
                 servers.append((f"http://localhost:{port}/mcp", wait))
             for _, wait in servers:

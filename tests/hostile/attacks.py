@@ -1,0 +1,285 @@
+"""What is done to the servers on the hostile day: one entry of :data:`ATTACKS` for each kind.
+
+To add one, write a function that makes one round of it with a :class:`Line`, and append an :class:`Attack`.
+Each is repeated in a thread of its own until the day ends. What a tool answers is checked in one place: an
+envelope, no ``INTERNAL_ERROR``, and no error above 4 kB.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import struct
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+MiB = 1024 * 1024
+
+
+class Line(Protocol):
+    """How an attack reaches a server: over HTTP, or over its standard streams."""
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        """Call a tool and return its envelope."""
+        ...
+
+    def send(self, message: bytes) -> None:
+        """Send a message of the protocol as it is, and take the answer, if there is one."""
+        ...
+
+    def connect(self) -> socket.socket | None:
+        """Return a new connection; ``None`` over standard streams."""
+        ...
+
+
+Round = Callable[[Line], object]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One kind of attack.
+
+    :param name: what it is.
+    :param act: makes one round.
+    :param pause: seconds after each round.
+    :param stdio: it is also made over standard streams.
+    """
+
+    name: str
+    act: Round
+    pause: float = 0.2
+    stdio: bool = True
+
+
+def lay_out(root: Path) -> None:
+    """Write the files that attacks read."""
+    (root / "definitions.md").write_text(
+        "# Terms\n\n" + "term\n: its meaning\n\n" * 200_000, encoding="utf-8"
+    )
+    (root / "table.md").write_text("# T\n\n|a|b|\n|-|-|\n" + "|1|2|\n" * 300_000, encoding="utf-8")
+    (root / "paragraphs.md").write_text(
+        "# P\n\n" + "Some *words* of [text](x).\n\n" * 150_000, encoding="utf-8"
+    )
+    (root / "chinese.md").write_text("# 堆\n\n" + "堆肥和浇水的方法很重要" * 150_000, encoding="utf-8")
+    (root / "images.md").write_text("# I\n\n" + "![[]()" * 300_000, encoding="utf-8")
+    many = root / "many"
+    many.mkdir()
+    for number in range(2_000):
+        (many / f"f{number}.md").write_text(f"# F{number}\n\n## Part\n\nWord {number}.\n", encoding="utf-8")
+
+
+def one(tool: str, **arguments: Any) -> Round:
+    """Return a round of one call."""
+    return lambda line: line.call(tool, arguments)
+
+
+def each(*rounds: Round) -> Round:
+    """Return a round of several."""
+    return lambda line: [act(line) for act in rounds]
+
+
+def raw(*messages: bytes) -> Round:
+    """Return a round of messages that are sent as they are."""
+    return lambda line: [line.send(message) for message in messages]
+
+
+def png(width: int, height: int) -> bytes:
+    """Return a small picture that says it is large."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    body = zlib.compress(bytes((width // 8 + 1) * min(height, 4)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def annotate(content: bytes, filename: str, *notes: Mapping[str, Any]) -> Round:
+    """Return a round that stores a file, reviews it and has it annotated."""
+
+    def act(line: Line) -> None:
+        made = line.call(
+            "artifact_create",
+            {
+                "name": f"{filename} {time.monotonic_ns()}",
+                "artifact_type": "image",
+                "filename": filename,
+                "file_content_base64": base64.b64encode(content).decode(),
+            },
+        )
+        if not made["success"]:
+            return
+        place = {name: made["data"][name] for name in ("artifact_id", "revision_id")}
+        review = line.call("review_create", {**place, "reviewer_persona": "a"})["data"]["review_id"]
+        for note in notes:
+            tool = "review_add_annotation" if "x" in note else "review_add_comment"
+            line.call(tool, {"review_id": review, "persona": "a", "comment": "x", **note})
+        line.call("review_complete", {"review_id": review})
+        line.call("review_generate_annotated", place)
+
+    return act
+
+
+def large_artifact(line: Line) -> None:
+    """Store a large artifact and read it."""
+    content = base64.b64encode(bytes(8 * MiB)).decode()
+    whole = {"artifact_type": "x", "filename": "x", "file_content_base64": content}
+    made = line.call("artifact_create", {**whole, "name": f"large {time.monotonic_ns()}"})
+    if made["success"]:
+        line.call("artifact_get", {"artifact_id": made["data"]["artifact_id"]})
+
+
+def leave_lying(line: Line) -> None:
+    """Ask for a large answer over many connections and read none."""
+    body = b'{"artifact_id":1}'
+    head = b"POST /mcp/tools/artifact_get HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    lines = []
+    for _ in range(20):
+        if (connection := line.connect()) is None:
+            return
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(_hosted(head, connection) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        lines.append(connection)
+    time.sleep(3)
+    for connection in lines:
+        connection.close()
+
+
+def dribble(line: Line) -> None:
+    """Send requests by the byte, and connections that say nothing."""
+    lines = [connection for _ in range(60) if (connection := line.connect()) is not None]
+    for connection in lines[::2]:
+        with suppress(OSError):
+            connection.sendall(
+                _hosted(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999\r\n", connection)
+            )
+    for _ in range(20):
+        time.sleep(0.1)
+        for connection in lines[::2]:
+            with suppress(OSError):
+                connection.sendall(b"X")
+    for connection in lines:
+        connection.close()
+
+
+def shake_hands(line: Line) -> None:
+    """Open sessions and leave them."""
+    for _ in range(50):
+        line.send(HELLO)
+
+
+def half_bodies(line: Line) -> None:
+    """Announce long bodies, send half of them, and wait."""
+    head = (
+        b"POST /mcp/tools/artifact_create HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    )
+    lines = [connection for _ in range(3) if (connection := line.connect()) is not None]
+    for connection in lines:
+        with suppress(OSError):
+            connection.sendall(
+                _hosted(head, connection) + b"Content-Length: 14000000\r\n\r\n" + b"x" * 2 * MiB
+            )
+    time.sleep(1)
+    for connection in lines:
+        connection.close()
+
+
+def _hosted(head: bytes, connection: socket.socket) -> bytes:
+    port = connection.getpeername()[1]
+    return head.replace(b"Host: localhost", b"Host: localhost:%d" % port)
+
+
+def message(arguments: bytes, request: bytes = b"7", tool: bytes = b"npl_section_index") -> bytes:
+    """Return a call as it is sent, with arguments that need not be JSON."""
+    params = b'{"name":"%s","arguments":%s}' % (tool, arguments)
+    return b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}' % (request, params)
+
+
+HELLO = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "storm", "version": "1"},
+        },
+    }
+).encode()
+
+QUADRATIC = each(
+    one("manage_cr_sections", project="X", key="X-1", operation="get", section="1" * 20_000),
+    one("npl_load_tailored", file="guide.md", selectors=["## " + "[" * 4_000]),
+    one("npl_load_tailored", file="guide.md", context="a" * 200_000 + " " * 200_000),
+    one("npl_load_components", items="a" + " " * 100_000 + "b"),
+    one("git_tree", path="a/" * 2_000),
+    annotate(b"text\n", "notes.md", {"location": "line:1", "comment": "[^" * 20_000}),
+    annotate(b"[^" * 40_000 + b"\n", "marks.md", {"location": "line:1"}),
+    annotate(b"<!--" * 20_000 + b" " * 20_000, "ends.md", {"location": "line:1"}),
+)
+
+WIDE = each(
+    one("npl_load_tailored", file="guide.md", topics=list(range(1_000))),
+    one("npl_load_tailored", file="guide.md", topics=list(range(20_000))),
+    one("npl_section_index", **{f"key{number}": 1 for number in range(20_000)}),
+    one("npl_section_index", file="guide.md", filter={f"key{number}": 1 for number in range(20_000)}),
+    one("worklog_log", agent_id="a", action="b", summary="c", data=[[]] * 20_000),
+    one("chat_create_room", name="x", members=["a\0"] * 1_000),
+    one("x" * 10_000),
+    one("npl_section_index", file="\x01" * 4_000),
+)
+
+MALFORMED = raw(
+    message(b"{"),
+    message(b'{"file":"\\ud800"}'),
+    message(b'{"file":"\xed\xa0\x80"}'),
+    message(b'{"depth":' + b"9" * 5_000 + b"}"),
+    message(b'{"filter":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    message(b'{"filter":' + b"[" * 100_000),
+    message(b'{"topics":[' + b"1," * 1_000_000 + b"1]}"),
+    message(b'{"topics":[' + b"{}," * 1_000_000 + b"1]}"),
+    message(b"{" + b'"a":1,' * 500_000 + b'"b":1}'),
+    message(b'{"file":"' + b"x" * 20 * MiB + b'"}'),
+    message(b"{}", b"1.5"),
+    message(b"{}", b"null"),
+    message(b"{}", b'"' + b"i" * 100_000 + b'"'),
+    b"[" + message(b"{}") + b"]",
+    b"hello",
+)
+
+BUSY_BUDGETS = each(
+    *(
+        one("npl_load_tailored", file=file, context="meaning of words", token_budget=500)
+        for file in ("definitions.md", "table.md", "paragraphs.md", "chinese.md", "images.md")
+    )
+)
+
+SELECTORS = one("npl_load_tailored", file="many", selectors=[f"## Part {n}" for n in range(64)])
+
+
+ATTACKS = (
+    Attack("wide arguments", WIDE),
+    Attack("malformed messages", MALFORMED, pause=2.0),
+    Attack("quadratic texts", QUADRATIC),
+    Attack("budgets over large files", BUSY_BUDGETS),
+    Attack("selectors over many files", SELECTORS),
+    Attack("large artifacts", large_artifact, pause=2.0),
+    Attack(
+        "pictures that say they are large",
+        each(
+            annotate(png(1, 50_000_000), "a.png", {"x": 1, "y": 1}),
+            annotate(png(7_000, 7_000), "b.png", {"x": 1, "y": 1}),
+        ),
+    ),
+    Attack("readers that do not read", leave_lying, pause=0.5, stdio=False),
+    Attack("callers that dribble", dribble, stdio=False),
+    Attack("handshakes", shake_hands, stdio=False),
+    Attack("half bodies", half_bodies, stdio=False),
+)

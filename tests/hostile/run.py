@@ -1,0 +1,373 @@
+"""The hostile day: every attack at once against one HTTP server and one over standard streams.
+
+Meanwhile a quiet client of each makes ordinary calls. The day is won if none of them gets a wrong answer, 99
+of 100 are answered within a quarter of a second, neither server needs more than 600 MB, and both end within
+two seconds of the signal. The attackers have a lower priority than the servers, as if on other machines.
+
+    python -m tests.hostile.run [--seconds 90] [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import queue
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import GUIDE
+from tests.hostile.attacks import ATTACKS, Attack, lay_out
+from tests.npl_mcp.http.http_server import environment, serving
+
+P99_SECONDS = 0.25
+MOST_MEGABYTES = 600
+END_SECONDS = 2.0
+LARGEST_ERROR = 4_096
+ANSWER_SECONDS = 60.0
+ADDRESS_SPACE = 4 << 30
+"""A server that grows without end must not take the machine with it."""
+
+QUIET: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("npl_load_tailored", {"file": "guide.md", "context": "prune fruit trees", "token_budget": 300}),
+    ("npl_section_index", {"file": "guide.md"}),
+    ("npl_load_tailored", {"file": "guide.md", "selectors": ["## Watering"]}),
+    ("session_get", {"session_id": "quiet"}),
+    ("worklog_status", {"session_id": "quiet"}),
+)
+"""Calls whose answers do not change during the day."""
+
+BOTH = "application/json, text/event-stream"
+
+
+class Http:
+    """A caller over HTTP; see :class:`~tests.hostile.attacks.Line`.
+
+    :param port: of the server.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        body = json.dumps(arguments).encode()
+        return json.loads(self._post(f"/mcp/tools/{tool}", body))
+
+    def send(self, message: bytes) -> None:
+        self._post("/mcp", message)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._port), timeout=ANSWER_SECONDS)
+
+    def _post(self, path: str, body: bytes) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_SECONDS)
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.request("POST", path, body, {"Content-Type": "application/json", "Accept": BOTH})
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+class Kept(Http):
+    """A caller over HTTP that keeps its connection."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
+
+    def _post(self, path: str, body: bytes) -> bytes:
+        self._connection.request("POST", path, body, {"Content-Type": "application/json", "Accept": BOTH})
+        return self._connection.getresponse().read()
+
+
+class Pipe:
+    """A caller over standard streams, for several threads; see :class:`~tests.hostile.attacks.Line`.
+
+    :param process: the server.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self._count = 1_000
+        self._waiting: dict[int, queue.SimpleQueue[bytes]] = {}
+        self._others: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        if "error" in answer:
+            return {"success": False, "error": answer["error"]["message"], "error_code": "PROTOCOL"}
+        return json.loads(answer["result"]["content"][0]["text"])
+
+    def ask(self, method: str, params: Any) -> Any:
+        with self._lock:
+            self._count += 1
+            number = self._count
+        answers = self._waiting[number] = queue.SimpleQueue()
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.write(json.dumps(message).encode())
+        try:
+            return json.loads(answers.get(timeout=ANSWER_SECONDS))
+        finally:
+            del self._waiting[number]
+
+    def send(self, message: bytes) -> None:
+        self.write(message)
+        self._others.get(timeout=ANSWER_SECONDS)
+
+    def connect(self) -> None:
+        return None
+
+    def write(self, message: bytes) -> None:
+        assert self._process.stdin is not None
+        with self._lock:
+            self._process.stdin.write(message + b"\n")
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            # Long answers are read by the thread that waits for them.
+            number = line[:60].partition(b'"id":')[2].partition(b",")[0]
+            waiting = self._waiting.get(int(number)) if number.isdigit() else None
+            (waiting or self._others).put(line)
+
+
+@contextmanager
+def speaking(folder: Path, *flags: str) -> Iterator[tuple[Pipe, subprocess.Popen[bytes]]]:
+    """Run a server over standard streams."""
+    folder.mkdir()
+    with (folder / "stderr.txt").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "npl_mcp", *flags],
+            cwd=folder,
+            env=environment(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        pipe = Pipe(process)
+        client = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "q", "version": "1"},
+        }
+        pipe.ask("initialize", client)
+        pipe.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        yield pipe, process
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Checked:
+    """A caller whose answers are checked whatever they are.
+
+    :param line: makes the calls.
+    :param wrong: gets what is wrong.
+    """
+
+    def __init__(self, line: Any, wrong: list[str]) -> None:
+        self._line, self._wrong = line, wrong
+        self.send, self.connect = line.send, line.connect
+
+    def call(self, tool: str, arguments: Any) -> Any:
+        answer = self._line.call(tool, arguments)
+        error = "" if answer["success"] else answer["error"]
+        if answer.get("error_code") == "INTERNAL_ERROR" or len(error.encode()) > LARGEST_ERROR:
+            self._wrong.append(f"{tool[:40]}: {answer.get('error_code')}: {error[:200]}")
+        return answer
+
+
+Over = Callable[[], bool]
+
+
+def attack(line: Any, attacks: Sequence[Attack], over: Over, counts: Over) -> tuple[Counter[str], list[str]]:
+    """Make all attacks at once until it is over; return how often each was made, and what was wrong.
+
+    :param counts: whether the server still runs, so that each answer counts.
+    """
+    rounds: Counter[str] = Counter()
+    wrong: list[str] = []
+    checked = Checked(line, wrong)
+
+    def repeat(one: Attack) -> None:
+        while not over():
+            try:
+                one.act(checked)
+                rounds[one.name] += 1
+            except (OSError, http.client.HTTPException, ValueError, queue.Empty, KeyError) as error:
+                if counts():
+                    wrong.append(f"{one.name}: {type(error).__name__}: {str(error)[:200]}")
+            time.sleep(one.pause)
+
+    threads = [threading.Thread(target=repeat, args=(one,), daemon=True) for one in attacks]
+    for thread in threads:
+        thread.start()
+    while not over():
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join(1)
+    return rounds, wrong
+
+
+def attack_port(port: int, names: Sequence[str], end: float, results: Any) -> None:
+    """Attack a server over HTTP; run in a process of its own."""
+    os.nice(10)
+    chosen = [one for one in ATTACKS if one.name in names]
+    results.put(attack(Http(port), chosen, lambda: time.time() > end + 1, lambda: time.time() < end))
+
+
+class QuietClient:
+    """Makes ordinary calls one after the other, and keeps how long each took.
+
+    :param line: makes them.
+    """
+
+    def __init__(self, line: Any) -> None:
+        self._line = line
+        line.call("session_create", {"session_id": "quiet", "title": "A quiet day"})
+        line.call("worklog_init", {"session_id": "quiet"})
+        self._right = [line.call(tool, arguments) for tool, arguments in QUIET]
+        assert all(answer["success"] for answer in self._right), self._right
+        self.seconds: list[float] = []
+        self.wrong: list[str] = []
+
+    def run(self, over: Over) -> None:
+        """Call until it is over."""
+        while not over():
+            for (tool, arguments), right in zip(QUIET, self._right, strict=True):
+                start = time.perf_counter()
+                try:
+                    answer = self._line.call(tool, arguments)
+                except (OSError, http.client.HTTPException, ValueError, queue.Empty) as error:
+                    answer = f"{type(error).__name__}: {error}"
+                self.seconds.append(time.perf_counter() - start)
+                if answer != right and not over():
+                    self.wrong.append(f"{tool}: {str(answer)[:200]}")
+                time.sleep(0.01)
+
+
+def peak(process: subprocess.Popen[bytes]) -> int:
+    """Return the most megabytes a process has had."""
+    text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(text.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+def ended(process: subprocess.Popen[bytes]) -> float:
+    """Ask a server to end; return the seconds it took."""
+    start = time.perf_counter()
+    process.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(30)
+    return time.perf_counter() - start
+
+
+def day(folder: Path, seconds: float, names: Sequence[str]) -> bool:
+    """Run the day, tell what came, and return whether it was won."""
+    root = folder / "docs"
+    root.mkdir()
+    (root / "guide.md").write_text(GUIDE, encoding="utf-8")
+    lay_out(root)
+    flags = ("--root", str(root))
+    spawning = multiprocessing.get_context("spawn")
+    (folder / "http").mkdir()
+    with serving(folder / "http", *flags) as server, speaking(folder / "stdio", *flags) as (pipe, process):
+        quiet = {"http": QuietClient(Kept(server.port)), "stdio": QuietClient(pipe)}
+        Http(server.port).call(
+            "artifact_create",
+            {
+                "name": "first",
+                "artifact_type": "x",
+                "filename": "x",
+                "file_content_base64": "QUFB" * 2_000_000,
+            },
+        )
+        end = time.time() + seconds
+        results = spawning.Queue()
+        attackers = spawning.Process(target=attack_port, args=(server.port, names, end, results), daemon=True)
+        attackers.start()
+        came: dict[str, tuple[Counter[str], list[str]]] = {}
+
+        def attack_pipe() -> None:
+            chosen = [one for one in ATTACKS if one.stdio and one.name in names]
+            came["stdio"] = attack(pipe, chosen, lambda: time.time() > end, lambda: time.time() < end)
+
+        threads = [threading.Thread(target=attack_pipe)]
+        threads += [
+            threading.Thread(target=client.run, args=(lambda: time.time() > end,))
+            for client in quiet.values()
+        ]
+        for thread in threads:
+            thread.start()
+        while time.time() < end:
+            time.sleep(0.05)
+        memory = {"http": peak(server.process), "stdio": peak(process)}
+        ends = {"http": ended(server.process), "stdio": ended(process)}
+        for thread in threads:
+            thread.join(ANSWER_SECONDS + 5)
+        came["http"] = results.get(timeout=ANSWER_SECONDS)
+        attackers.join()
+        logs = {"http": server.log, "stdio": (folder / "stdio" / "stderr.txt").read_text(encoding="utf-8")}
+    won = [told(name, quiet[name], came[name], memory[name], ends[name], logs[name]) for name in quiet]
+    return all(won)
+
+
+def told(
+    name: str, quiet: QuietClient, came: tuple[Counter[str], list[str]], memory: int, end: float, log: str
+) -> bool:
+    """Print what came of one server; return whether it is as it should be."""
+    rounds, wrong = came
+    seconds = sorted(quiet.seconds)
+    p99 = seconds[int(len(seconds) * 0.99)]
+    failures = {
+        "wrong answers of the quiet client": quiet.wrong,
+        "wrong answers of attacks": wrong,
+        "attacks never made": [] if rounds else ["all"],
+        "p99": [f"{p99:.3f} s"] if p99 > P99_SECONDS else [],
+        "memory": [f"{memory} MB"] if memory > MOST_MEGABYTES else [],
+        "end": [f"{end:.1f} s after the signal"] if end > END_SECONDS else [],
+        "log": [log[:2_000]] if "Traceback" in log else [],
+    }
+    print(f"{name}: {len(seconds)} quiet calls, median {seconds[len(seconds) // 2] * 1000:.1f} ms, ", end="")
+    print(f"p99 {p99 * 1000:.0f} ms, longest {seconds[-1] * 1000:.0f} ms; {memory} MB; ended in {end:.2f} s")
+    print("  attacks: " + ", ".join(f"{attack} {count}" for attack, count in rounds.items()))
+    for kind, examples in failures.items():
+        if examples:
+            print(f"  WRONG, {kind} ({len(examples)}): " + "\n    ".join(dict.fromkeys(examples[:20])))
+    return not any(failures.values())
+
+
+def main() -> int:
+    """Run the day of the command line."""
+    parser = argparse.ArgumentParser(description="Attack both servers while quiet clients measure.")
+    parser.add_argument("--seconds", type=float, default=90.0)
+    names = [one.name for one in ATTACKS]
+    parser.add_argument("--only", action="append", choices=names, help="these attacks alone (repeatable)")
+    given = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    sys.setswitchinterval(0.001)
+    with tempfile.TemporaryDirectory() as folder:
+        won = day(Path(folder), given.seconds, given.only or names)
+    print("won" if won else "lost")
+    return 0 if won else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
