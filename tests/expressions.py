@@ -26,7 +26,7 @@ INFINITE = 64
 MOST_ENDS = 8
 """Characters that end a text, at most; nearly any of them fits nowhere."""
 
-MOST_TEXTS = 4_000
+MOST_TEXTS = 400
 """Texts for one expression, about; where beginnings and units make more, there are fewer ends."""
 
 MOST_STEPS = 200_000

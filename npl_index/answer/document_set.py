@@ -138,14 +138,15 @@ class DocumentSet:
         What lies behind it cannot be kept, so that it is neither parsed nor counted: a cut takes time in
         proportion to what is kept, however long the section.
         """
-        starts, start = tree.line_starts, lines.start
+        starts = tree.line_starts
         stride = min(_STRIDE, 4 * room + _STRIDE // 32)
-        tokens = 0
-        while tokens <= room and start < lines.stop:
-            stop = min(lines.stop, max(start + 1, bisect_left(starts, starts[start] + stride)))
-            tokens += count_tokens(tree.source[starts[start] : starts[stop]], self.counter, self.clock)
-            start = stop
-        return start
+        at, stop, tokens = starts[lines.start], starts[lines.stop], 0
+        while tokens <= room and at < stop:
+            line = starts[min(lines.stop, bisect_left(starts, at + stride))]
+            end = line if line <= at + 2 * stride else at + stride  # a long line is not read to its end
+            tokens += count_tokens(tree.source[at:end], self.counter, self.clock)
+            at = end
+        return min(lines.stop, bisect_left(starts, at))
 
 
 def _block_ends(tree: SectionTree, lines: Span, first: int, clock: Deadline) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
@@ -14,6 +15,9 @@ from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.predicates import Conditions
+
+_MANY = 2_000
+"""Sections above which all names are put together once: most selectors then need not look at each of them."""
 
 Node = tuple[int, int]
 """Position of a tree among those searched, and index of a section in it."""
@@ -49,6 +53,31 @@ class Scope:
             self.clock.check()
             self._hierarchies[tree] = Hierarchy(self.trees[tree])
         return self._hierarchies[tree]
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return self.everything(range(len(self.trees)))
+
+    @cached_property
+    def _all_seen(self) -> frozenset[str]:
+        return frozenset(map(self.seen, self._nodes)).union(*self.names)
+
+    @cached_property
+    def _all_written(self) -> frozenset[str]:
+        return frozenset(heading_label(self.section(node).heading) for node in self._nodes)
+
+    @cached_property
+    def _all_folds(self) -> list[str]:
+        return sorted(set(map(self.folded, self._nodes)))
+
+    @cached_property
+    def _all_loose(self) -> frozenset[str]:
+        return frozenset(self._all_folds).union(*self.folded_names)
+
+    @cached_property
+    def folded_names(self) -> list[frozenset[str]]:
+        """The loose forms of each document's names."""
+        return [frozenset(map(fold_document, names)) for names in self.names]
 
     @cached_property
     def documents_called(self) -> Counter[str]:
@@ -121,8 +150,10 @@ class Scope:
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections with a name: as readers see it, else as written, else compared loosely."""
-        for matches in self._comparisons(name):
+        for names, wanted, matches in self._comparisons(name):
             self.clock.check()
+            if len(pool) > _MANY and wanted.isdisjoint(names()):
+                continue
             found = [node for node in pool if matches(node)]
             if found:
                 return self._best(found)
@@ -131,9 +162,19 @@ class Scope:
     def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
+        if len(pool) > _MANY:
+            at = bisect_left(self._all_folds, start)
+            if at == len(self._all_folds) or not self._all_folds[at].startswith(start):
+                return []
         return self._best([node for node in pool if start and self.folded(node).startswith(start)])
 
-    def _comparisons(self, name: str) -> tuple[Callable[[Node], bool], ...]:
+    def _comparisons(
+        self, name: str
+    ) -> tuple[tuple[Callable[[], Collection[str]], set[str], Callable[[Node], bool]], ...]:
+        """Return ways to compare, the strictest first.
+
+        Each has all names there are, in its form, those of them that are wanted, and the comparison.
+        """
         wanted = heading_label(name)
         folded, document = fold(wanted), fold_document(name)
 
@@ -151,10 +192,14 @@ class Scope:
 
         def loosely(node: Node) -> bool:
             if node[1] == 0:
-                return document in map(fold_document, self.names[node[0]])
+                return document in self.folded_names[node[0]]
             return self.folded(node) == folded
 
-        return as_seen, as_written, loosely
+        return (
+            (lambda: self._all_seen, {name, wanted}, as_seen),
+            (lambda: self._all_written, {wanted}, as_written),
+            (lambda: self._all_loose, {folded, document}, loosely),
+        )
 
     def _best(self, nodes: Sequence[Node]) -> list[Node]:
         """Keep the documents, else the versioned sections, else the headings."""

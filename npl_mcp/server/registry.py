@@ -28,7 +28,7 @@ from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, within
 from npl_mcp.tools.spec import ToolSpec
 
-WORKERS = 16
+WORKERS = 8
 """Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
 memory, and the event loop takes its turn among them.
 """

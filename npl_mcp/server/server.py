@@ -44,7 +44,7 @@ from npl_mcp.server.stdio import open_streams
 from npl_mcp.tools.aliases import Alias, usable_aliases
 from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
-from npl_mcp.tools.responses import as_dict, encode
+from npl_mcp.tools.responses import as_dict, encode, size
 from npl_mcp.tools.spec import ToolSpec
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class ReportCalls(Middleware):
             CURRENT.reset(token)
             call.seconds = time.perf_counter() - call.started
         if self._reports.running:
-            call.size = sum(len(block.text.encode()) for block in result.content if block.type == "text")
+            call.size = sum(size(block.text) for block in result.content if block.type == "text")
             self._reports.add(call)
         return result
 

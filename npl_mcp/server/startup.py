@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 _LARGE_BYTES = 1024 * 1024
 _SWITCH_SECONDS = 0.001
+_COLLECTIONS = (2_000, 20, 20)
 
 
 @contextmanager
@@ -32,6 +33,9 @@ def prepare_process() -> None:
     # Whoever waits for the interpreter asks for it this often. A call that computes in a thread would else
     # hold up the event loop, which needs several turns for each answer, by five milliseconds at each.
     sys.setswitchinterval(_SWITCH_SECONDS)
+    # A collection of everything walks all indexes and holds up every call meanwhile. Indexes hold no cycles,
+    # and what a call leaves is found among the young objects.
+    gc.set_threshold(*_COLLECTIONS)
     if sys.platform == "linux":
         import ctypes  # no other command needs it
 

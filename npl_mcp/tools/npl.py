@@ -327,6 +327,6 @@ TOOLS = (
     ToolSpec(npl_load_meta),
     ToolSpec(npl_load_style),
     ToolSpec(npl_load_agent),
-    ToolSpec(npl_section_index, in_memory=_outlined_in_memory),
-    ToolSpec(npl_load_tailored, in_memory=_tailored_in_memory),
+    ToolSpec(npl_section_index, heavy=True, in_memory=_outlined_in_memory),
+    ToolSpec(npl_load_tailored, heavy=True, in_memory=_tailored_in_memory),
 )

@@ -108,13 +108,18 @@ class TooLargeAnswerError(NPLError):
     """An answer has more bytes than any answer may have."""
 
 
+def size(text: str) -> int:
+    """Return the bytes of a text in UTF-8, without a copy where it is ASCII."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def within(limit: int, answer: str) -> str:
     """Return an answer that is not too long.
 
     :param limit: bytes; an artifact of the greatest size fits.
     :raises TooLargeAnswerError: it is longer.
     """
-    if len(answer) * 4 <= limit or len(answer.encode("utf-8", "surrogatepass")) <= limit:
+    if size(answer) <= limit:
         return answer
     raise TooLargeAnswerError(
         f"the answer is longer than {limit:,} bytes",

@@ -53,7 +53,7 @@ class Attack:
 
     name: str
     act: Round
-    pause: float = 0.2
+    pause: float = 2.0
     stdio: bool = True
 
 
@@ -266,19 +266,19 @@ SELECTORS = one("npl_load_tailored", file="many", selectors=[f"## Part {n}" for 
 
 ATTACKS = (
     Attack("wide arguments", WIDE),
-    Attack("malformed messages", MALFORMED, pause=2.0),
+    Attack("malformed messages", MALFORMED),
     Attack("quadratic texts", QUADRATIC),
     Attack("budgets over large files", BUSY_BUDGETS),
     Attack("selectors over many files", SELECTORS),
-    Attack("large artifacts", large_artifact, pause=2.0),
+    Attack("large artifacts", large_artifact),
     Attack(
         "pictures that say they are large",
         each(
             annotate(png(1, 50_000_000), "a.png", {"x": 1, "y": 1}),
-            annotate(png(7_000, 7_000), "b.png", {"x": 1, "y": 1}),
+            annotate(png(4_000, 4_000), "b.png", {"x": 1, "y": 1}),
         ),
     ),
-    Attack("readers that do not read", leave_lying, pause=0.5, stdio=False),
+    Attack("readers that do not read", leave_lying, stdio=False),
     Attack("callers that dribble", dribble, stdio=False),
     Attack("handshakes", shake_hands, stdio=False),
     Attack("half bodies", half_bodies, stdio=False),

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-MOST_PIXELS = 50_000_000
-CANVAS_PIXELS = 55_000_000
+MOST_PIXELS = 16_000_000
+"""Most pixels of a picture that is drawn on: a screen of 5120 x 2880 fits."""
+
+CANVAS_PIXELS = 18_000_000
 """Most pixels of a result: what is drawn on, widened so that comments can be read, and the legend."""
 
-PIXELS_AT_ONCE = 55_000_000
+PIXELS_AT_ONCE = 18_000_000
 """Most pixels of the results that are drawn at the same time. Each takes eight bytes: picture and result."""
 
 TURN_SECONDS = 60.0
@@ -71,7 +73,7 @@ def picture_format(content: bytes) -> str | None:
 def picture_size(content: bytes) -> tuple[int, int]:
     """Return width and height of a picture as it is seen, in pixels; decodes nothing but its header.
 
-    :raises StoreError: it is damaged, or has more than 50 million pixels.
+    :raises StoreError: it is damaged, or has more than 16 million pixels.
     """
     image = _open(content)
     turned = _orientation(image) in _TURNED

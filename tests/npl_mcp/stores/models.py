@@ -160,7 +160,7 @@ class Worklogs(Rooms):
             archived = (one for one in self.worklogs if one.archived_as == session_id)
             found = self._live(session_id) or next(archived, None)
         if found is None:
-            raise Refused("NOT_FOUND")
+            raise Refused("SESSION_NOT_FOUND")
         return found
 
 
