@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from npl_index.answer.assembling import TailoredSection, assemble, choose, request_more, rows
 from npl_index.answer.budget import Fit, fit
+from npl_index.answer.cutting import cut as cut_part
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.choices import Weights
@@ -185,7 +187,7 @@ def tailor(
     relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
     parts = choose(documents, selections, relevant, request.depth)
     documents = documents.tagged(parts)
-    packed = fit(parts, request.token_budget, documents.cut, documents.entry_cost)
+    packed = fit(parts, request.token_budget, partial(cut_part, documents), documents.entry_cost)
     content, total = assemble(documents, packed.kept)
     kept = [(part.document, part.section) for part in packed.kept]
     companions = companions or Companions()
