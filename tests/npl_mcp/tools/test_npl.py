@@ -430,3 +430,28 @@ def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) 
         with pytest.raises(DocumentTimeoutError, match=r"guide\.md took longer"):
             work()
     first.close()
+
+
+def test_whole_items_come_as_plain_markdown(settings: Settings) -> None:
+    """The text alone, without an envelope; a last line names what is missing, errors stay as they are."""
+
+    async def ask(client: Client[Any], **arguments: Any) -> Any:
+        return await client.call_tool("npl_load_components", arguments, raise_on_error=False)
+
+    async def work(client: Client[Any]) -> None:
+        whole = envelope(await ask(client, items="syntax"))["data"]["content"]
+        (block,) = (await ask(client, items="syntax", format="markdown")).content
+        assert block.text == whole
+        (block,) = (await ask(client, items="syntax,sintax", format="markdown")).content
+        assert block.text.startswith(whole.rstrip())
+        assert block.text.split("\n")[-2].startswith("<!-- not found: sintax (near: syntax)")
+        assert envelope(await ask(client, items="sintax", format="markdown"))["error_code"] == "NOT_FOUND"
+        assert "format" in envelope(await ask(client, items="syntax", format="yaml"))["error"]
+
+    with_client(settings, work)
+    with_client(replace(settings, format="markdown"), lambda client: _no_envelope(client))
+
+
+async def _no_envelope(client: Client[Any]) -> None:
+    (block,) = (await client.call_tool("npl_load_meta", {"items": "symbol-table"})).content
+    assert not block.text.startswith("{")
