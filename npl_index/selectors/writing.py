@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.hierarchy import Hierarchy
@@ -31,6 +33,26 @@ def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, .
     for index in range(len(tree.sections)):
         parent = hierarchy.parent(index)
         texts.append(_extended("" if parent is None else texts[parent], hierarchy, index, document))
+    return tuple(texts)
+
+
+def short_selectors_of(tree: SectionTree) -> tuple[str, ...]:
+    """Return what selects each section behind a document's name, as briefly as may be, in linear time.
+
+    A heading that no other of its level is called like needs no path.
+    """
+    hierarchy = Hierarchy(tree)
+    labels = [heading_label(section.name) for section in tree.sections]
+    equals = Counter((section.level, name) for section, name in zip(tree.sections, labels, strict=True))
+    texts: list[str] = []
+    for section, name in zip(tree.sections, labels, strict=True):
+        parent = hierarchy.parent(section.index)
+        if parent is None:
+            texts.append("")
+        elif parent and section.level and equals[section.level, name] == 1:
+            texts.append(f" // {'#' * section.level} {spell(name)}")
+        else:
+            texts.append(_extended(texts[parent], hierarchy, section.index, ""))
     return tuple(texts)
 
 
