@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
 from npl_index.answer.budget import Part
 from npl_index.answer.marks import mark, tag_for
@@ -12,6 +11,8 @@ from npl_index.answer.suggestions import Place
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
+from npl_index.selectors.grammar import spell
+from npl_index.selectors.labels import label
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
@@ -50,22 +51,28 @@ class DocumentSet:
 
     def names(self, document: int) -> tuple[str, ...]:
         """Return the names by which selectors know a document beside its own: path, ends of it, items."""
-        path = PurePosixPath(self.path(document))
-        parts = path.with_suffix("").parts
-        ends = [parts[start:] for start in range(len(parts))]
-        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
+        return self.collection.documents[document].names
 
     def text(self, place: Place) -> str:
         """Return a section's own text."""
         tree = self.tree(place[0])
         return trimmed_text(tree, tree.sections[place[1]].own)
 
-    def selector(self, place: Place, *, own: bool = False, lines: Span | None = None) -> str:
-        """Write the selector of a section, of its own text, or of some lines of that."""
-        indexed = self.collection.documents[place[0]]
-        selectors = indexed.qualified_selectors if self.several else indexed.selectors
-        only_own = own and bool(indexed.tree.sections[place[1]].children)
-        return narrowed(selectors[place[1]], own=only_own, lines=lines)
+    def selector(
+        self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
+    ) -> str:
+        """Write the selector of a section, of its own text, or of some lines of that: as short as may be.
+
+        :param by_path: name the document by its path, whatever is shorter.
+        """
+        document, index = place
+        indexed = self.collection.documents[document]
+        if by_path:
+            name = spell(label(indexed.document.path))
+        else:
+            name = self.collection.short_names[document] if self.several else indexed.selectors[0]
+        only_own = own and bool(indexed.tree.sections[index].children)
+        return narrowed(name + indexed.short_selectors[index], own=only_own, lines=lines)
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import DocumentTimeoutError
@@ -17,7 +19,9 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
-from npl_index.selectors.writing import selectors_of
+from npl_index.selectors.grammar import spell
+from npl_index.selectors.labels import label
+from npl_index.selectors.writing import selectors_of, short_selectors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +58,19 @@ class IndexedDocument:
     def qualified_selectors(self) -> tuple[str, ...]:
         """The selector of each section, with the document's path, for use among several documents."""
         return selectors_of(self.tree, self.document.path)
+
+    @cached_property
+    def short_selectors(self) -> tuple[str, ...]:
+        """What selects each section behind a name of the document."""
+        return short_selectors_of(self.tree)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names by which selectors know the document beside its own: path, ends of it, items."""
+        path = PurePosixPath(self.document.path)
+        parts = path.with_suffix("").parts
+        ends = [parts[start:] for start in range(len(parts))]
+        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
 
     @cached_property
     def longest(self) -> int:
@@ -114,7 +131,7 @@ def _heading_terms(section: Section) -> list[str]:
     return terms(section.name) or terms(section.name, keep_stop_words=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Collection:
     """Documents that are searched together; their sections are numbered through.
 
@@ -174,6 +191,22 @@ class Collection:
             headings=headings,
             headings_with=headings_with,
         )
+
+    @cached_property
+    def short_names(self) -> tuple[str, ...]:
+        """For each document the shortest name that no other one has, as selectors write it.
+
+        Documents of equal paths, below different roots, cannot be told apart; they have the path.
+        """
+        known: Counter[str] = Counter()
+        for indexed in self.documents:
+            tree = indexed.tree
+            known.update(set(map(label, (tree.name, tree.sections[0].name, *indexed.names))))
+        names = []
+        for indexed in self.documents:
+            path, *others = map(label, indexed.names)
+            names.append(spell(min((name for name in others if known[name] == 1), key=len, default=path)))
+        return tuple(names)
 
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Return the documents and the sections in them that have these numbers."""
