@@ -58,6 +58,14 @@ class DocumentSet:
         tree = self.tree(place[0])
         return trimmed_text(tree, tree.sections[place[1]].own)
 
+    def part_text(self, part: Part) -> str:
+        """Return a part's text."""
+        return trimmed_text(self.tree(part.document), part.lines)
+
+    def is_whole(self, part: Part) -> bool:
+        """Return whether a part is all of its section's own text."""
+        return part.lines == self.tree(part.document).sections[part.section].own
+
     def selector(
         self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
     ) -> str:
@@ -94,12 +102,4 @@ class DocumentSet:
 
     def tagged(self, parts: Sequence[Part]) -> DocumentSet:
         """Return the same documents with marks that none of some parts can imitate."""
-        if not self.several:
-            return self
         return replace(self, tag=tag_for([self.tree(part.document).text(part.lines) for part in parts]))
-
-    def entry_cost(self, document: int) -> int:
-        """Return the tokens of :meth:`mark` where the content has one, else 0."""
-        if not self.several:
-            return 0
-        return self.counter.upper_bound(self.counter.count(self.mark(document) + "\n"))

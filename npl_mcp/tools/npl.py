@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Written
+from npl_index.answer.forms import Form, Json, Markdown, Written
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
@@ -20,6 +21,7 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
+from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[
@@ -238,7 +240,9 @@ def npl_load_tailored(
     sections: Annotated[list[str] | None, "Same as selectors"] = None,
     depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
     explain: Annotated[bool, "Add all hits and scores"] = False,
-) -> Tailored:
+    exclude: Annotated[list[str] | None, "Selectors of what you have"] = None,
+    format: Format = None,
+) -> Written[Tailored]:
     """Load only the Markdown sections a task needs, within a token budget.
 
     :raises MissingRequestError: there is nothing to look for.
@@ -256,6 +260,7 @@ def npl_load_tailored(
         token_budget=token_budget,
         depth=depth,
         explain=explain,
+        exclude=exclude,
     )
     gathered = app.gather(ref, request.selectors)
     name = app.name_of(ref, gathered)
@@ -270,7 +275,8 @@ def npl_load_tailored(
         unreadable=gathered.unreadable,
         clock=clock,
     )
-    return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)
+    form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
+    return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
 
 
 # Together these bounds keep a call on the event loop near a millisecond. A longer one loses less by the
@@ -315,6 +321,7 @@ def _tailored_in_memory(
     resource_type: str | None = None,
     item: str | None = None,
     sections: list[str] | None = None,
+    exclude: list[str] | None = None,
     **_: object,
 ) -> bool:
     paths = [*(selectors or ()), *(sections or ())]
@@ -327,6 +334,8 @@ def _tailored_in_memory(
     indexed, counts = kept
     size = len(indexed.tree.sections)
     if size > INLINE_SECTIONS or size * len(topics or ()) > INLINE_TOPICS or indexed.longest > INLINE_BYTES:
+        return False
+    if size * len(exclude or ()) > INLINE_SELECTORS:
         return False
     if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
         return False

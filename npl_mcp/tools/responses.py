@@ -31,6 +31,10 @@ class Reply(Generic[T]):
     data: T
 
 
+ENVELOPE = '{"success":true,"data":', "}"
+"""What the JSON of :class:`Reply` has around the data."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """What a tool that failed answers with.
