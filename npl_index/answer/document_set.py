@@ -28,6 +28,8 @@ class DocumentSet:
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param complete: these are all documents that a selector without a document's name is looked up in, so
+        that a heading that only one of them has needs none.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
     :param clock: when selecting, counting and cutting end in an error.
     """
@@ -38,6 +40,7 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    complete: bool = False
     tag: str = ""
     clock: Deadline = NO_DEADLINE
 
@@ -80,6 +83,9 @@ class DocumentSet:
         else:
             name = self.collection.short_names[document] if self.several else indexed.selectors[0]
         only_own = own and bool(indexed.tree.sections[index].children)
+        heading = indexed.headings[index]
+        if self.complete and not by_path and heading in self.collection.unique_headings and heading[0]:
+            return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
         return narrowed(name + indexed.short_selectors[index], own=only_own, lines=lines)
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:

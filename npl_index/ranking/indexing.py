@@ -20,7 +20,7 @@ from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
 from npl_index.selectors.grammar import spell
-from npl_index.selectors.labels import label
+from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.writing import selectors_of, short_selectors_of
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class IndexedDocument:
     def short_selectors(self) -> tuple[str, ...]:
         """What selects each section behind a name of the document."""
         return short_selectors_of(self.tree)
+
+    @cached_property
+    def headings(self) -> tuple[tuple[int, str], ...]:
+        """Level and label of each section, as selectors compare them."""
+        return tuple((section.level, heading_label(section.name)) for section in self.tree.sections)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -207,6 +212,12 @@ class Collection:
             path, *others = map(label, indexed.names)
             names.append(spell(min((name for name in others if known[name] == 1), key=len, default=path)))
         return tuple(names)
+
+    @cached_property
+    def unique_headings(self) -> frozenset[tuple[int, str]]:
+        """Levels and labels of the headings that no other section of any document is called like."""
+        known = Counter(heading for indexed in self.documents for heading in indexed.headings)
+        return frozenset(heading for heading, count in known.items() if count == 1)
 
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Return the documents and the sections in them that have these numbers."""

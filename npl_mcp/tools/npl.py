@@ -273,6 +273,7 @@ def npl_load_tailored(
         counts=counts,
         counter=counter,
         unreadable=gathered.unreadable,
+        complete=gathered.several and app.searches_all(ref, request.selectors),
         clock=clock,
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
