@@ -69,6 +69,16 @@ class DocumentSet:
         """Return whether a part is all of its section's own text."""
         return part.lines == self.tree(part.document).sections[part.section].own
 
+    def name(self, document: int, *, by_path: bool = False) -> str:
+        """Return what selectors call a document, in quotation marks if need be.
+
+        :param by_path: its path, whatever is shorter.
+        """
+        indexed = self.collection.documents[document]
+        if by_path:
+            return spell(label(indexed.document.path))
+        return self.collection.short_names[document] if self.several else indexed.selectors[0]
+
     def selector(
         self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
     ) -> str:
@@ -78,14 +88,11 @@ class DocumentSet:
         """
         document, index = place
         indexed = self.collection.documents[document]
-        if by_path:
-            name = spell(label(indexed.document.path))
-        else:
-            name = self.collection.short_names[document] if self.several else indexed.selectors[0]
         only_own = own and bool(indexed.tree.sections[index].children)
         heading = indexed.headings[index]
         if self.complete and not by_path and heading in self.collection.unique_headings and heading[0]:
             return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
+        name = self.name(document, by_path=by_path)
         return narrowed(name + indexed.short_selectors[index], own=only_own, lines=lines)
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:

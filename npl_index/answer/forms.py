@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from npl_index.answer.assembling import row, selector
@@ -78,6 +78,13 @@ class Form(Protocol):
         """Return an entry of ``suggestions``."""
         ...
 
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return an answer without sections and with all that stands between its parts.
+
+        :param nothing: the answer.
+        """
+        ...
+
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the whole answer."""
         ...
@@ -121,6 +128,10 @@ class Json:
         """Return the suggestion."""
         return _dumped(_fields(suggestion)) + ","
 
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return the empty fields."""
+        return self.write(nothing, documents, ())
+
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
         del documents, kept  # the answer holds their text
@@ -160,8 +171,13 @@ class Markdown:
         return part.followed + (0 if starts_token(documents.part_text(part)) else 2)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Count the path, which the first mark of a document has."""
-        return documents.counter.count(documents.path(document)) + 1
+        """Count the path, which the first mark of a document has in place of a shorter name."""
+        longer = documents.counter.count(documents.name(document, by_path=True)) + 2
+        return (
+            longer
+            if documents.complete
+            else max(0, longer - documents.counter.count(documents.name(document)))
+        )
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the mark."""
@@ -173,7 +189,11 @@ class Markdown:
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return the selector and the reason."""
-        return f", {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+        return f"; see also: {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return the last mark with the words that are in most."""
+        return self.write(replace(nothing, request_more=("",)), documents, ())
 
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the texts under their marks."""

@@ -34,16 +34,20 @@ class Room:
     def __init__(self, budget: int | None, documents: DocumentSet, form: Form, nothing: Tailored) -> None:
         self._documents, self._form = documents, form
         self._prices = Pricing(documents, form)
+        self._nothing = nothing
         self._left: int | None = None
-        self._aside = 0
+        self._most = self._aside = 0
         if budget is not None:
             counter = documents.counter
-            most = budget * budget // max(1, counter.upper_bound(budget))
-            while counter.upper_bound(most) > budget:
-                most -= 1
-            numbers = replace(nothing, total_tokens=budget)
-            self._left = most - counter.count(form.write(numbers, documents, ()))
+            self._most = budget * budget // max(1, counter.upper_bound(budget))
+            while counter.upper_bound(self._most) > budget:
+                self._most -= 1
+            # The longest number there may be, and some content.
+            self._left = self._without_frame(replace(nothing, content="…", total_tokens=budget))
             self._aside = max(form.aside, budget // ASIDE)
+
+    def _without_frame(self, nothing: Tailored) -> int:
+        return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
 
     def pack(self, units: Sequence[Unit]) -> Packed:
         """Choose what fits."""
@@ -64,7 +68,9 @@ class Room:
                 break
             cost = self._form.text(self._documents, pieces[0])
             if cost <= room:
-                return pieces
+                first, *rest = pieces
+                rest = [one for one in rest if self._documents.part_text(one).strip()]
+                return (first, *rest) if rest else (part,)
             larger *= 1.02 * cost / room
         return self._heading(part, room) if at_any_cost else None
 
@@ -90,19 +96,29 @@ class Room:
         if not packed.dropped:
             return ()
         units = left_out(self._documents, packed.dropped)
-        owed = sum(not unit.parts[0].chosen for unit in packed.dropped[: packed.owed])
-        names: list[str] = []
-        hits = 0
-        for unit in units:
-            hits += not unit.parts[0].chosen
-            name = selector(self._documents, unit)
-            must = unit.parts[0].chosen or hits <= owed
-            if len(names) >= MAX_CHOSEN_NAMED or hits > owed + MAX_HITS_NAMED:
+        owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
+        must = {at for at, unit in enumerate(units) if not owed.isdisjoint(unit.parts)}
+        names = {at: selector(self._documents, units[at]) for at in (0, *must)}
+        named: set[int] = set()
+        if self._left is not None and not packed.kept:
+            # What to ask for is the least that an answer says.
+            self._left = self._without_frame(self._nothing) - self._price(names[0])
+            named.add(0)
+        named |= {at for at in sorted(must - named) if self._paid(self._price(names[at]), aside=False)}
+        for at, unit in enumerate(units):
+            chosen = unit.parts[0].chosen
+            if at in must or at in named:
+                continue
+            if len(named) >= (MAX_CHOSEN_NAMED if chosen else len(must) + MAX_HITS_NAMED):
                 break
-            if not self._paid(self._prices.named(name), aside=not must) and (names or packed.kept):
+            names[at] = selector(self._documents, unit)
+            if not self._paid(self._price(names[at]), aside=not chosen):
                 break
-            names.append(name)
-        return tuple(names)
+            named.add(at)
+        return tuple(names[at] for at in sorted(named))
+
+    def _price(self, name: str) -> int:
+        return self._prices.named(name)
 
     def suggestions(self, ideas: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
         """Return the suggestions there is room for."""
