@@ -132,14 +132,14 @@ def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut:
     waiting = deque(units)
     while waiting:
         unit = waiting.popleft()
-        if packing.take(unit, waiting):
-            continue
-        if len(unit.parts) > 1 and packing.open:
-            waiting.extendleft(reversed(split(unit)))
-        else:
+        if not packing.take(unit, waiting):
+            if len(unit.parts) > 1 and packing.open:
+                waiting.extendleft(reversed(split(unit)))
+                continue
             packing.take_piece(unit, waiting)
-    owed = max(packing.owed, BEST - len(packing.kept))
-    return Packed(tuple(packing.kept), tuple(packing.dropped), owed, packing.left + packing.set_aside)
+        packing.count()
+    left = packing.left + packing.set_aside
+    return Packed(tuple(packing.kept), tuple(packing.dropped), packing.owed, left)
 
 
 class _Packing:
@@ -154,6 +154,7 @@ class _Packing:
         self._unpaid = 0  # and since then
         self._prices = prices
         self._cut = cut
+        self._seen = 0
         self._failed = 0
         self._closed = False
         self._entered: set[int] = set()
@@ -162,6 +163,12 @@ class _Packing:
     def open(self) -> bool:
         """Whether anything more can be kept at all."""
         return not self._closed and self.left > self._unpaid
+
+    def count(self) -> None:
+        """Count a unit that was kept or left out."""
+        self._seen += 1
+        if self._seen <= BEST:
+            self.owed = len(self.dropped)
 
     def take(self, unit: Unit, waiting: Sequence[Unit]) -> bool:
         """Keep a unit whole if it fits."""
@@ -217,7 +224,7 @@ class _Packing:
 
         What selectors asked for is named as far as a third of the room reaches.
         """
-        best = max(1 - len(self.dropped), BEST - len(self.kept) - len(self.dropped) - 1, 0)
+        best = max(1 - len(self.dropped), BEST - self._seen - 1)
         cost = 0
         for number, unit in enumerate(islice(waiting, max(best, MOST_ASKED_FOR))):
             if number >= best and (not unit.parts[0].chosen or 3 * cost > self._room):

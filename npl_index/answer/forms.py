@@ -49,8 +49,8 @@ class Form(Protocol):
     """Writes answers, and says what their parts cost in tokens."""
 
     @property
-    def aside(self) -> int:
-        """Tokens that what may be wanted next takes at most; a twentieth of the budget where that is more."""
+    def beside(self) -> tuple[int, float]:
+        """Tokens, and share of the budget: beside the content, nothing optional makes an answer longer."""
         ...
 
     @property
@@ -97,7 +97,7 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    aside = 30
+    beside = 180, 0.2
     larger = 1.12
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -162,7 +162,7 @@ def _fields(value: Any) -> Any:
 class Markdown:
     """The sections as they are, each under a mark, and a last mark with all else."""
 
-    aside = 24
+    beside = 60, 0.07
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:

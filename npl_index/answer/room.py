@@ -18,9 +18,6 @@ MAX_CHOSEN_NAMED = 64
 MAX_HITS_NAMED = 6
 """Selectors of parts that did not fit, beside those that have to be named; each costs some ten tokens."""
 
-ASIDE = 20
-"""What may be wanted next takes at most this part of the budget."""
-
 _T = TypeVar("_T")
 
 
@@ -36,6 +33,7 @@ class Room:
         self._prices = Pricing(documents, form)
         self._nothing = nothing
         self._left: int | None = None
+        self._budget = budget or 0
         self._most = self._aside = 0
         if budget is not None:
             counter = documents.counter
@@ -44,7 +42,6 @@ class Room:
                 self._most -= 1
             # The longest number there may be, and some content.
             self._left = self._without_frame(replace(nothing, content="…", total_tokens=budget))
-            self._aside = max(form.aside, budget // ASIDE)
 
     def _without_frame(self, nothing: Tailored) -> int:
         return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
@@ -56,6 +53,9 @@ class Room:
         documents = self._documents
         packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
         self._left = packed.left
+        tokens, share = self._form.beside
+        beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
+        self._aside = max(tokens, int(share * self._budget)) - beside
         return packed
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
