@@ -18,6 +18,9 @@ MAX_CHOSEN_NAMED = 64
 MAX_HITS_NAMED = 6
 """Selectors of parts that did not fit, beside those that have to be named; each costs some ten tokens."""
 
+MOST_FOR_NEAR = 4
+"""The best hits that are not wanted are named if that takes at most this part of the room."""
+
 _T = TypeVar("_T")
 
 
@@ -46,13 +49,20 @@ class Room:
     def _without_frame(self, nothing: Tailored) -> int:
         return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
 
-    def pack(self, units: Sequence[Unit]) -> Packed:
-        """Choose what fits."""
+    def pack(self, units: Sequence[Unit], near: Sequence[Suggestion]) -> Packed:
+        """Choose what fits.
+
+        :param near: suggestions that room is kept for, if it is not much.
+        """
         if self._left is None:
             return Packed(tuple(units))
+        kept = sum(map(self._prices.suggested, near))
+        if MOST_FOR_NEAR * kept > self._left:
+            kept = 0
+        self._left -= kept
         documents = self._documents
         packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
-        self._left = packed.left
+        self._left = packed.left + kept
         tokens, share = self._form.beside
         beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
         self._aside = max(tokens, int(share * self._budget)) - beside
@@ -120,20 +130,23 @@ class Room:
     def _price(self, name: str) -> int:
         return self._prices.named(name)
 
-    def suggestions(self, ideas: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-        """Return the suggestions there is room for."""
-        return self._first(ideas, self._prices.suggested)
+    def suggestions(self, ideas: Sequence[Suggestion], best: int) -> tuple[Suggestion, ...]:
+        """Return the suggestions there is room for.
+
+        :param best: how many of them come in any case, if there is room.
+        """
+        return self._first(ideas, self._prices.suggested, best)
 
     def keywords(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the keywords there is room for."""
         return self._first(words, self._prices.named)
 
-    def _first(self, entries: Sequence[_T], price: Callable[[_T], int]) -> tuple[_T, ...]:
+    def _first(self, entries: Sequence[_T], price: Callable[[_T], int], best: int = 0) -> tuple[_T, ...]:
         if self._left is None:
             return tuple(entries)
         kept = []
-        for entry in entries:
-            if not self._paid(price(entry), aside=True):
+        for number, entry in enumerate(entries):
+            if not self._paid(price(entry), aside=number >= best):
                 break
             kept.append(entry)
         return tuple(kept)
