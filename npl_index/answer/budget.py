@@ -252,4 +252,5 @@ class _Packing:
 
     def _drop(self, unit: Unit) -> None:
         self.dropped.append(unit)
-        self._unpaid += self._prices.trace(unit)
+        if self.open:
+            self._unpaid += self._prices.trace(unit)
