@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from npl_index.answer.assembling import row, selector
@@ -145,8 +146,12 @@ def _escaped_tokens(documents: DocumentSet, text: str) -> int:
     return documents.counter.count(_dumped("\n" + text)[1:-1])
 
 
-def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _fields(value: Any) -> Any:
@@ -155,8 +160,10 @@ def _fields(value: Any) -> Any:
         return [_fields(part) for part in value]
     if not is_dataclass(value):
         return value
-    parts = ((field.name, getattr(value, field.name)) for field in fields(value))
-    return {name: _fields(part) for name, part in parts if part is not None}
+    parts = ((name, getattr(value, name)) for name in _names(value.__class__))
+    return {
+        name: _fields(part) if part.__class__ is tuple else part for name, part in parts if part is not None
+    }
 
 
 class Markdown:
