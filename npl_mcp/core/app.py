@@ -166,11 +166,14 @@ class App(Files):
     def _gather_set(self, ref: DocumentRef, found: Sequence[Found]) -> Gathered:
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
         fingerprints = [state for _, state in states]
+        there = {one for one, _ in states}
+        gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
         with self.state.lock:
             kept = self._sets.get(ref)
-        if kept is not None and kept.fingerprints == fingerprints:
+        if kept is not None and kept.fingerprints == fingerprints and not gone:
             return kept.gathered
         gathered = self._gather_all(states)
+        gathered = replace(gathered, unreadable=(*gathered.unreadable, *gone))
         # A file that changed just now is compared by content each time, see npl_index.library.cache.
         if not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints)):
             with self.state.lock:
