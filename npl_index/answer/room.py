@@ -18,6 +18,9 @@ MAX_CHOSEN_NAMED = 64
 MAX_HITS_NAMED = 6
 """Selectors of parts that did not fit, beside those that have to be named; each costs some ten tokens."""
 
+MOST_TOKENS = 10**9
+"""No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
+
 MOST_FOR_NEAR = 4
 """The best hits that are not wanted are named if that takes at most this part of the room."""
 
@@ -36,9 +39,10 @@ class Room:
         self._prices = Pricing(documents, form)
         self._nothing = nothing
         self._left: int | None = None
-        self._budget = budget or 0
+        self._budget = min(budget or 0, MOST_TOKENS)
         self._most = self._aside = 0
         if budget is not None:
+            budget = min(budget, MOST_TOKENS)
             counter = documents.counter
             self._most = budget * budget // max(1, counter.upper_bound(budget))
             while counter.upper_bound(self._most) > budget:
