@@ -122,6 +122,9 @@ class Collection:
     :param postings: of all documents, with common statistics.
     :param parents: number of each section's parent; its own number where there is none.
     :param inherits: 1.0 for sections that have a parent, else 0.0.
+    :param children: how many each section has.
+    :param levels: level of each heading, 0 for the text above the first one.
+    :param positions: where each section stands on its page: 0 for the first, towards 1 for the last.
     :param pages: number of each section's page. A page is a document, or within a document that has
         several headings of level 1 the part below one of them.
     :param page_starts: first section of each page.
@@ -134,6 +137,9 @@ class Collection:
     postings: WeightedPostings
     parents: NDArray[Any]
     inherits: NDArray[Any]
+    children: NDArray[Any]
+    levels: NDArray[Any]
+    positions: NDArray[Any]
     pages: NDArray[Any]
     page_starts: tuple[int, ...]
     headings: dict[str, list[int]]
@@ -146,6 +152,7 @@ class Collection:
 
         offsets = tuple(accumulate((len(indexed.tree.sections) for indexed in documents), initial=0))
         parents: list[int] = []
+        levels: list[int] = []
         page_starts: list[int] = []
         headings: dict[str, list[int]] = {}
         for offset, indexed in zip(offsets, documents, strict=False):
@@ -155,6 +162,7 @@ class Collection:
                 number = offset + section.index
                 if section.index == 0 or (several and section.level == 1):
                     page_starts.append(number)
+                levels.append(section.level)
                 parents.append(number if section.parent is None else offset + section.parent)
                 if heading:
                     headings.setdefault(heading, []).append(number)
@@ -163,13 +171,19 @@ class Collection:
             for term in set(heading.split(" ")):
                 headings_with.setdefault(term, []).append(heading)
         numbers = np.arange(len(parents))
+        pages = np.searchsorted(page_starts, numbers, side="right") - 1
+        lengths = np.diff([*page_starts, len(parents)])
+        inherits = (np.array(parents) != numbers).astype(float)
         return cls(
             documents=tuple(documents),
             offsets=offsets,
             postings=weigh([indexed.counts for indexed in documents]),
             parents=np.array(parents),
-            inherits=(np.array(parents) != numbers).astype(float),
-            pages=np.searchsorted(page_starts, numbers, side="right") - 1,
+            inherits=inherits,
+            children=np.bincount(parents, inherits, len(parents)),
+            levels=np.array(levels),
+            positions=(numbers - np.array(page_starts)[pages]) / lengths[pages],
+            pages=pages,
             page_starts=tuple(page_starts),
             headings=headings,
             headings_with=headings_with,
@@ -182,6 +196,12 @@ class Collection:
         return documents, [
             number - self.offsets[document] for number, document in zip(listed, documents, strict=True)
         ]
+
+    def has_text(self, document: int, section: int) -> bool:
+        """Tell whether a section has text of its own below its heading."""
+        tree = self.documents[document].tree
+        one = tree.sections[section]
+        return bool(tree.text(Span(one.heading_lines.stop, one.own.stop)))
 
     def __len__(self) -> int:
         """Number of sections."""

@@ -84,8 +84,20 @@ from typing import NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Keywords, terms
 from npl_index.ranking.bm25f import Concept, match
-from npl_index.ranking.evidence import from_page, from_parent, from_word_pairs, highest, topic_fit
+from npl_index.ranking.evidence import (
+    COVERED_SHARE,
+    DEPTH,
+    NEAR_SHARE,
+    from_nearness,
+    from_page,
+    from_parent,
+    from_place,
+    from_word_pairs,
+    highest,
+    topic_fit,
+)
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.reading import read
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +106,9 @@ LIMIT = 64
 """Sections that are returned at most."""
 
 DEFAULT_WEIGHTS = Weights()
+
+PART_WEIGHT = 0.4
+"""Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -154,14 +169,18 @@ def rank(
     topics = [words for words in map(terms, query.topics) if words]
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
-    own, names, pages = match(collection.postings, collection.page_starts, concepts, weights)
+    own, names, covered, pages = match(collection.postings, collection.page_starts, concepts, weights)
     fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
     best = float(own.max(initial=0.0))
     values = own
     if best:
         values = values + from_page(collection, pages, own)
-        values = values + from_word_pairs(collection, query.keywords.pairs, values)
+        texts = read(collection.postings, highest(values + from_parent(collection, values), DEPTH))
+        values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
+        values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
+        values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
+        values *= from_place(collection)
         values *= (weights.name + weights.content) / values.max()
     if topics:
         values = values + weights.topic * fits
@@ -196,6 +215,9 @@ def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[lis
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
+    for part, whole in keywords.parts:
+        if whole in postings.row_of:
+            wanted[part] *= PART_WEIGHT
     concepts = []
     for term, weight in wanted.items():
         variants = postings.variants(term)

@@ -246,3 +246,40 @@ def test_scoring_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> No
         "npl_index.ranking.analysis",
         "npl_index.ranking.scoring",
     }
+
+
+IDENTIFIERS = {
+    "near variants": (
+        "zyxw3vut",
+        [f"# zyxw{n}vut\n\nzyxw{n}vut and again zyxw{n}vut.\n" for n in (1, 2, 4, 5, 6)],
+        "# Notes\n\nA word about weather.\n\n## Signs\n\nClouds, and once zyxw3vut among much else that is said.\n",
+        "Signs",
+    ),
+    "parts": (
+        "how do I set py_modules",
+        ["# RL Modules\n\nModules of RL. Py modules are modules.\n\n## Set modules\n\nPy, and modules.\n"],
+        "# Environments\n\nWhat a job needs.\n\n## Fields\n\nAmong them py_modules, a list of folders.\n",
+        "Fields",
+    ),
+    "dots": (
+        "server.port",
+        ["# Server\n\nThe server has a port.\n\n## Port\n\nA server port.\n\n## server.host\n\nThe server.\n"],
+        "# Options\n\nAll of them.\n\n## Network\n\nBeside others there is server.port with a number.\n",
+        "Network",
+    ),
+    "a flag": (
+        "--force",
+        ["# Force\n\nForce is mass times acceleration; force.\n\n## Forces\n\nA force, --forced or not.\n"],
+        "# Commands\n\nWhat can be typed.\n\n## Cleaning\n\nTo remove what changed, give `--force` as well.\n",
+        "Cleaning",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("context", "others", "right", "expected"), IDENTIFIERS.values(), ids=IDENTIFIERS
+)
+def test_an_exact_identifier_comes_first(context: str, others: list[str], right: str, expected: str) -> None:
+    """Who writes an identifier means it, and neither its parts nor others that look like it."""
+    among = collection(*others, right)
+    assert names(ask(context, among=among), among)[0] == expected
