@@ -22,7 +22,7 @@ Two sections with bodies of equal length; the idf is ``log((2 + 12 + 1) / (holde
     [2.0, 2.68, 2.68]
     >>> begin, end = index.starts[1], index.starts[2]  # "tea": once, in the heading of section 0
     >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
-    ([0], [4.5])
+    ([0], [4.0])
     >>> begin, end = index.starts[0], index.starts[1]  # "kettl": twice in body 0, once in body 1
     >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
     ([0, 1], [2.0, 1.0])

@@ -7,7 +7,7 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
@@ -32,10 +32,13 @@ PAIR_SHARE = 0.3
 DEPTH = 80
 """Sections, best first, that are read word by word."""
 
-COVERED_SHARE = 0.35
+COVERED_SHARE = 0.2
 NEAR_SHARE = 0.1
 """What a section gains that covers the whole query, and one that has all of it in one place, compared with
 what the best section has without either."""
+
+HEADED_SHARE = 0.4
+"""What a section gains whose heading is the query."""
 
 WINDOW = 12
 """Terms that count as one place."""
@@ -43,9 +46,8 @@ WINDOW = 12
 LATE_COST = 0.08
 CHILD_COST = 0.3 / 8
 MANY_CHILDREN = 8
-DEPTH_GAIN = 0.15 / 6
-"""What the end of a page costs, each subsection up to so many, and what each level of headings is worth, as a
-share of a section's value: overviews and last chapters mention much and answer little."""
+"""What the end of a page costs, and each subsection up to so many, as a share of a section's value: overviews
+and last chapters mention much and answer little."""
 
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
@@ -83,9 +85,7 @@ def from_parent(collection: Collection, values: NDArray[Any]) -> NDArray[Any]:
     return np.where(values > 0, PARENT_SHARE * values[collection.parents] * collection.inherits, 0)
 
 
-def from_word_pairs(
-    collection: Collection, pairs: Sequence[tuple[str, str]], texts: Texts
-) -> NDArray[Any]:
+def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], texts: Texts) -> NDArray[Any]:
     """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
@@ -112,7 +112,17 @@ def from_nearness(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
     Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007).
     """
     whole = sum(concept.weight for concept in concepts) or 1.0
-    return best_windows(texts.bodies, concepts, WINDOW) / whole
+    shares: NDArray[Any] = best_windows(texts.bodies, concepts, WINDOW) / whole
+    return shares
+
+
+def headed_by(collection: Collection, asked: Iterable[Iterable[str]]) -> list[int]:
+    """Return the sections whose heading is what is asked for: who names a section wants that one.
+
+    :param asked: terms of the context, and of each topic.
+    """
+    spelt = {" ".join(without_compounds(words)) for words in asked}
+    return [number for heading in spelt for number in collection.headings.get(heading, ())]
 
 
 def from_place(collection: Collection) -> NDArray[Any]:
@@ -120,7 +130,8 @@ def from_place(collection: Collection) -> NDArray[Any]:
     import numpy as np
 
     children = np.minimum(collection.children, MANY_CHILDREN)
-    return 1 - LATE_COST * collection.positions - CHILD_COST * children + DEPTH_GAIN * collection.levels
+    factors: NDArray[Any] = 1 - LATE_COST * collection.positions - CHILD_COST * children
+    return factors
 
 
 def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
@@ -139,8 +150,8 @@ def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
 def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[Any]:
     """Return for each section how well the best topic fits its heading, 0 to 1.
 
-    A heading that is the topic has 1; one that holds all its words, or is held by it, from ``TOPIC_IN_PART``
-    up; one that is merely spelt alike at most ``TOPIC_SIMILAR``. Who names a topic means a section that is
+    A heading that is the topic has 1; one that holds all its words from ``TOPIC_IN_PART`` up, one that is
+    held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a section that is
     called so, however rare its words are, so the fit is a number of its own and not part of BM25F.
 
     :param topics: terms of each.
@@ -167,4 +178,5 @@ def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[s
         common = wanted.intersection(held)
         if len(common) in (len(wanted), len(held)):
             share = 2 * len(common) / (len(words) + len(held))  # Dice's coefficient
-            yield heading, 1.0 if heading == topic else TOPIC_IN_PART + 0.3 * share
+            part = TOPIC_IN_PART if len(common) == len(wanted) else TOPIC_SIMILAR
+            yield heading, 1.0 if heading == topic else part + (0.9 - TOPIC_IN_PART) * share

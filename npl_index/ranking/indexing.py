@@ -123,7 +123,6 @@ class Collection:
     :param parents: number of each section's parent; its own number where there is none.
     :param inherits: 1.0 for sections that have a parent, else 0.0.
     :param children: how many each section has.
-    :param levels: level of each heading, 0 for the text above the first one.
     :param positions: where each section stands on its page: 0 for the first, towards 1 for the last.
     :param pages: number of each section's page. A page is a document, or within a document that has
         several headings of level 1 the part below one of them.
@@ -138,7 +137,6 @@ class Collection:
     parents: NDArray[Any]
     inherits: NDArray[Any]
     children: NDArray[Any]
-    levels: NDArray[Any]
     positions: NDArray[Any]
     pages: NDArray[Any]
     page_starts: tuple[int, ...]
@@ -152,7 +150,6 @@ class Collection:
 
         offsets = tuple(accumulate((len(indexed.tree.sections) for indexed in documents), initial=0))
         parents: list[int] = []
-        levels: list[int] = []
         page_starts: list[int] = []
         headings: dict[str, list[int]] = {}
         for offset, indexed in zip(offsets, documents, strict=False):
@@ -162,7 +159,6 @@ class Collection:
                 number = offset + section.index
                 if section.index == 0 or (several and section.level == 1):
                     page_starts.append(number)
-                levels.append(section.level)
                 parents.append(number if section.parent is None else offset + section.parent)
                 if heading:
                     headings.setdefault(heading, []).append(number)
@@ -181,7 +177,6 @@ class Collection:
             parents=np.array(parents),
             inherits=inherits,
             children=np.bincount(parents, inherits, len(parents)),
-            levels=np.array(levels),
             positions=(numbers - np.array(page_starts)[pages]) / lengths[pages],
             pages=pages,
             page_starts=tuple(page_starts),

@@ -67,15 +67,9 @@ def _parts(term: str, row_of: Mapping[str, int]) -> Iterator[tuple[int, float]]:
 
 
 def _extensions(term: str, terms: Sequence[str]) -> Iterator[tuple[int, float]]:
-    """Find the words that begin with a term; in sorted order they stand right behind it.
-
-    A common English word that stands nowhere is no abbreviation: "back" does not mean "background".
-    """
+    """Find the words that begin with a term; in sorted order they stand right behind it."""
     length = len(term)
     begin = bisect_left(terms, term)
-    known = begin < len(terms) and terms[begin] == term
-    if not known and commonness(term) > RARE:
-        return
     for row in range(begin, min(begin + MAX_EXTENSIONS, len(terms))):
         other = terms[row]
         if not other.startswith(term):
