@@ -4,9 +4,9 @@ A *term* is what sections and queries are compared by. Words are normalised
 (Unicode NFKC, case folded, accents of Latin, Greek, Cyrillic, Hebrew and Arabic
 letters removed) and stemmed with the Snowball stemmer for English. An identifier
 gives its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
-``maxretries``, ``--force`` gives ``forc`` and ``--force``. Scripts written without spaces give overlapping pieces: single
-characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
-Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
+``maxretries``, ``--force`` gives ``forc`` and ``--force``. Scripts written
+without spaces give overlapping pieces: single characters and pairs for Han,
+kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
 """
 
 from __future__ import annotations

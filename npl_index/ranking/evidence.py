@@ -37,7 +37,7 @@ NEAR_SHARE = 0.1
 """What a section gains that covers the whole query, and one that has all of it in one place, compared with
 what the best section has without either."""
 
-HEADED_SHARE = 0.4
+HEADED_SHARE = 1.0
 """What a section gains whose heading is the query."""
 
 WINDOW = 12
@@ -151,8 +151,9 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[An
     """Return for each section how well the best topic fits its heading, 0 to 1.
 
     A heading that is the topic has 1; one that holds all its words from ``TOPIC_IN_PART`` up, one that is
-    held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a section that is
-    called so, however rare its words are, so the fit is a number of its own and not part of BM25F.
+    held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a
+    section that is called so, however rare its words are, so the fit is a number of its own and not part of
+    BM25F.
 
     :param topics: terms of each.
     """

@@ -33,7 +33,8 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     [2.81, 2.81, 2.13]
 
 By their own words "Tea" leads with two of the three. "Water" has one in its heading, where it counts more
-than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a quarter::
+than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a
+quarter::
 
     >>> own, names, covered, pages = match(
     ...     collection.postings, collection.page_starts, concepts, DEFAULT_WEIGHTS

@@ -287,7 +287,7 @@ def test_an_exact_identifier_comes_first(context: str, others: list[str], right:
 def test_an_exact_heading_wins() -> None:
     """The section that is called what is asked for comes first, whatever others say about it."""
     among = collection(
-        "# Build\n\nLibrary mode, library mode.\n\n## More about library mode\n\nThe library mode of a library.\n",
+        "# Build\n\nLibrary mode, library mode.\n\n## More on library mode\n\nThe library mode.\n",
         "# Guide\n\nText.\n\n## Library Mode\n\nShort.\n",
     )
     assert names(ask("library mode", among=among), among)[0] == "Library Mode"
@@ -295,7 +295,7 @@ def test_an_exact_heading_wins() -> None:
 
 
 def test_topics_in_order() -> None:
-    """A heading that is the topic scores above one that has it in part, and that one above one spelt alike."""
+    """A heading that is the topic scores above one that has it in part, that one above one spelt alike."""
     text = "# T\n\n## Risk List\n\nrisk, risks\n\n## Risk\n\nNot yet.\n\n## Rusk\n\nrisks, risk and risks\n"
     among = collection(text)
     hits = ask("", "risks", among=among)
