@@ -214,8 +214,8 @@ def rank(
         values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
-        asked = [[term for term, _ in query.keywords.weights], *topics]
-        values[headed_by(collection, asked)] += HEADED_SHARE
+        asked = topics if query.keywords.parts else [[term for term, _ in query.keywords.weights], *topics]
+        values[headed_by(collection, asked)] += HEADED_SHARE * weights.name
         values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
         values *= from_place(collection)
         values *= (weights.name + weights.content) / values.max()

@@ -287,7 +287,7 @@ def test_an_exact_identifier_comes_first(context: str, others: list[str], right:
 def test_an_exact_heading_wins() -> None:
     """The section that is called what is asked for comes first, whatever others say about it."""
     among = collection(
-        "# Build\n\nLibrary mode, library mode.\n\n## More on library mode\n\nThe library mode.\n",
+        "# Build\n\nLibrary mode, library mode.\n\n## Notes on library mode\n\nThe library mode.\n",
         "# Guide\n\nText.\n\n## Library Mode\n\nShort.\n",
     )
     assert names(ask("library mode", among=among), among)[0] == "Library Mode"
