@@ -156,19 +156,20 @@ class Tally:
         collection = scope.collection
         wanted = [scope.numbers(label) for label in labels]
         union = set().union(*wanted)
-        hits = rank(collection, Query(extract_keywords(question.text)))
+        query = Query(extract_keywords(question.text))
+        hits = rank(collection, query)
         right = [scope.number(hit) in union for hit in hits]
         self.questions += 1
         self.reciprocal_rank += 1 / (right.index(True) + 1) if any(right) else 0.0
         self.first += any(right[:1])
         self.first_three += any(right[:3])
-        kept = {scope.number(hit) for hit in cut(hits, collection)}
+        kept = {scope.number(hit) for hit in cut(hits, collection, query)}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = set(self._packed(scope, cut(hits, collection, generous=True)))
+        packed = set(self._packed(scope, cut(hits, collection, query, generous=True)))
         self.in_budget += sum(bool(numbers & packed) for numbers in wanted) / len(wanted)
 
     @staticmethod

@@ -12,8 +12,8 @@ from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords
-from npl_index.ranking.cut import GENEROUS_MOST, cut
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
+from npl_index.ranking.cut import cut
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -180,9 +180,9 @@ def tailor(
     """
     keywords = extract_keywords(request.context)
     selections, not_found = _selections(request, documents)
-    limit = LIMIT if request.explain else GENEROUS_MOST + NEIGHBOURS
-    hits = rank(documents.collection, Query(keywords, request.topics), weights=weights, limit=limit)
-    relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
+    query = Query(keywords, request.topics)
+    hits = rank(documents.collection, query, weights=weights)
+    relevant = cut(hits, documents.collection, query, generous=request.token_budget is not None)
     parts = choose(documents, selections, relevant, request.depth)
     documents = documents.tagged(parts)
     packed = fit(parts, request.token_budget, documents.cut, documents.entry_cost)

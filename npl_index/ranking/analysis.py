@@ -6,7 +6,8 @@ letters removed) and stemmed with the Snowball stemmer for English. An identifie
 gives its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
 ``maxretries``, ``--force`` gives ``forc`` and ``--force``. Scripts written
 without spaces give overlapping pieces: single characters and pairs for Han,
-kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
+kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols
+such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
 """
 
 from __future__ import annotations

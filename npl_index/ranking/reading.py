@@ -95,13 +95,7 @@ def best_windows(words: Words, concepts: Sequence[Concept], width: int) -> NDArr
     import numpy as np
 
     best = np.zeros(words.sections)
-    # The last one to claim a row has it: the term itself, and of variants the concept that comes first.
-    claims = [
-        (row, number, share)
-        for number, concept in reversed(list(enumerate(concepts)))
-        for row, share in concept.variants
-    ]
-    claims.sort(key=lambda claim: claim[2])
+    claims = _claims(concepts)
     if not claims:
         return best
     places, at = _found(words, [row for row, _, _ in claims])
@@ -122,6 +116,37 @@ def best_windows(words: Words, concepts: Sequence[Concept], width: int) -> NDArr
     begins = np.concatenate(([0], (owners[1:] != owners[:-1]).nonzero()[0] + 1))
     best[owners[begins]] = np.maximum.reduceat(sums, begins)
     return best
+
+
+def held(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
+    """Return the share of each concept (row) that each section (column) holds in heading or body."""
+    import numpy as np
+
+    shares = np.zeros((len(concepts), len(texts.numbers)))
+    claims = _claims(concepts)
+    for words in (texts.headings, texts.bodies):
+        if claims:
+            places, at = _found(words, [row for row, _, _ in claims])
+            order = places.argsort(kind="stable")  # claims ascend by share: the best one is written last
+            concept_of = np.array([number for _, number, _ in claims])[places[order]]
+            worth = np.array([share for _, _, share in claims])[places[order]]
+            cells = concept_of, words.owners[at[order]]
+            shares[cells] = np.maximum(shares[cells], worth)
+    return shares
+
+
+def _claims(concepts: Sequence[Concept]) -> list[tuple[int, int, float]]:
+    """List the rows that stand for concepts, each with the number of the concept and its share, by share.
+
+    Where a row stands for several concepts the last one has it: that with the larger share, or the first.
+    """
+    claims = [
+        (row, number, share)
+        for number, concept in reversed(list(enumerate(concepts)))
+        for row, share in concept.variants
+    ]
+    claims.sort(key=lambda claim: claim[2])
+    return claims
 
 
 def _found(words: Words, wanted: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -130,8 +130,8 @@ from npl_index.ranking.reading import read
 logger = logging.getLogger(__name__)
 
 SCORE_CUTOFF = 0.1
-LIMIT = 64
-"""Sections that are returned at most."""
+LIMIT = DEPTH
+"""Sections that are returned at most: those that are read word by word."""
 
 DEFAULT_WEIGHTS = Weights()
 
@@ -243,6 +243,17 @@ def _shares(weights: Weights, *, with_topics: bool) -> Weights:
     if total < _NEGLIGIBLE:
         return _shares(DEFAULT_WEIGHTS, with_topics=with_topics)
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in given))
+
+
+def topic_terms(topics: Sequence[str]) -> list[list[str]]:
+    """Return the terms of each topic that has any; one of stop words only ("How to") keeps them."""
+    found = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
+    return [words for words in found if words]
+
+
+def concepts_in(collection: Collection, query: Query) -> list[Concept]:
+    """Return the concepts that a query consists of."""
+    return concepts_of(collection, query.keywords, topic_terms(query.topics))
 
 
 def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[Concept]:
