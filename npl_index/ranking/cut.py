@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
+from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import held, read
 from npl_index.ranking.scoring import Hit, Query, concepts_in
@@ -26,6 +27,8 @@ ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
 _LEAST = ORDINARY / 10
+_STEP = 12
+"""Sections that are read at once; mostly no more are needed."""
 
 
 class Demand(NamedTuple):
@@ -66,26 +69,46 @@ def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: 
     :param hits: best first.
     :param generous: a budget limits the answer, so that more may be of use.
     """
+    concepts = concepts_in(collection, query)
+    demand, opened = (MANY if generous else FEW), _Open(concepts)
+    kept: list[Hit] = []
+    for begin in range(0, len(hits), _STEP):
+        some = hits[begin : begin + _STEP]
+        shares = _shares(collection, some, concepts)
+        for place, hit in enumerate(some):
+            if not collection.has_text(hit.document, hit.section):
+                continue
+            if kept and hit.score.topic < 1:
+                own = collection.documents[hit.document].tree.sections[hit.section].own_bytes
+                least = demand.least(opened.covered, own.stop - own.start)
+                if hit.score.total < least * kept[0].score.total:
+                    return kept
+            kept.append(hit)
+            opened.take(shares[place])
+    return kept
+
+
+class _Open:
+    """What of a query no section that was taken covers."""
+
+    def __init__(self, concepts: Sequence[Concept]) -> None:
+        self._weights = [concept.weight for concept in concepts]
+        self._whole = sum(self._weights) or 1.0
+        self._open = [1.0] * len(concepts)
+        self.covered = 0.0
+
+    def take(self, shares: Sequence[float]) -> None:
+        """Take a section that has these shares of the concepts."""
+        self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
+        rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
+        self.covered = 1 - rest / self._whole
+
+
+def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Concept]) -> list[list[float]]:
+    """Return for each hit the shares that it has of the concepts."""
     import numpy as np
 
-    if not hits:
-        return []
-    concepts = concepts_in(collection, query)
-    weights = np.array([concept.weight for concept in concepts])
     numbers = np.array([collection.offsets[hit.document] + hit.section for hit in hits])
-    shares = held(read(collection.postings, numbers), concepts)
-    open_shares, whole = np.ones(len(concepts)), float(weights.sum()) or 1.0
-    demand, covered = MANY if generous else FEW, 0.0
-    kept: list[Hit] = []
-    for place, hit in enumerate(hits):
-        if not collection.has_text(hit.document, hit.section):
-            continue
-        if kept and hit.score.topic < 1:
-            own = collection.documents[hit.document].tree.sections[hit.section].own_bytes
-            if hit.score.total < kept[0].score.total * demand.least(covered, own.stop - own.start):
-                break
-        kept.append(hit)
-        if place < shares.shape[1]:
-            open_shares = np.minimum(open_shares, 1 - shares[:, place])
-            covered = 1 - float(weights @ open_shares) / whole
-    return kept
+    shares: list[list[float]] = held(read(collection.postings, numbers), concepts).T.tolist()
+    # What is too long to be read covers nothing.
+    return shares + [[0.0] * len(concepts)] * (len(hits) - len(shares))
