@@ -54,6 +54,7 @@ TOPIC_SIMILAR = 0.5
 """Fit of a topic that shares its words with a heading, and of one that is merely spelt alike, at most."""
 
 _SIMILARITY_CUTOFF = 80.0
+_MARKS = frozenset("._#+")
 
 
 def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
@@ -116,13 +117,21 @@ def from_nearness(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
     return shares
 
 
-def headed_by(collection: Collection, asked: Iterable[Iterable[str]]) -> list[int]:
+def headed_by(collection: Collection, asked: Iterable[Sequence[str]]) -> list[int]:
     """Return the sections whose heading is what is asked for: who names a section wants that one.
+
+    ``--force`` is not called "Force": where identifiers are asked for, the heading has them.
 
     :param asked: terms of the context, and of each topic.
     """
-    spelt = {" ".join(without_compounds(words)) for words in asked}
-    return [number for heading in spelt for number in collection.headings.get(heading, ())]
+    found = []
+    for words in asked:
+        identifiers = {word for word in words if word.startswith("--") or not _MARKS.isdisjoint(word)}
+        for number in collection.headings.get(" ".join(without_compounds(words)), ()):
+            document, section = collection.place(number)
+            if identifiers.issubset(collection.documents[document].counts.headings[section]):
+                found.append(number)
+    return found
 
 
 def from_place(collection: Collection) -> NDArray[Any]:

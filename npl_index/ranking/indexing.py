@@ -184,13 +184,15 @@ class Collection:
             headings_with=headings_with,
         )
 
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the document and the section in it that has this number."""
+        document = bisect_right(self.offsets, number) - 1
+        return document, number - self.offsets[document]
+
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Return the documents and the sections in them that have these numbers."""
-        listed: list[int] = numbers.tolist()
-        documents = [bisect_right(self.offsets, number) - 1 for number in listed]
-        return documents, [
-            number - self.offsets[document] for number, document in zip(listed, documents, strict=True)
-        ]
+        places = [self.place(number) for number in numbers.tolist()]
+        return [document for document, _ in places], [section for _, section in places]
 
     def has_text(self, document: int, section: int) -> bool:
         """Tell whether a section has text of its own below its heading."""

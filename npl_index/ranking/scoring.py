@@ -214,7 +214,7 @@ def rank(
         values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
-        asked = topics if query.keywords.parts else [[term for term, _ in query.keywords.weights], *topics]
+        asked = [[term for term, _ in query.keywords.weights], *topics]
         values[headed_by(collection, asked)] += HEADED_SHARE * weights.name
         values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
         values *= from_place(collection)
