@@ -54,7 +54,7 @@ class Demand(NamedTuple):
 
 
 FEW = Demand(open=0.8, answered=0.85, size=0.03)
-MANY = Demand(open=0.35, answered=0.6, size=0.14)
+MANY = Demand(open=0.25, answered=0.6, size=0.12)
 """What is asked for without a budget, and with one: the caller said how much is welcome.
 
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
