@@ -53,7 +53,7 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
 
 
-FEW = Demand(open=0.8, answered=0.85, size=0.03)
+FEW = Demand(open=0.8, answered=0.82, size=0.05)
 MANY = Demand(open=0.25, answered=0.6, size=0.12)
 """What is asked for without a budget, and with one: the caller said how much is welcome.
 
