@@ -153,7 +153,7 @@ def _found(words: Words, wanted: Sequence[int]) -> tuple[NDArray[Any], NDArray[A
     """Find some terms: for each place where one stands its position in ``wanted``, and the place."""
     import numpy as np
 
-    table = np.zeros(words.vocabulary, dtype=np.int16)
+    table = np.zeros(words.vocabulary, dtype=np.int32)
     table[list(wanted)] = range(1, len(wanted) + 1)
     marks = table[words.rows]
     at = marks.nonzero()[0]
