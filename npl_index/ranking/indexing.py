@@ -208,4 +208,6 @@ class Collection:
     def nbytes(self) -> int:
         """Bytes of memory it takes beside its documents; an estimate."""
         postings = self.postings
-        return 64 * len(self) + _TERM_BYTES * len(postings.terms) + _POSTING_BYTES * len(postings.ids)
+        texts = postings.headings.rows.nbytes + postings.bodies.rows.nbytes
+        own = 64 * len(self) + _TERM_BYTES * len(postings.terms) + _POSTING_BYTES * len(postings.ids)
+        return own + texts
