@@ -46,6 +46,7 @@ _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
 _IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z][0-9]+[A-Za-z]")
+_MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
@@ -151,7 +152,8 @@ def _ascii_terms(raw: str) -> list[str]:
     parts = [bit.lower() for bit in bits if len(bit) > 1]
     found = [_stem(part) for part in parts if part not in stop_words()]
     if flag or lower not in parts:
-        found += flag or [_stem(lower)]
+        # "server.portal" is not "server.port", which its stem would be.
+        found += flag or [lower if _MARKED.search(lower) else _stem(lower)]
     return found
 
 

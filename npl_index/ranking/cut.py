@@ -26,7 +26,7 @@ from npl_index.ranking.scoring import Hit, Query, concepts_in
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
-_LEAST = ORDINARY / 10
+_LEAST = ORDINARY / 4
 _STEP = 12
 """Sections that are read at once; mostly no more are needed."""
 

@@ -268,6 +268,12 @@ IDENTIFIERS = {
         "# Options\n\nAll of them.\n\n## Network\n\nBeside others there is server.port with a number.\n",
         "Network",
     ),
+    "the same stem": (
+        "server.port",
+        ["# server.portal\n\nserver.portal is server.portal.\n\n## About server.portal\n\nserver.portal\n"],
+        "# Notes\n\nWhat was seen.\n\n## Deep\n\nIn all that follows there is server.port once.\n",
+        "Deep",
+    ),
     "a flag": (
         "--force",
         ["# Force\n\nForce is mass times acceleration; force.\n\n## Forces\n\nA force, --forced or not.\n"],
