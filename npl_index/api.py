@@ -14,8 +14,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Markdown
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.cache import BuildingCache, MemoryIndexCache
@@ -53,7 +54,7 @@ def load_tailored(
     :param context: the task or question.
     :param topics: concepts to match against headings and text.
     :param selectors: sections to include whatever their score, e.g. ``"guide > ## Usage"``.
-    :param budget: tokens of the content at most; ``None`` for no limit.
+    :param budget: tokens of the content and a mark for each section at most; ``None`` for no limit.
     :param explain: report every hit and the parts of its score.
     :param counter: counts tokens, by default an estimate for ``o200k_base``.
     :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
@@ -80,7 +81,7 @@ def load_tailored(
         counter=counter,
         unreadable=unreadable,
     )
-    return tailor(request, documents)
+    return write(request, documents, Markdown()).value
 
 
 def section_index(
