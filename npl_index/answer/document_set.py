@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from npl_index.answer.budget import Part
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
+from npl_index.library.references import document_name
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
-from npl_index.selectors.writing import narrowed
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.writing import narrowed, qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
@@ -27,11 +29,13 @@ class DocumentSet:
     """The documents that a request is about, with what an answer says of them.
 
     :param collection: the documents.
-    :param several: selectors name the document, and the content marks where one begins.
+    :param several: answers name the file of each section, and the content marks where one begins.
     :param file: what the answer calls the documents.
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param files: the name of each document in answers; by default its path below its root.
+    :param aliases: further names that led to each document.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
     :param clock: when selecting, counting and cutting end in an error.
     """
@@ -42,6 +46,8 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    files: Sequence[str] = ()
+    aliases: Sequence[Sequence[str]] = ()
     tag: str = ""
     clock: Deadline = NO_DEADLINE
 
@@ -50,15 +56,23 @@ class DocumentSet:
         return self.collection.documents[document].tree
 
     def path(self, document: int) -> str:
-        """Return a document's path below its root."""
-        return self.collection.documents[document].document.path
+        """Return a document's name in answers: where nothing else has it, its path below its root."""
+        return self.files[document] if self.files else self.collection.documents[document].document.path
 
-    def names(self, document: int) -> tuple[str, ...]:
-        """Return the names by which selectors know a document beside its own: path, ends of it, items."""
-        path = PurePosixPath(self.path(document))
-        parts = path.with_suffix("").parts
-        ends = [parts[start:] for start in range(len(parts))]
-        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
+    def scope(self) -> Scope:
+        """Return the documents as selectors see them.
+
+        What answers call a document, and what led to it, mean it alone; the ends of its path are names that
+        it may share.
+        """
+        number = range(len(self.collection.documents))
+        aliases = self.aliases or [()] * len(number)
+        return Scope(
+            [self.tree(document) for document in number],
+            [tuple(_ends(self.path(document))) for document in number],
+            self.clock,
+            [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
+        )
 
     def text(self, place: Place) -> str:
         """Return a section's own text."""
@@ -68,9 +82,9 @@ class DocumentSet:
     def selector(self, place: Place, *, own: bool = False, lines: Span | None = None) -> str:
         """Write the selector of a section, of its own text, or of some lines of that."""
         indexed = self.collection.documents[place[0]]
-        selectors = indexed.qualified_selectors if self.several else indexed.selectors
         only_own = own and bool(indexed.tree.sections[place[1]].children)
-        return narrowed(selectors[place[1]], own=only_own, lines=lines)
+        selector = qualified(document_name(self.path(place[0])), indexed.steps[place[1]])
+        return narrowed(selector, own=only_own, lines=lines)
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it."""
@@ -147,6 +161,14 @@ class DocumentSet:
             tokens += count_tokens(tree.source[at:end], self.counter, self.clock)
             at = end
         return min(lines.stop, bisect_left(starts, at))
+
+
+def _ends(path: str) -> Iterator[str]:
+    """Return the ends of a path without its suffix, also with dots, as items are called."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    for start in range(len(parts)):
+        yield "/".join(parts[start:])
+        yield ".".join(parts[start:])
 
 
 def _block_ends(tree: SectionTree, lines: Span, first: int, clock: Deadline) -> list[int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from npl_index.library.references import document_name
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.traits import TraitFilter, Traits
-from npl_index.selectors.writing import selectors_of
+from npl_index.selectors.writing import qualified, steps_of
 from npl_index.tokens.sections import TokenCounts
 
 
@@ -117,7 +118,9 @@ def outline(
         matching = frozenset(found)
         shown = frozenset(found.union(*(tree.ancestors(index) for index in found)))
         total = len(matching)
-    view = _View(tree, counts, selectors_of(tree, document), matching, shown)
+    name = tree.name if document is None else document_name(document)
+    selectors = [qualified(name, steps) for steps in steps_of(tree)]
+    view = _View(tree, counts, selectors, matching, shown)
     return _node(view, tree.sections[0], depth, document), total
 
 

@@ -15,7 +15,6 @@ from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.cut import GENEROUS_MOST, cut
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
-from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
 
 MAX_TOPICS = 64
@@ -217,8 +216,7 @@ def _selections(request: TailorRequest, documents: DocumentSet) -> tuple[list[Se
     """Evaluate every selector; those that find nothing are reported unless none finds anything."""
     if not request.selectors:
         return [], ()
-    trees = [indexed.tree for indexed in documents.collection.documents]
-    scope = Scope(trees, [documents.names(document) for document in range(len(trees))], documents.clock)
+    scope = documents.scope()
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
     for selector in request.selectors:

@@ -17,7 +17,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
-from npl_index.selectors.writing import selectors_of
+from npl_index.selectors.writing import steps_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,14 +46,9 @@ class IndexedDocument:
         return Collection.build([self])
 
     @cached_property
-    def selectors(self) -> tuple[str, ...]:
-        """The selector of each section, within the document."""
-        return selectors_of(self.tree)
-
-    @cached_property
-    def qualified_selectors(self) -> tuple[str, ...]:
-        """The selector of each section, with the document's path, for use among several documents."""
-        return selectors_of(self.tree, self.document.path)
+    def steps(self) -> tuple[str, ...]:
+        """What follows the document's name in the selector of each section."""
+        return steps_of(self.tree)
 
     @cached_property
     def longest(self) -> int:

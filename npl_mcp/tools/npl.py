@@ -21,7 +21,8 @@ from npl_mcp.core.app import App
 from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[
-    str | None, "Markdown file, folder, glob, item name, artifact:12 or cr:KEY-1; default: NPL reference"
+    str | list[str] | None,
+    "Markdown files, folders, globs, item names, artifact:12, cr:KEY-1; default: the search roots",
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
@@ -179,7 +180,7 @@ def npl_section_index(
             tree,
             counts(number),
             conditions,
-            document=indexed.document.path if gathered.several else None,
+            document=gathered.files[number],
             depth=depth,
         )
         total += sum(section.level > 0 for section in tree.sections)
@@ -247,6 +248,8 @@ def npl_load_tailored(
         counts=counts,
         counter=counter,
         unreadable=gathered.unreadable,
+        files=gathered.files,
+        aliases=gathered.aliases,
         clock=clock,
     )
     return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)

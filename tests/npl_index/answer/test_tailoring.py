@@ -79,9 +79,9 @@ def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget
 
 def on_selectors(on: DocumentSet) -> list[str]:
     return [
-        selector
-        for indexed in on.collection.documents[:5]
-        for selector in (indexed.qualified_selectors if on.several else indexed.selectors)
+        on.selector((document, section.index))
+        for document in range(min(5, len(on.collection.documents)))
+        for section in on.tree(document).sections
     ]
 
 
