@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -49,17 +49,13 @@ class DocumentRef:
 
     @classmethod
     def parse(
-        cls,
-        file: str | Sequence[str] | None = None,
-        resource_type: str | None = None,
-        item: str | None = None,
+        cls, file: str | None = None, resource_type: str | None = None, item: str | None = None
     ) -> DocumentRef:
         """Make a reference from the arguments of a call, by the names they have there.
 
-        :param file: one, or several as a list or separated by commas.
         :raises InvalidRequestError: see the class.
         """
-        return cls(file if file is None or isinstance(file, str) else ", ".join(file), resource_type, item)
+        return cls(file, resource_type, item)
 
 
 def check_name(value: str, parameter: str) -> None:

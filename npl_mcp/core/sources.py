@@ -98,7 +98,8 @@ class Sources:
 
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
         """Return what a list names one by one; a file may have a comma in its name."""
-        parts = _COMMA.split(ref.file or "")
+        text = ref.file or ""
+        parts = (_COMMA_AND_SPACE if "=" in text else _COMMA).split(text)
         if len(parts) == 1 or (self.is_file(ref) and self._files.holds(ref.file or "")):
             return [ref]
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
@@ -219,6 +220,7 @@ _CURRENT = (
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
 )
 _COMMA = re.compile(r",(?![^{}]*\})")  # of a list, not of braces
+_COMMA_AND_SPACE = re.compile(r",\s(?![^{}]*\})")  # where filters have values with commas
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 

@@ -18,11 +18,12 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.spec import CommaList, ToolSpec
 
 File = Annotated[
-    str | list[str] | None,
-    "Markdown files, folders, globs, item names, artifact:12, cr:KEY-1; default: the search roots",
+    str | None,
+    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1, with commas; default: the search roots",
+    CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
