@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from npl_index.answer.document_set import DocumentSet
     from npl_index.answer.outline import OutlineNode
     from npl_index.answer.suggestions import Companions
-    from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
+    from npl_index.answer.tailoring import TailorRequest, tailor
+    from npl_index.answer.values import Tailored
     from npl_index.api import load_tailored, section_index
     from npl_index.choices import Weights
     from npl_index.errors import NPLError
@@ -93,7 +94,8 @@ _MODULES = {
     "answer.document_set": "DocumentSet",
     "answer.outline": "OutlineNode",
     "answer.suggestions": "Companions",
-    "answer.tailoring": "Tailored TailorRequest tailor",
+    "answer.tailoring": "TailorRequest tailor",
+    "answer.values": "Tailored",
     "api": "load_tailored section_index",
     "choices": "Weights",
     "errors": "NPLError",

@@ -1,4 +1,4 @@
-"""What users may choose: the parts of a score, and the vocabulary tokens are counted with."""
+"""What users may choose: parts of a score, vocabulary for counting tokens, form of answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 VOCABULARIES = ("o200k_base", "o200k_harmony", "cl100k_base")
 """Vocabularies of tiktoken whose tokens can be counted."""
+
+
+FORMATS = ("json", "markdown")
+"""Forms of an answer: for programs, and for models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,34 @@
-"""Packing sections into a token budget.
+"""Packing sections into a token budget, best first.
 
-Parts come in order of importance. What does not fit is skipped, not stopped at; a part larger than the
-whole budget is cut at the end of a block. The result never exceeds the budget: the cost of a part is the
-larger of its two counts, with and without the blank line that follows it, and the exact total is the sum
-over the parts in document order.
+A unit is what one row of the answer describes: a hit's own text, or a section that a selector asked for with
+its subsections. Each is kept whole if it fits, else split into its subsections, else cut at the end of a
+block. So nothing is kept while something better, whole or cut, would fit in its place.
+
+What was left out is owed a trace, the selector to ask for it with, before anything of lower rank is kept. The
+caller says what texts, rows and traces cost; costs add up.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Span
 
+LARGE = 0.6
+"""Share of the room that a hit gets at least if it has to be cut and others of half its score wait."""
+
+WORTHY = 0.5
+"""Share of a hit's score from which on others may shorten it."""
+
+MOST_FAILED_CUTS = 6
+"""Units that could not be cut to the room they had: to find that out takes as long as all else."""
+
 
 class Part(NamedTuple):
-    """A stretch of one document that is kept or dropped as a whole.
+    """A stretch of one section's own text.
 
     :param document: index of the document.
     :param section: index of the section the lines belong to.
@@ -36,86 +48,160 @@ class Part(NamedTuple):
     chosen: bool = False
 
 
+class Unit(NamedTuple):
+    """What is kept, cut or left out together.
+
+    :param parts: of one document, in its order.
+    :param score: 0 to 1; 1 for what a selector asked for.
+    :param cut: it ends before its section's end, or begins after its beginning, for lack of room.
+    """
+
+    parts: tuple[Part, ...]
+    score: float
+    cut: bool = False
+
+    @property
+    def document(self) -> int:
+        """Index of the document."""
+        return self.parts[0].document
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the text alone."""
+        return sum(part.followed for part in self.parts[:-1]) + self.parts[-1].last
+
+
+class Prices(Protocol):
+    """What the parts of an answer cost, in tokens as they are sent."""
+
+    def text(self, unit: Unit) -> int:
+        """Return the cost of a unit's text."""
+        ...
+
+    def row(self, unit: Unit) -> int:
+        """Return the cost of what says what the text is."""
+        ...
+
+    def entry(self, document: int) -> int:
+        """Return what the first unit of a document costs beside that."""
+        ...
+
+    def trace(self, unit: Unit) -> int:
+        """Return the cost of naming a unit that was left out."""
+        ...
+
+
+Splitter = Callable[[Unit], Sequence[Unit]]
+"""Takes a unit of several parts; gives smaller ones that are the same together."""
+
+Cutter = Callable[[Part, int, bool], "Sequence[Part] | None"]
+"""Takes a part, tokens as they are sent, and whether a bare heading is better than nothing; gives a piece
+that fits and what is left, or ``None``."""
+
+
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """What fits into the budget.
+class Packed:
+    """What fits.
 
-    :param kept: in the order given.
-    :param dropped: what did not fit, in the order given; the rest of a part that was cut comes in its place.
-    :param cut: the kept part that was cut, if one was.
+    :param kept: best first.
+    :param dropped: what does not fit, best first; the rest of a unit that was cut comes in its place.
+    :param owed: how many of the dropped units are better than the last kept one.
+    :param left: tokens that are left; those for the traces of the rest are among them.
     """
 
-    kept: tuple[Part, ...]
-    dropped: tuple[Part, ...]
-    cut: Part | None = None
+    kept: tuple[Unit, ...]
+    dropped: tuple[Unit, ...] = ()
+    owed: int = 0
+    left: int = 0
 
 
-Cutter = Callable[[Part, int], "tuple[Part, Part] | None"]
-"""Takes a part and a number of tokens; gives its beginning that fits and the rest, or ``None``."""
+def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut: Cutter) -> Packed:
+    """Choose what fits.
 
-
-LARGE = 0.6
-"""Share of the limit above which a hit is large: several smaller ones may hold the answer in its place."""
-
-
-def fit(
-    parts: Sequence[Part], limit: int | None, cutter: Cutter, entry_cost: Callable[[int], int] | None = None
-) -> Fit:
-    """Choose what fits into a budget.
-
-    The first part never waits. Further large hits wait until all others have been tried; what is then left of
-    the budget goes to them. A hit that has to be cut gets at most the share :data:`LARGE` of the budget, a
-    part that a selector asked for gets all of it.
-
-    :param parts: most important first.
-    :param limit: tokens; ``None`` for no limit, 0 for nothing.
-    :param cutter: cuts a part that is larger than the whole limit.
-    :param entry_cost: tokens that the first part of a document costs beside its own (a mark that names the
-        file); by default none.
+    :param units: best first.
+    :param room: tokens.
     """
-    if limit is None:
-        return Fit(tuple(parts), ())
-    packing = _Packing(limit, cutter, entry_cost or (lambda _: 0))
-    waiting = []
-    for number, part in enumerate(parts):
-        if part.chosen or number == 0 or part.cost / LARGE <= limit:  # a limit may be larger than any float
-            packing.add(part)
+    packing = _Packing(room, prices, cut)
+    waiting = deque(units)
+    while waiting:
+        unit = waiting.popleft()
+        if packing.take(unit, waiting[0] if waiting else None):
+            continue
+        if len(unit.parts) > 1 and packing.open:
+            waiting.extendleft(reversed(split(unit)))
         else:
-            waiting.append(part)
-    for part in waiting:
-        packing.add(part)
-    return Fit(tuple(packing.kept), tuple(packing.dropped), packing.cut)
+            packing.take_piece(unit, waiting)
+    return Packed(tuple(packing.kept), tuple(packing.dropped), packing.owed, packing.left)
 
 
 class _Packing:
     """What is kept so far."""
 
-    def __init__(self, limit: int, cutter: Cutter, entry_cost: Callable[[int], int]) -> None:
-        self.kept: list[Part] = []
-        self.dropped: list[Part] = []
-        self.cut: Part | None = None
-        self._limit = self._left = limit
-        self._cutter = cutter
-        self._entry_cost = entry_cost
+    def __init__(self, room: int, prices: Prices, cut: Cutter) -> None:
+        self.kept: list[Unit] = []
+        self.dropped: list[Unit] = []
+        self.owed = 0
+        self._room = self.left = room
+        self._unpaid = 0  # traces of what was dropped since something was kept
+        self._prices = prices
+        self._cut = cut
+        self._failed = 0
         self._entered: set[int] = set()
 
-    def add(self, part: Part) -> None:
-        """Keep a part, its beginning, or nothing of it."""
-        entry = 0 if part.document in self._entered else self._entry_cost(part.document)
-        room = self._left - entry
-        if part.cost > room:
-            pieces = self._cut(part, room)
-            if pieces is None:
-                self.dropped.append(part)
-                return
-            part, rest = pieces
-            self.cut = part
-            self.dropped.append(rest)
-        self.kept.append(part)
-        self._entered.add(part.document)
-        self._left = room - part.cost
+    @property
+    def open(self) -> bool:
+        """Whether anything more can be kept at all."""
+        return self.left > self._unpaid
 
-    def _cut(self, part: Part, room: int) -> tuple[Part, Part] | None:
-        if self.cut is not None or part.cost <= self._limit:
-            return None
-        return self._cutter(part, room if part.chosen else min(room, int(LARGE * self._limit)))
+    def take(self, unit: Unit, following: Unit | None) -> bool:
+        """Keep a unit whole if it fits; what follows may have to be named then."""
+        left = self.left - self._unpaid
+        if unit.tokens >= left:
+            return False
+        if following is not None and not self.dropped:
+            left -= self._prices.trace(following)
+        cost = self._row_and_entry(unit)
+        if cost + unit.tokens > left or cost + (text := self._prices.text(unit)) > left:
+            return False
+        self._keep(unit, cost + text)
+        return True
+
+    def take_piece(self, unit: Unit, waiting: Sequence[Unit]) -> None:
+        """Keep a piece of a unit, if one fits; the rest is left out."""
+        if self.left <= self._unpaid or self._failed >= MOST_FAILED_CUTS:
+            self._drop(unit)
+            return
+        trace = self._prices.trace(unit)
+        cost = self._row_and_entry(unit)
+        room = self.left - self._unpaid - cost - trace
+        share = self._share(room, unit, waiting)
+        pieces = self._cut(unit.parts[0], share, not self.kept) if room > 0 else None
+        if pieces is None:
+            self._failed += 1
+            self._drop(unit)
+            return
+        piece, *rest = (Unit((part,), unit.score, cut=True) for part in pieces)
+        self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
+        for one in rest:
+            self._drop(one)
+
+    def _share(self, room: int, unit: Unit, waiting: Sequence[Unit]) -> int:
+        if unit.parts[0].chosen:
+            return room
+        others = sum(other.tokens for other in waiting if other.score >= WORTHY * unit.score)
+        return min(room, max(int(LARGE * self._room), room - others))
+
+    def _row_and_entry(self, unit: Unit) -> int:
+        entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)
+        return entry + self._prices.row(unit)
+
+    def _keep(self, unit: Unit, cost: int) -> None:
+        self.kept.append(unit)
+        self._entered.add(unit.document)
+        self.left -= cost + self._unpaid
+        self._unpaid = 0
+        self.owed = len(self.dropped)
+
+    def _drop(self, unit: Unit) -> None:
+        self.dropped.append(unit)
+        self._unpaid += self._prices.trace(unit)

@@ -33,6 +33,26 @@ def tag_for(texts: Sequence[str], like_a_mark: re.Pattern[str] = _LIKE_A_MARK) -
             return tag
 
 
+_END = re.compile("--(!?)>")
+
+
+def in_mark(text: str) -> str:
+    """Return a text as a mark holds it: it cannot end it, and shows what nobody can see.
+
+    Signs do not count where names are compared loosely, so that a selector still selects the same.
+    """
+    return _END.sub(r"--\1 >", escaped(text))
+
+
+def note(text: str, tag: str) -> str:
+    """Return a line of marks.
+
+    :param text: from :func:`in_mark`, on one line.
+    :param tag: as of :func:`tag_for`.
+    """
+    return f"<!-- {text} #{tag} -->\n" if tag else f"<!-- {text} -->\n"
+
+
 def mark(path: str, tag: str) -> str:
     """Return the line before a file's text, a comment of HTML; the path cannot end it.
 

@@ -79,18 +79,21 @@ def suggest(
     excluded: Iterable[Place],
     related: Iterable[tuple[Place, Sequence[str]]],
     companions: Companions,
+    *,
+    neighbours: bool,
 ) -> tuple[Idea, ...]:
     """Choose at most :data:`MAX_SUGGESTIONS` sections.
 
     :param kept: sections of the answer, most relevant first.
     :param excluded: further sections that need no suggestion, such as those the answer already names.
-    :param related: sections with the query's keywords, best first, and the keywords they hold.
+    :param related: sections with the query's keywords, best first, and those they add to the answer.
     :param companions: what earlier calls asked for together.
+    :param neighbours: also what stands beside the sections of the answer.
     """
     sources = [
         _asked_together(collection, kept, companions),
         _about_the_same(related),
-        _siblings(collection, kept),
+        _siblings(collection, kept if neighbours else ()),
     ]
     taken = {*kept, *excluded}
     chosen: list[Idea] = []
@@ -115,7 +118,7 @@ def _asked_together(collection: Collection, kept: Sequence[Place], companions: C
 def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[Idea]:
     for place, words in related:
         if words:
-            yield Idea(place, f"also about {', '.join(words[:3])}")
+            yield Idea(place, f"adds {', '.join(words[:3])}")
 
 
 def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:

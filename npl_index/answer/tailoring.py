@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from npl_index.answer.assembling import TailoredSection, assemble, choose, request_more, rows
-from npl_index.answer.budget import Fit, fit
+from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
+from npl_index.answer.budget import Packed, Unit
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form, Json, Markdown, Written
+from npl_index.answer.room import Room
 from npl_index.answer.suggestions import Companions, Place, suggest
+from npl_index.answer.values import RankedSection, Suggestion, Tailored
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.cut import GENEROUS_MOST, cut
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
+from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
 
 MAX_TOPICS = 64
 MAX_TOPIC_LENGTH = 200
 MAX_SELECTORS = 64
-SHOWN_KEYWORDS = 16
+MAX_EXCLUDED = 256
+"""Selectors of what a caller has; several answers name more than one call may ask for."""
+
+SHOWN_KEYWORDS = 8
 NEIGHBOURS = 8
 SAMPLE = 2_000
 
@@ -32,7 +39,8 @@ class TailorRequest:
     :param context: task or agent description; its keywords choose sections.
     :param topics: concepts to match against headings and text.
     :param selectors: sections that are wanted whatever their score.
-    :param token_budget: tokens of the content at most; ``None`` for no limit.
+    :param exclude: sections that the caller has and does not need again.
+    :param token_budget: tokens of the whole answer at most, as it is sent; ``None`` for no limit.
     :param depth: levels below a selected section that come with it: 0 for its own text, 1 for its direct
         children, too, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
@@ -41,6 +49,7 @@ class TailorRequest:
     context: str = ""
     topics: tuple[str, ...] = ()
     selectors: tuple[Selector, ...] = ()
+    exclude: tuple[Selector, ...] = ()
     token_budget: int | None = None
     depth: int | None = None
     explain: bool = False
@@ -52,6 +61,7 @@ class TailorRequest:
         context: str | None = None,
         topics: Sequence[str] | None = None,
         selectors: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
         token_budget: int | None = None,
         depth: int | None = None,
         explain: bool = False,
@@ -64,6 +74,7 @@ class TailorRequest:
         """
         wanted = tuple(topic.strip() for topic in topics or () if topic.strip())
         written = [text for text in selectors or () if text.strip()]
+        known = [text for text in exclude or () if text.strip()]
         if not (context and context.strip()) and not wanted and not written:
             raise MissingRequestError(
                 "there is nothing to look for",
@@ -73,6 +84,7 @@ class TailorRequest:
         for name, count, most in (
             ("topics", len(wanted), MAX_TOPICS),
             ("selectors", len(written), MAX_SELECTORS),
+            ("exclude", len(known), MAX_EXCLUDED),
         ):
             if count > most:
                 raise InvalidRequestError(
@@ -90,78 +102,9 @@ class TailorRequest:
                 raise InvalidRequestError(
                     f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out for no limit"
                 )
-        compiled = tuple(compile_selector(text) for text in written)
-        return cls(context or "", wanted, compiled, token_budget, depth, explain)
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A section that may be wanted next.
-
-    :param selector: selects it.
-    :param reason: why.
-    """
-
-    selector: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RankedSection:
-    """One hit and the parts of its score.
-
-    :param selector: selects its own text.
-    :param title: its heading.
-    :param start_line: first line in the file, from 1.
-    :param score: 0 to 1; falls along the ranking.
-    :param name: part of the score for heading and heading path, 0 to 1.
-    :param content: part for the text, 0 to 1.
-    :param topic: part for topics, 0 to 1.
-    :param file: its document, where the request is about several.
-    """
-
-    selector: str
-    title: str
-    start_line: int
-    score: float
-    name: float
-    content: float
-    topic: float
-    file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tailored:
-    """The answer.
-
-    :param content: text of the sections in document order.
-    :param sections: what it consists of, most relevant first.
-    :param suggestions: at most five sections that may be wanted next.
-    :param truncated: something relevant did not fit into the budget.
-    :param request_more: selectors of that.
-    :param keywords_extracted: keywords of the context, best first.
-    :param total_tokens: tokens of ``content``.
-    :param token_counter: how they were counted.
-    :param file: the document's path below its root; for several documents what the request called them.
-    :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
-    :param not_found: for each selector that selects nothing, why.
-    :param unreadable: files of a set that were left out, and why.
-    :param ranking: every hit, best first, when asked for.
-    """
-
-    content: str
-    sections: tuple[TailoredSection, ...]
-    suggestions: tuple[Suggestion, ...]
-    truncated: bool
-    request_more: tuple[str, ...]
-    keywords_extracted: tuple[str, ...]
-    total_tokens: int
-    token_counter: str
-    file: str
-    mark: str | None = None
-    not_found: tuple[str, ...] | None = None
-    unreadable: tuple[str, ...] | None = None
-    ranking: tuple[RankedSection, ...] | None = None
+        compiled = tuple(map(compile_selector, written))
+        excluded = tuple(map(compile_selector, known))
+        return cls(context or "", wanted, compiled, excluded, token_budget, depth, explain)
 
 
 def tailor(
@@ -171,59 +114,119 @@ def tailor(
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions | None = None,
 ) -> Tailored:
-    """Choose, pack and assemble what a request needs.
+    """Choose, pack and assemble what a request needs; the budget bounds the answer as JSON.
 
     :param weights: of the parts of a score.
     :param companions: which sections earlier calls asked for together; this call is recorded there.
     :raises SectionNotFoundError: there are selectors, and none selects anything.
     """
+    return write(request, documents, Json(), weights=weights, companions=companions).value
+
+
+def write(
+    request: TailorRequest,
+    documents: DocumentSet,
+    form: Form,
+    *,
+    weights: Weights = DEFAULT_WEIGHTS,
+    companions: Companions | None = None,
+) -> Written[Tailored]:
+    """Choose, pack and write what a request needs, as :func:`tailor` does.
+
+    :param form: of the text, which the budget bounds.
+    """
+    found = _find(request, documents, weights)
+    if documents.several or isinstance(form, Markdown):
+        documents = documents.tagged([part for unit in found.units for part in unit.parts])
+    nothing = Tailored(
+        content="",
+        sections=(),
+        suggestions=(),
+        truncated=True,
+        request_more=(),
+        keywords_extracted=(),
+        total_tokens=0,
+        token_counter=documents.counter.name,
+        file=documents.file,
+        mark=documents.tag if documents.several and documents.tag else None,
+        excluded_tokens=found.excluded_tokens,
+        not_found=found.failures or None,
+        unreadable=documents.unreadable or None,
+    )
+    room = Room(request.token_budget, documents, form, nothing)
+    packed = room.pack(found.units)
+    content, total = content_of(documents, packed.kept)
+    more = room.named(packed)
+    ideas = _ideas(found, documents, packed, content, weights, companions or Companions())
+    answer = replace(
+        nothing,
+        content=content,
+        sections=tuple(row(documents, unit) for unit in packed.kept),
+        truncated=bool(packed.dropped),
+        request_more=more,
+        suggestions=room.suggestions(ideas),
+        keywords_extracted=room.keywords(found.keywords.words[:SHOWN_KEYWORDS]),
+        total_tokens=total,
+        ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
+    )
+    return Written(answer, form.write(answer, documents, packed.kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a request leads to.
+
+    :param keywords: of the context.
+    :param hits: best first.
+    :param units: what is wanted, best first.
+    :param known: what the caller has.
+    :param excluded_tokens: of what is wanted and known; ``None`` if nothing is known.
+    :param failures: why selectors select nothing.
+    """
+
+    keywords: Keywords
+    hits: Sequence[Hit]
+    units: Sequence[Unit]
+    known: Known
+    excluded_tokens: int | None
+    failures: tuple[str, ...]
+
+
+def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _Found:
     keywords = extract_keywords(request.context)
-    selections, not_found = _selections(request, documents)
+    scope = _scope(request, documents)
+    selections, failures = _selected(scope, "selectors", request.selectors)
+    excluded, others = _selected(scope, "exclude", request.exclude)
+    known = known_lines(documents, excluded)
     limit = LIMIT if request.explain else GENEROUS_MOST + NEIGHBOURS
     hits = rank(documents.collection, Query(keywords, request.topics), weights=weights, limit=limit)
     relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
-    parts = choose(documents, selections, relevant, request.depth)
-    documents = documents.tagged(parts)
-    packed = fit(parts, request.token_budget, documents.cut, documents.entry_cost)
-    content, total = assemble(documents, packed.kept)
-    kept = [(part.document, part.section) for part in packed.kept]
-    companions = companions or Companions()
-    companions.record(documents.collection, kept)
-    if not hits and kept:
-        # Only selectors were given: what is like the first section is of interest then.
-        alike = extract_keywords(documents.text(kept[0])[:SAMPLE])
-        similar = rank(documents.collection, Query(alike), weights=weights)
-    else:
-        alike, similar = keywords, hits
-    return Tailored(
-        content=content,
-        sections=tuple(rows(documents, packed, relevant)),
-        suggestions=_suggestions(documents, alike, similar, packed, companions),
-        truncated=bool(packed.dropped),
-        request_more=request_more(documents, packed),
-        keywords_extracted=keywords.words[:SHOWN_KEYWORDS],
-        total_tokens=total,
-        token_counter=documents.counter.name,
-        file=documents.file,
-        mark=documents.tag or None,
-        not_found=not_found or None,
-        unreadable=documents.unreadable or None,
-        ranking=tuple(_ranked(documents, hit) for hit in hits) if request.explain else None,
+    units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
+    return _Found(
+        keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)
     )
 
 
-def _selections(request: TailorRequest, documents: DocumentSet) -> tuple[list[Selected], tuple[str, ...]]:
+def _scope(request: TailorRequest, documents: DocumentSet) -> Scope | None:
+    """Return where selectors look; what one of them has worked out serves the next."""
+    if not request.selectors and not request.exclude:
+        return None
+    return documents.scope()
+
+
+def _selected(
+    scope: Scope | None, parameter: str, selectors: Sequence[Selector]
+) -> tuple[list[Selected], tuple[str, ...]]:
     """Evaluate every selector; those that find nothing are reported unless none finds anything."""
-    if not request.selectors:
-        return [], ()
-    scope = documents.scope()
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
-    for selector in request.selectors:
+    for one in selectors:
+        assert scope is not None
         try:
-            selected += select_in(scope, selector)
+            selected += select_in(scope, one)
         except SectionNotFoundError as error:
-            failures.append(error)
+            message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
+            failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
     if failures and not selected:
         raise failures[0]
     return selected, tuple(str(failure) for failure in failures)
@@ -243,19 +246,35 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     )
 
 
-def _suggestions(
-    documents: DocumentSet, keywords: Keywords, hits: Sequence[Hit], packed: Fit, companions: Companions
+def _ideas(
+    found: _Found,
+    documents: DocumentSet,
+    packed: Packed,
+    content: str,
+    weights: Weights,
+    companions: Companions,
 ) -> tuple[Suggestion, ...]:
-    kept = [(part.document, part.section) for part in packed.kept]
-    named = [(part.document, part.section) for part in packed.dropped]
-    above = [(document, at) for document, index in kept for at in documents.tree(document).ancestors(index)]
-    taken = {*kept, *named, *above}
+    """Return what may be wanted next, and record what was wanted together."""
+    kept = [(part.document, part.section) for unit in packed.kept for part in unit.parts]
+    companions.record(documents.collection, kept)
+    keywords, hits = found.keywords, found.hits
+    if not hits and kept:
+        # Only selectors were given: what is like the first section is of interest then.
+        keywords = extract_keywords(documents.text(kept[0])[:SAMPLE])
+        hits = rank(documents.collection, Query(keywords), weights=weights)
+    named = [(part.document, part.section) for unit in packed.dropped for part in unit.parts]
+    taken = {*kept, *named, *found.known}
+    taken |= {(document, at) for document, index in taken for at in documents.tree(document).ancestors(index)}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
-    related = ((place, _shared(documents, place, keywords)) for place in places[:NEIGHBOURS])
-    ideas = suggest(documents.collection, kept, {*named, *above}, related, companions)
+    there = content.casefold()
+    new = [word for word in keywords.words if word.casefold() not in there]
+    related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
+    ideas = suggest(
+        documents.collection, kept, taken, related, companions, neighbours=not found.keywords.words
+    )
     return tuple(Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas)
 
 
-def _shared(documents: DocumentSet, place: Place, keywords: Keywords) -> list[str]:
+def _held(documents: DocumentSet, place: Place, words: Sequence[str]) -> list[str]:
     text = documents.text(place).casefold()
-    return [word for word in keywords.words if word.casefold() in text]
+    return [word for word in words if word.casefold() in text]

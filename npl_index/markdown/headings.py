@@ -15,6 +15,7 @@ _MAX_LENGTH = 4096  # hostile inline markup costs some 10 microseconds per chara
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
+_ANCHOR = re.compile(r"\s*\{:? *#[^\s{}]+(?: [^{}]*)?\}\s*\Z")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -24,7 +25,7 @@ def one_line(source: str) -> str:
 
 
 def visible_text(source: str, references: Mapping[str, Any]) -> str:
-    """Return a heading's text without its markup, white space folded.
+    """Return a heading's text without its markup and its anchor, white space folded.
 
     Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. A
     heading of more than 4,096 characters stays as it is written.
@@ -32,6 +33,9 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     :param source: the heading's inline source.
     :param references: the document's link definitions by label, as markdown-it keeps them.
     """
+    # Generators of pages read ``{#id}`` at the end as the heading's address; nobody sees it.
+    if source.endswith("}") and len(source) <= _MAX_LENGTH:
+        source = _ANCHOR.sub("", source) or source
     if _MARKUP.search(source) is None or len(source) > _MAX_LENGTH:
         return " ".join(source.split())
     if _CODE_ONLY.fullmatch(source):

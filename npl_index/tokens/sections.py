@@ -28,6 +28,7 @@ class TokenCounts:
     :param last: without it.
     :param costs: upper bound of both; packing adds these up.
     :param largest: the highest of the costs.
+    :param escaped: with the blank line, escaped as in JSON; 0 where nobody has counted it yet.
     """
 
     counter: str
@@ -35,11 +36,16 @@ class TokenCounts:
     last: array[int]
     costs: array[int]
     largest: int
+    escaped: array[int]
+
+    @property
+    def _arrays(self) -> tuple[array[int], ...]:
+        return self.followed, self.last, self.costs, self.escaped
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory the counts take."""
-        return 200 + sum(part.itemsize * len(part) for part in (self.followed, self.last, self.costs))
+        return 200 + sum(part.itemsize * len(part) for part in self._arrays)
 
     def total(self, sections: Iterable[int]) -> int:
         """Return the tokens of several sections' own texts in order, joined by blank lines."""
@@ -81,7 +87,7 @@ def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = N
         followed.append(both[0])
         last.append(both[1])
     costs = array("I", map(counter.upper_bound, map(max, followed, last)))
-    return TokenCounts(counter.name, followed, last, costs, max(costs))
+    return TokenCounts(counter.name, followed, last, costs, max(costs), array("I", bytes(4 * len(costs))))
 
 
 def _tail(text: str) -> str:

@@ -18,6 +18,7 @@ variable                    command-line flag       meaning
 ``NPL_DOMAINS``             ``--domains``           domains of tools to list, separated by commas
 ``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
+``NPL_FORMAT``              ``--format``            ``json`` (default) or ``markdown``: the form of answers
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
 ``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
@@ -51,7 +52,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from npl_index.choices import VOCABULARIES, Weights
+from npl_index.choices import FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_mcp.config.connection import SEARCH_PLACES, user_data
@@ -115,6 +116,7 @@ class Settings:
     :param small_list: list two tools for loading, one that finds the others and one that calls them.
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where its file may lie.
+    :param format: of answers whose call asks for none: ``json`` or ``markdown``.
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
     :param time_limit: seconds to read and index one file.
@@ -143,6 +145,7 @@ class Settings:
     small_list: bool = False
     vocabulary: str = "o200k_base"
     vocabulary_folders: tuple[Path, ...] = ()
+    format: str = "json"
     weights: Weights = field(default_factory=Weights)
     limits: Limits = field(default_factory=Limits)
     time_limit: float = 10.0
@@ -184,6 +187,7 @@ class Settings:
                 "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), VOCABULARIES
             ),
             "vocabulary_folders": _vocabulary_folders(variables),
+            "format": _choice("NPL_FORMAT", variables.get("NPL_FORMAT", "json"), FORMATS),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
             "log_level": _choice(

@@ -126,6 +126,10 @@ class App(Files):
         """The worklogs of all projects."""
         return self.stores.worklog
 
+    def form(self, asked: str | None) -> str:
+        """Return the form of an answer: the one the call asked for, else the server's."""
+        return asked or self.settings.format
+
     @property
     def counter(self) -> TokenCounter:
         """Counts tokens; see :attr:`SharedState.counter`."""

@@ -26,7 +26,7 @@ from npl_mcp.core.app import App
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
-from npl_mcp.tools.responses import Reply, as_dict
+from npl_mcp.tools.responses import Reply, as_dict, value_type
 from npl_mcp.tools.spec import ToolSpec
 
 INTRODUCTION = """\
@@ -120,7 +120,7 @@ def _tool(spec: ToolSpec, app: App) -> str:
     answer = as_dict(Reply(data=spec.function(app, **example)))
     lines = [f"## {spec.name}", "", spec.description, ""]
     lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(signature), ""]
-    lines += ["Answer:", "", *_fields(signature.return_annotation, 0), ""]
+    lines += ["Answer:", "", *_fields(value_type(signature.return_annotation), 0), ""]
     lines += ["Errors:", "", *_raises(spec), ""]
     lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
     # Answers hold fences themselves.

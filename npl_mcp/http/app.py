@@ -128,7 +128,9 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     block = result.content[0]
     assert isinstance(block, TextContent)
     if not result.is_error:
-        return Response(block.text, media_type="application/json")
+        # Every envelope begins so; an answer in another form is the text of Markdown files.
+        kind = "application/json" if block.text.startswith('{"success":') else "text/markdown"
+        return Response(block.text, media_type=kind)
     refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None
     code = ErrorCode[json.loads(block.text)["error_code"]]
     return Response(block.text, STATUS[code], refused, "application/json")

@@ -16,7 +16,7 @@ from prometheus_client import (
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from npl_index.answer.tailoring import Tailored
+from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from npl_index.choices import VOCABULARIES
+from npl_index.choices import FORMATS, VOCABULARIES
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_words
 from npl_mcp.tools.domains import PRESETS, domains_named
@@ -46,6 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="list two tools, and two that find and call the others",
     )
     parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
+    parser.add_argument("--format", choices=FORMATS, help="form of answers whose call asks for none")
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
 
 
@@ -65,6 +66,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
         domains=given.domains,
         small_list=given.small_list,
         vocabulary=given.vocabulary,
+        format=given.format,
         log_level=given.log_level,
     )
     _check_roots(settings.roots)

@@ -19,13 +19,14 @@ from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from npl_index.answer.tailoring import Tailored
+from npl_index.answer.forms import Written
+from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT
 from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.errors import invalid_arguments
-from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, within
+from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
 from npl_mcp.tools.spec import ToolSpec
 
 WORKERS = 8
@@ -104,7 +105,8 @@ class BoundTool(Tool):
             raise ToolError(str(error), log_level=logging.DEBUG) from error
         if call is not None:
             # Nobody looks into the others, which may be large.
-            call.data = data if isinstance(data, Tailored) else None
+            value = data.value if isinstance(data, Written) else data
+            call.data = value if isinstance(value, Tailored) else None
             call.arguments = arguments
         return result
 
@@ -137,8 +139,9 @@ class BoundTool(Tool):
         :raises TooLargeAnswerError: it has more bytes than any answer may have.
         """
         settings = self._app.settings
-        body = as_dict(Reply(data=data))
-        text = within(settings.body_limit, _json(body))
+        written = data.text if isinstance(data, Written) else None
+        body = as_dict(Reply(data=data)) if written is None or settings.structured else None
+        text = within(settings.body_limit, _json(body or {}) if written is None else written)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):
             encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
@@ -218,6 +221,8 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key == "default" and value in (None, False):
             continue
+        if key == "type" and "enum" in schema:
+            continue  # the values say it
         if key == "anyOf" and "type" in schema:
             continue  # the annotation says what to show instead
         if key == "anyOf":
@@ -236,7 +241,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
-    returned = inspect.signature(function, eval_str=True).return_annotation
+    returned = value_type(inspect.signature(function, eval_str=True).return_annotation)
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
     for part in (schema, *schema.get("$defs", {}).values()):
         # Fields that are None are left out of answers.

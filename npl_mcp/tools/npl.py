@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form, Json, Markdown, Written
+from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
@@ -18,6 +21,7 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
+from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import CommaList, ToolSpec
 
 File = Annotated[
@@ -27,6 +31,7 @@ File = Annotated[
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
+Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Comma-separated names; * matches"]
 Skip = Annotated[str | None, "Names to leave out"]
@@ -58,18 +63,34 @@ class LoadReply:
     token_counter: str
 
 
-def _load(app: App, kind: str, items: str, skip: str | None) -> LoadReply:
+def _markdown(loaded: Loaded) -> str:
+    """Return the text of items as they are; a last line says what is not among them."""
+    missing = (one.name + (f" (near: {', '.join(one.near)})" if one.near else "") for one in loaded.missing)
+    notes = [
+        f"{what}: {', '.join(names)}"
+        for what, names in (("not found", tuple(missing)), ("skipped", loaded.skipped))
+        if names
+    ]
+    if not notes:
+        return loaded.content
+    return f"{loaded.content.rstrip()}\n\n{mark('; '.join(notes), tag_for([loaded.content]))}"
+
+
+LoadAnswer = LoadReply | Written[LoadReply]
+
+
+def _load(app: App, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
     loaded = load(app.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
         near = dict.fromkeys(name for missing in loaded.missing for name in missing.near)
         raise DocumentNotFoundError(f"there is no {kind} {names}", near=tuple(near))
-    return _reply(app, loaded)
+    return _reply(app, loaded, format)
 
 
-def _reply(app: App, loaded: Loaded) -> LoadReply:
+def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
     counter = app.counter
-    return LoadReply(
+    reply = LoadReply(
         content=loaded.content,
         flags=loaded.flags,
         flags_updated=loaded.flags,
@@ -80,42 +101,44 @@ def _reply(app: App, loaded: Loaded) -> LoadReply:
         total_tokens=counter.count(loaded.content),
         token_counter=counter.name,
     )
+    return Written(reply, _markdown(loaded)) if app.form(format) == "markdown" else reply
 
 
-def npl_load_components(app: App, items: Items, skip: Skip = None) -> LoadReply:
+def npl_load_components(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
     :raises DocumentNotFoundError: nothing was found.
     """
-    return _load(app, "component", items, skip)
+    return _load(app, "component", items, skip, format)
 
 
-def npl_load_meta(app: App, items: Items, skip: Skip = None) -> LoadReply:
+def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole metadata files.
 
     :raises DocumentNotFoundError: nothing was found.
     """
-    return _load(app, "meta", items, skip)
+    return _load(app, "meta", items, skip, format)
 
 
-def npl_load_style(app: App, items: Items, skip: Skip = None) -> LoadReply:
+def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole style guides.
 
     :raises DocumentNotFoundError: nothing was found.
     """
-    return _load(app, "style", items, skip)
+    return _load(app, "style", items, skip, format)
 
 
 def npl_load_agent(
     app: App,
     agent_name: Annotated[str, "Agent's name"],
     with_definition: Annotated[bool, "Append the NPL it relies on"] = False,
-) -> LoadReply:
+    format: Format = None,
+) -> LoadAnswer:
     """Load an agent definition.
 
     :raises DocumentNotFoundError: there is no such agent.
     """
-    return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition))
+    return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +242,9 @@ def npl_load_tailored(
     sections: Annotated[list[str] | None, "Same as selectors"] = None,
     depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
     explain: Annotated[bool, "Add all hits and scores"] = False,
-) -> Tailored:
+    exclude: Annotated[list[str] | None, "Selectors of what you have"] = None,
+    format: Format = None,
+) -> Written[Tailored]:
     """Load only the Markdown sections a task needs, within a token budget.
 
     :raises MissingRequestError: there is nothing to look for.
@@ -237,6 +262,7 @@ def npl_load_tailored(
         token_budget=token_budget,
         depth=depth,
         explain=explain,
+        exclude=exclude,
     )
     gathered = app.gather(ref, request.selectors)
     name = app.name_of(ref, gathered)
@@ -253,7 +279,8 @@ def npl_load_tailored(
         aliases=gathered.aliases,
         clock=clock,
     )
-    return tailor(request, documents, weights=app.settings.weights, companions=app.state.companions)
+    form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
+    return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
 
 
 # Together these bounds keep a call on the event loop near a millisecond. A longer one loses less by the
@@ -298,6 +325,7 @@ def _tailored_in_memory(
     resource_type: str | None = None,
     item: str | None = None,
     sections: list[str] | None = None,
+    exclude: list[str] | None = None,
     **_: object,
 ) -> bool:
     paths = [*(selectors or ()), *(sections or ())]
@@ -310,6 +338,8 @@ def _tailored_in_memory(
     indexed, counts = kept
     size = len(indexed.tree.sections)
     if size > INLINE_SECTIONS or size * len(topics or ()) > INLINE_TOPICS or indexed.longest > INLINE_BYTES:
+        return False
+    if size * len(exclude or ()) > INLINE_SELECTORS:
         return False
     if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
         return False

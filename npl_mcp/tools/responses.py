@@ -10,8 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
+from npl_index.answer.forms import Written
 from npl_index.errors import NPLError
 
 T = TypeVar("T")
@@ -27,6 +29,10 @@ class Reply(Generic[T]):
 
     success: bool = True
     data: T
+
+
+ENVELOPE = '{"success":true,"data":', "}"
+"""What the JSON of :class:`Reply` has around the data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,8 @@ def _names(kind: type) -> tuple[str, ...]:
 def as_dict(value: object) -> Any:
     """Return a value as what JSON can hold; fields that are ``None`` are left out.
 
-    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``.
+    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer that is
+        already text, what it says.
     :raises TypeError: anything else.
     """
     kind: Any = value.__class__
@@ -80,6 +87,8 @@ def as_dict(value: object) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
+    if isinstance(value, Written):
+        return as_dict(value.value)
     if isinstance(value, Mapping):
         return {str(key): as_dict(part) for key, part in value.items()}
     if isinstance(value, Picture):
@@ -102,6 +111,16 @@ def pictures(value: object) -> list[Picture]:
     if not dataclasses.is_dataclass(value):
         return []
     return [part for name in _names(kind) if isinstance(part := getattr(value, name), Picture)]
+
+
+def value_type(returned: Any) -> Any:
+    """Return the type of what a tool's answer says.
+
+    :param returned: the annotation of what the function returns; some return text for those who ask for it.
+    """
+    if get_origin(returned) in (Union, UnionType):
+        return next(kind for kind in get_args(returned) if get_origin(kind) is not Written)
+    return get_args(returned)[0] if get_origin(returned) is Written else returned
 
 
 class TooLargeAnswerError(NPLError):

@@ -133,13 +133,18 @@ def selectors(value: Any) -> Iterator[str]:
             yield from selectors(part)
 
 
+def load(app: App, **request: Any) -> dict[str, Any]:
+    """Return what a tailored load answers."""
+    data: dict[str, Any] = as_dict(npl_load_tailored(app, **request))
+    return data
+
+
 def selected(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int, int]], str]:
     """Return the sections that a selector selects, and their text without the lines that name files."""
-    answer = npl_load_tailored(app, selectors=[selector], **where)
-    rows = [(row.title, row.start_line, row.end_line) for row in answer.sections]
-    return rows, "\n".join(
-        line for line in answer.content.split("\n") if line and not line.startswith("<!--")
-    )
+    answer = load(app, selectors=[selector], **where)
+    rows = [(row["title"], row["start_line"], row["end_line"]) for row in answer["sections"]]
+    lines = [line for line in answer["content"].split("\n") if line and not line.startswith("<!--")]
+    return rows, "\n".join(lines)
 
 
 @pytest.mark.parametrize("case", ASKED)
@@ -147,7 +152,7 @@ def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> 
     """It selects the same text with the file and, in a new process's worth of state, without it."""
     where = ASKED[case]
     with closing(App(places)) as first:
-        answers = [as_dict(npl_load_tailored(first, **question, **where)) for question in QUESTIONS]
+        answers = [load(first, **question, **where) for question in QUESTIONS]
         answers.append(as_dict(npl_section_index(first, **where)))
         expected = {one: selected(first, one, **where) for one in dict.fromkeys(selectors(answers))}
     assert len(expected) > 1
@@ -160,10 +165,10 @@ def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> 
 def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None:
     """What rows call a file leads to it alone."""
     with closing(App(places)) as app:
-        answer = npl_load_tailored(app, context="build the example", **ASKED[case])
-        for row in answer.sections:
-            again = npl_load_tailored(app, selectors=[row.selector], file=row.file or answer.file)
-            assert [(one.title, one.start_line) for one in again.sections] == [(row.title, row.start_line)]
+        answer = load(app, context="build the example", **ASKED[case])
+        for row in answer["sections"]:
+            sections, _ = selected(app, row["selector"], file=row.get("file", answer["file"]))
+            assert sections == [(row["title"], row["start_line"], row["end_line"])]
 
 
 @pytest.mark.parametrize(
@@ -186,17 +191,17 @@ def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None
 def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, text: str) -> None:
     """Its path, the end of its path, an item's name, and what else people call it."""
     with closing(App(places)) as app:
-        answer = npl_load_tailored(app, selectors=[selector])
-        assert text in answer.content
-        assert "<!--" not in answer.content
+        content = load(app, selectors=[selector])["content"]
+        assert text in content
+        assert "<!--" not in content
 
 
 def test_selectors_of_several_documents_and_of_none_go_together(places: Settings) -> None:
     """Where a selector names no document, all roots that were given are looked through as well."""
     with closing(App(places)) as app:
-        both = npl_load_tailored(app, selectors=["artifact:1 > ## Risks", "## Sowing"])
-        assert [row.title for row in both.sections] == ["Risks", "Sowing"]
-        assert [row.file for row in both.sections] == ["artifact:1@1", "plants/beans.md"]
+        both = load(app, selectors=["artifact:1 > ## Risks", "## Sowing"])["sections"]
+        assert [row["title"] for row in both] == ["Risks", "Sowing"]
+        assert [row["file"] for row in both] == ["artifact:1@1", "plants/beans.md"]
 
 
 def test_sets_of_sources_are_read_together(places: Settings) -> None:

@@ -360,11 +360,7 @@ def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Pa
     for node in found:
         data = call("npl_load_tailored", selectors=[node["selector"]], file="guide.md")["data"]
         (row,) = data["sections"]
-        assert (row["selector"], row["start_line"], row["end_line"]) == (
-            node["selector"],
-            node["start_line"],
-            node["end_line"],
-        )
+        assert (row["start_line"], row["end_line"]) == (node["start_line"], node["end_line"])
     assert len(found) == len(tree.sections) - 1
 
 
@@ -440,3 +436,28 @@ def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) 
         with pytest.raises(DocumentTimeoutError, match=r"guide\.md took longer"):
             work()
     first.close()
+
+
+def test_whole_items_come_as_plain_markdown(settings: Settings) -> None:
+    """The text alone, without an envelope; a last line names what is missing, errors stay as they are."""
+
+    async def ask(client: Client[Any], **arguments: Any) -> Any:
+        return await client.call_tool("npl_load_components", arguments, raise_on_error=False)
+
+    async def work(client: Client[Any]) -> None:
+        whole = envelope(await ask(client, items="syntax"))["data"]["content"]
+        (block,) = (await ask(client, items="syntax", format="markdown")).content
+        assert block.text == whole
+        (block,) = (await ask(client, items="syntax,sintax", format="markdown")).content
+        assert block.text.startswith(whole.rstrip())
+        assert block.text.split("\n")[-2].startswith("<!-- not found: sintax (near: syntax)")
+        assert envelope(await ask(client, items="sintax", format="markdown"))["error_code"] == "NOT_FOUND"
+        assert "format" in envelope(await ask(client, items="syntax", format="yaml"))["error"]
+
+    with_client(settings, work)
+    with_client(replace(settings, format="markdown"), lambda client: _no_envelope(client))
+
+
+async def _no_envelope(client: Client[Any]) -> None:
+    (block,) = (await client.call_tool("npl_load_meta", {"items": "symbol-table"})).content
+    assert not block.text.startswith("{")

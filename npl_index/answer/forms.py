@@ -1,0 +1,263 @@
+"""The forms of an answer: how its parts are written, and so what they cost.
+
+``json`` is for programs: the fields of :class:`~npl_index.answer.values.Tailored` by name. ``markdown`` is
+what a model reads best: the sections as they are, each under one mark, and a last mark with what to ask for next::
+
+    <!-- guide.md > ## Pruning .92 -->
+    ## Pruning
+
+    Prune fruit trees in late winter.
+
+    <!-- more: "guide > ## Compost" -->
+
+What a part costs is counted on the text as it is sent. Counts of parts add up because each part starts a new
+token: in Markdown as :mod:`~npl_index.tokens.counting` says, in JSON because every text begins with the
+backslash of its escaped line end, and nothing that ends in a letter goes on with a sign.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from npl_index.answer.assembling import row, selector
+from npl_index.answer.budget import Part, Unit
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.marks import in_mark, note
+from npl_index.answer.values import RankedSection, Suggestion, Tailored
+from npl_index.tokens.counting import starts_token
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[T]):
+    """An answer that is already text: exactly this is sent, and exactly this was counted.
+
+    :param value: what the text says, for programs.
+    :param text: the whole answer.
+    """
+
+    value: T
+    text: str
+
+
+class Form(Protocol):
+    """Writes answers, and says what their parts cost in tokens."""
+
+    @property
+    def aside(self) -> int:
+        """Tokens that what may be wanted next takes at most; a twentieth of the budget where that is more."""
+        ...
+
+    @property
+    def larger(self) -> float:
+        """How many times as many tokens a text has in this form, mostly."""
+        ...
+
+    def text(self, documents: DocumentSet, part: Part) -> int:
+        """Return the cost of a part's text."""
+        ...
+
+    def entry(self, documents: DocumentSet, document: int) -> int:
+        """Return what the first unit of a document costs beside its text and its row."""
+        ...
+
+    def row(self, documents: DocumentSet, unit: Unit) -> str:
+        """Return what says what a unit is."""
+        ...
+
+    def named(self, selector: str) -> str:
+        """Return an entry of ``request_more``."""
+        ...
+
+    def suggested(self, suggestion: Suggestion) -> str:
+        """Return an entry of ``suggestions``."""
+        ...
+
+    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+        """Return the whole answer."""
+        ...
+
+
+class Json:
+    """The fields by name, as compact JSON; characters outside ASCII stay as they are.
+
+    :param before: what is sent in front of the answer.
+    :param after: what is sent behind it.
+    """
+
+    aside = 60
+    larger = 1.12
+
+    def __init__(self, before: str = "", after: str = "") -> None:
+        self._before, self._after = before, after
+
+    def text(self, documents: DocumentSet, part: Part) -> int:
+        """Count the escaped text, once for each section."""
+        if not documents.is_whole(part):
+            return _escaped_tokens(documents, documents.part_text(part))
+        kept = documents.counts(part.document).escaped
+        if not kept[part.section]:
+            kept[part.section] = _escaped_tokens(documents, documents.part_text(part))
+        return kept[part.section]
+
+    def entry(self, documents: DocumentSet, document: int) -> int:
+        """Count the mark that names the file."""
+        return _escaped_tokens(documents, documents.mark(document)) if documents.several else 0
+
+    def row(self, documents: DocumentSet, unit: Unit) -> str:
+        """Return the row."""
+        return _dumped(_fields(row(documents, unit))) + ","
+
+    def named(self, selector: str) -> str:
+        """Return the selector as a string."""
+        return _dumped(selector) + ","
+
+    def suggested(self, suggestion: Suggestion) -> str:
+        """Return the suggestion."""
+        return _dumped(_fields(suggestion)) + ","
+
+    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+        """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
+        del documents, kept  # the answer holds their text
+        text = f"{self._before}{_dumped(_fields(answer))}{self._after}"
+        if text.isascii():
+            return text
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _escaped_tokens(documents: DocumentSet, text: str) -> int:
+    return documents.counter.count(_dumped("\n" + text)[1:-1])
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fields(value: Any) -> Any:
+    """Return a value as what JSON can hold, without the fields that are ``None``."""
+    if isinstance(value, tuple):
+        return [_fields(part) for part in value]
+    if not is_dataclass(value):
+        return value
+    parts = ((field.name, getattr(value, field.name)) for field in fields(value))
+    return {name: _fields(part) for name, part in parts if part is not None}
+
+
+class Markdown:
+    """The sections as they are, each under a mark, and a last mark with all else."""
+
+    aside = 24
+    larger = 1.0
+
+    def text(self, documents: DocumentSet, part: Part) -> int:
+        """Return the count of the text and the blank line behind it, which the document's counts have."""
+        # What does not start a token may join the end of the mark in front of it.
+        return part.followed + (0 if starts_token(documents.part_text(part)) else 2)
+
+    def entry(self, documents: DocumentSet, document: int) -> int:
+        """Count the path, which the first mark of a document has."""
+        return documents.counter.count(documents.path(document)) + 1
+
+    def row(self, documents: DocumentSet, unit: Unit) -> str:
+        """Return the mark."""
+        return _mark(documents, unit)
+
+    def named(self, selector: str) -> str:
+        """Return the selector in quotation marks."""
+        return f", {_quoted(selector)}"
+
+    def suggested(self, suggestion: Suggestion) -> str:
+        """Return the selector and the reason."""
+        return f", {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+
+    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+        """Return the texts under their marks."""
+        pieces: list[str] = []
+        document = None
+        for unit in sorted(kept, key=lambda unit: (unit.document, unit.parts[0].lines.start)):
+            pieces.append(_mark(documents, unit, by_path=unit.document != document))
+            document = unit.document
+            for part in unit.parts:
+                pieces += (documents.part_text(part), "\n")
+        notes = list(_notes(answer))
+        if notes:
+            pieces.append(note("; ".join(notes), documents.tag))
+        if answer.ranking is not None:
+            pieces += [note(f"ranking {_ranked(hit)}", documents.tag) for hit in answer.ranking]
+        return "".join(pieces)
+
+
+def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
+    cut = " cut" if unit.cut else ""
+    return note(
+        f"{in_mark(selector(documents, unit, by_path=by_path))} {_score(unit.score)}{cut}", documents.tag
+    )
+
+
+def _notes(answer: Tailored) -> Iterator[str]:
+    """Return what the last mark says: what to ask for next, and what is not there."""
+    if not answer.content:
+        yield "no text fits" if answer.truncated else "no text"
+    if answer.request_more:
+        yield f"more: {', '.join(map(_quoted, answer.request_more))}"
+    if answer.suggestions:
+        also = (f"{_quoted(one.selector)} ({in_mark(one.reason)})" for one in answer.suggestions)
+        yield f"see also: {', '.join(also)}"
+    if answer.excluded_tokens is not None:
+        yield f"{answer.excluded_tokens} tokens excluded"
+    for one in (*(answer.not_found or ()), *(answer.unreadable or ())):
+        yield in_mark(" ".join(one.split()))
+
+
+def _ranked(hit: RankedSection) -> str:
+    parts = (f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic"))
+    where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
+    return f"{' '.join(parts)} {in_mark(hit.selector)} {in_mark(where)}"
+
+
+def _quoted(selector: str) -> str:
+    return _dumped(in_mark(selector))
+
+
+def _score(score: float) -> str:
+    """Return a score to two places, without the zero in front."""
+    return f"{score:.2f}".removeprefix("0").removesuffix(".00")
+
+
+class Pricing:
+    """What the parts of one answer cost in its form; see :class:`npl_index.answer.budget.Prices`."""
+
+    def __init__(self, documents: DocumentSet, form: Form) -> None:
+        self._documents, self._form = documents, form
+        self._count = documents.counter.count
+
+    def text(self, unit: Unit) -> int:
+        """Return the cost of a unit's text."""
+        return sum(self._form.text(self._documents, part) for part in unit.parts)
+
+    def row(self, unit: Unit) -> int:
+        """Return the cost of what says what the text is."""
+        return self._count(self._form.row(self._documents, unit))
+
+    def entry(self, document: int) -> int:
+        """Return what the first unit of a document costs beside that."""
+        return self._form.entry(self._documents, document)
+
+    def trace(self, unit: Unit) -> int:
+        """Return the cost of naming a unit that was left out."""
+        return self.named(selector(self._documents, unit))
+
+    def named(self, selector: str) -> int:
+        """Return the cost of an entry of ``request_more``."""
+        return self._count(self._form.named(selector))
+
+    def suggested(self, suggestion: Suggestion) -> int:
+        """Return the cost of an entry of ``suggestions``."""
+        return self._count(self._form.suggested(suggestion))
+
+
+FORMS: dict[str, type[Json] | type[Markdown]] = {"json": Json, "markdown": Markdown}

@@ -1,0 +1,101 @@
+"""What an answer says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TailoredSection:
+    """One section of the content.
+
+    :param selector: selects exactly the part of it that the content holds.
+    :param title: its heading, or the document's name for the text before the first heading.
+    :param relevance_score: 0 to 1, to two places; 1 for what a selector asked for.
+    :param token_count: tokens of its text.
+    :param start_line: first line in the file, from 1.
+    :param end_line: line after the last one.
+    :param file: its document, where the request is about several.
+    :param cut: it was too large for the budget; this is a piece of it.
+    """
+
+    selector: str
+    title: str
+    relevance_score: float
+    token_count: int
+    start_line: int
+    end_line: int
+    file: str | None = None
+    cut: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A section that may be wanted next.
+
+    :param selector: selects it.
+    :param reason: why.
+    """
+
+    selector: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSection:
+    """One hit and the parts of its score.
+
+    :param selector: selects its own text.
+    :param title: its heading.
+    :param start_line: first line in the file, from 1.
+    :param score: 0 to 1; falls along the ranking.
+    :param name: part of the score for heading and heading path, 0 to 1.
+    :param content: part for the text, 0 to 1.
+    :param topic: part for topics, 0 to 1.
+    :param file: its document, where the request is about several.
+    """
+
+    selector: str
+    title: str
+    start_line: int
+    score: float
+    name: float
+    content: float
+    topic: float
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tailored:
+    """The answer.
+
+    :param content: text of the sections in document order.
+    :param sections: what it consists of, most relevant first.
+    :param suggestions: at most five sections that may be wanted next.
+    :param truncated: something relevant did not fit into the budget.
+    :param request_more: selectors of that, most relevant first.
+    :param keywords_extracted: keywords of the context, best first.
+    :param total_tokens: tokens of ``content``.
+    :param token_counter: how they were counted.
+    :param file: the document's path below its root; for several documents what the request called them.
+    :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
+    :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
+    :param not_found: for each selector that selects nothing, why.
+    :param unreadable: files of a set that were left out, and why.
+    :param ranking: every hit, best first, when asked for; no budget counts it.
+    """
+
+    content: str
+    sections: tuple[TailoredSection, ...]
+    suggestions: tuple[Suggestion, ...]
+    truncated: bool
+    request_more: tuple[str, ...]
+    keywords_extracted: tuple[str, ...]
+    total_tokens: int
+    token_counter: str
+    file: str
+    mark: str | None = None
+    excluded_tokens: int | None = None
+    not_found: tuple[str, ...] | None = None
+    unreadable: tuple[str, ...] | None = None
+    ranking: tuple[RankedSection, ...] | None = None
