@@ -21,9 +21,10 @@ from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.cache import BuildingCache, MemoryIndexCache
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
-from npl_index.library.references import DocumentRef
+from npl_index.library.references import DocumentRef, document_name
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import TokenCounts, count_sections
@@ -109,7 +110,8 @@ def section_index(
             one.tree,
             count_sections(one.tree, counter),
             conditions or TraitFilter(),
-            document=one.document.path if several else None,
+            name=one.document.path if several else None,
+            selectors=[qualified(document_name(one.document.path), steps) for steps in one.steps],
             depth=depth,
         )[0]
         for one in indexed

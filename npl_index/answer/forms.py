@@ -1,7 +1,8 @@
 """The forms of an answer: how its parts are written, and so what they cost.
 
 ``json`` is for programs: the fields of :class:`~npl_index.answer.values.Tailored` by name. ``markdown`` is
-what a model reads best: the sections as they are, each under one mark, and a last mark with what to ask for next::
+what a model reads best: the sections as they are, each under one mark, and a last mark with what to ask for
+next::
 
     <!-- guide.md > ## Pruning .92 -->
     ## Pruning
@@ -89,7 +90,7 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    aside = 60
+    aside = 30
     larger = 1.12
 
     def __init__(self, before: str = "", after: str = "") -> None:
