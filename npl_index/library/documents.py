@@ -103,6 +103,7 @@ class Library:
     :param catalog: the kinds of items and their places.
     :param limits: bounds on one request.
     :param searched: the roots that are meant if nothing is named; by default that is the core reference.
+    :param or_reference: it is meant as well where those roots hold no Markdown.
     """
 
     def __init__(
@@ -111,9 +112,11 @@ class Library:
         catalog: Catalog,
         limits: Limits | None = None,
         searched: Sequence[Root] = (),
+        *,
+        or_reference: bool = False,
     ) -> None:
         self.catalog = catalog
-        self.searched = tuple(searched)
+        self._searched, self._or_reference = tuple(searched), or_reference
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
 
@@ -134,7 +137,7 @@ class Library:
         if ref.file is not None:
             return self._find_file(ref.file)
         if ref == DocumentRef() and self.searched:
-            return self._find_all()
+            return self._find_all(self.searched)
         kind = self.catalog.init if ref.kind is None else self.catalog.kind(ref.kind)
         if kind.suffix not in MARKDOWN_SUFFIXES:
             problem = f"a {kind.name} has no sections"
@@ -144,6 +147,19 @@ class Library:
         if not found:
             raise self.no_item(kind, item)
         return tuple(found[name] for name in sorted(found))
+
+    @property
+    def searched(self) -> tuple[Root, ...]:
+        """The roots that are meant if nothing is named; empty if that is the core reference."""
+        if not self._or_reference or any(self._holds_any(root) for root in self._searched):
+            return self._searched
+        return ()
+
+    def _holds_any(self, root: Root) -> bool:
+        try:
+            return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH))
+        except DocumentTooLargeError:
+            return False
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a folder or a pattern, however many files that is.
@@ -191,9 +207,9 @@ class Library:
                 problems.append(problem)
         return ()
 
-    def _find_all(self) -> tuple[Found, ...]:
+    def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
         """Return the files below all roots that are searched if nothing is named."""
-        found = dict.fromkeys(one for root in self.searched for one in self._collect(root.path, None))
+        found = dict.fromkeys(one for root in searched for one in self._collect(root.path, None))
         if not found:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)

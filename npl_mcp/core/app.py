@@ -106,14 +106,17 @@ class App(Files):
     def at(self, cwd: Path) -> App:
         """Return the same application seen from another working directory: other roots, another project.
 
+        Without roots that were given, that directory is searched if nothing is named.
+
         :param cwd: absolute.
         """
-        if cwd == self.settings.cwd:
+        settings = replace(self.settings, cwd=cwd, search_cwd=True)
+        if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
             return self
         with self.state.lock:
             view = self._views.get(cwd)
             if view is None:
-                view = self._views[cwd] = App(replace(self.settings, cwd=cwd), self.state)
+                view = self._views[cwd] = App(settings, self.state)
         return view
 
     @property

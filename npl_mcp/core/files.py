@@ -28,8 +28,14 @@ class Files:
         self.settings = settings
         self.catalog = _catalog(settings)
         given = _given(settings)
-        roots = (*given, Root(str(settings.cwd), "working directory"), *dict.fromkeys(self.catalog.roots()))
-        self.library = Library(roots, self.catalog, settings.limits, given)
+        here = Root(str(settings.cwd), "working directory")
+        self.library = Library(
+            (*given, here, *dict.fromkeys(self.catalog.roots())),
+            self.catalog,
+            settings.limits,
+            given or ((here,) if settings.search_cwd else ()),
+            or_reference=not given,
+        )
 
     @property
     def own(self) -> Library:
@@ -52,7 +58,7 @@ class OwnItems(Library):
 
     def __init__(self, library: Library, bundled: str) -> None:
         self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
-        self.searched = library.searched
+        self._searched, self._or_reference = (), False
         self._bundled = bundled
         self._own: dict[str, bool] = {}
 
