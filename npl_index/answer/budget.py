@@ -11,8 +11,9 @@ caller says what texts, rows and traces cost; costs add up.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Span
@@ -23,7 +24,10 @@ LARGE = 0.6
 WORTHY = 0.5
 """Share of a hit's score from which on others may shorten it."""
 
-MOST_FAILED_CUTS = 6
+BEST = 3
+"""So many of the best units are in every answer, at least by name."""
+
+MOST_FAILED_CUTS = 5
 """Units that could not be cut to the room they had: to find that out takes as long as all else."""
 
 
@@ -105,7 +109,7 @@ class Packed:
 
     :param kept: best first.
     :param dropped: what does not fit, best first; the rest of a unit that was cut comes in its place.
-    :param owed: how many of the dropped units are better than the last kept one.
+    :param owed: how many of the dropped units are better than the last kept one, or among the best.
     :param left: tokens that are left; those for the traces of the rest are among them.
     """
 
@@ -125,13 +129,14 @@ def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut:
     waiting = deque(units)
     while waiting:
         unit = waiting.popleft()
-        if packing.take(unit, waiting[0] if waiting else None):
+        if packing.take(unit, waiting):
             continue
         if len(unit.parts) > 1 and packing.open:
             waiting.extendleft(reversed(split(unit)))
         else:
             packing.take_piece(unit, waiting)
-    return Packed(tuple(packing.kept), tuple(packing.dropped), packing.owed, packing.left)
+    owed = max(packing.owed, BEST - len(packing.kept))
+    return Packed(tuple(packing.kept), tuple(packing.dropped), owed, packing.left)
 
 
 class _Packing:
@@ -146,20 +151,19 @@ class _Packing:
         self._prices = prices
         self._cut = cut
         self._failed = 0
+        self._closed = False
         self._entered: set[int] = set()
 
     @property
     def open(self) -> bool:
         """Whether anything more can be kept at all."""
-        return self.left > self._unpaid
+        return not self._closed and self.left > self._unpaid
 
-    def take(self, unit: Unit, following: Unit | None) -> bool:
-        """Keep a unit whole if it fits; what follows may have to be named then."""
-        left = self.left - self._unpaid
-        if unit.tokens >= left:
+    def take(self, unit: Unit, waiting: Sequence[Unit]) -> bool:
+        """Keep a unit whole if it fits."""
+        if not self.open or unit.tokens >= self.left - self._unpaid:
             return False
-        if following is not None and not self.dropped:
-            left -= self._prices.trace(following)
+        left = self.left - self._unpaid - self._reserved(waiting)
         cost = self._row_and_entry(unit)
         if cost + unit.tokens > left or cost + (text := self._prices.text(unit)) > left:
             return False
@@ -167,23 +171,47 @@ class _Packing:
         return True
 
     def take_piece(self, unit: Unit, waiting: Sequence[Unit]) -> None:
-        """Keep a piece of a unit, if one fits; the rest is left out."""
-        if self.left <= self._unpaid or self._failed >= MOST_FAILED_CUTS:
+        """Keep a piece of a unit, if one fits that is worth its row; the rest is left out."""
+        if not self.open:
             self._drop(unit)
             return
-        trace = self._prices.trace(unit)
-        cost = self._row_and_entry(unit)
-        room = self.left - self._unpaid - cost - trace
-        share = self._share(room, unit, waiting)
-        pieces = self._cut(unit.parts[0], share, not self.kept) if room > 0 else None
-        if pieces is None:
+        pieces = None
+        # A piece and what is left of it are named by their lines.
+        part = unit.parts[0]
+        lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
+        like = Unit((part._replace(lines=lines),), unit.score, cut=True)
+        cost = self._row_and_entry(like)
+        for reserve in self._reserves(like, waiting):
+            room = self.left - self._unpaid - reserve - cost
+            if room <= (cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
+                # Something less good may fit whole, and has no right to.
+                self._closed = bool(self.kept)
+                continue
+            share = self._share(room, unit, waiting)
+            pieces = self._cut(part, share, not self.kept and not reserve)
+            if pieces is not None:
+                break
             self._failed += 1
+        if pieces is None:
             self._drop(unit)
             return
-        piece, *rest = (Unit((part,), unit.score, cut=True) for part in pieces)
+        piece, *rest = (Unit((one,), unit.score, cut=True) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
         for one in rest:
             self._drop(one)
+
+    def _reserves(self, unit: Unit, waiting: Sequence[Unit]) -> Iterator[int]:
+        """Return what to leave for the names of what does not fit; the best unit comes before any name."""
+        trace = self._prices.trace(unit)
+        yield trace + self._reserved(waiting)
+        if not self.kept:
+            yield trace
+            yield 0
+
+    def _reserved(self, waiting: Sequence[Unit]) -> int:
+        """Return what it costs to name the best of those that wait, should they not fit."""
+        best = max(1 - len(self.dropped), BEST - len(self.kept) - len(self.dropped) - 1)
+        return sum(map(self._prices.trace, islice(waiting, max(0, best))))
 
     def _share(self, room: int, unit: Unit, waiting: Sequence[Unit]) -> int:
         if unit.parts[0].chosen:

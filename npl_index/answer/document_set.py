@@ -13,6 +13,7 @@ from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
+from npl_index.selectors.grammar import spell
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.writing import narrowed, qualified
 from npl_index.tokens.counting import TokenCounter
@@ -31,6 +32,8 @@ class DocumentSet:
     :param unreadable: files that were asked for and are not in the collection, and why.
     :param files: the name of each document in answers; by default its path below its root.
     :param aliases: further names that led to each document.
+    :param complete: these are all documents that a selector without a document's name is looked up in, so
+        that a heading that only one of them has needs none.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
     :param clock: when selecting, counting and cutting end in an error.
     """
@@ -43,6 +46,7 @@ class DocumentSet:
     unreadable: tuple[str, ...] = ()
     files: Sequence[str] = ()
     aliases: Sequence[Sequence[str]] = ()
+    complete: bool = False
     tag: str = ""
     clock: Deadline = NO_DEADLINE
 
@@ -93,6 +97,9 @@ class DocumentSet:
         indexed = self.collection.documents[document]
         path = self.path(document)
         only_own = own and bool(indexed.tree.sections[index].children)
+        heading = indexed.headings[index]
+        if self.complete and not by_path and heading[0] and heading in self.collection.unique_headings:
+            return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
         selector = qualified(path if by_path else document_name(path), indexed.steps[index])
         return narrowed(selector, own=only_own, lines=lines)
 

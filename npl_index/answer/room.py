@@ -99,7 +99,7 @@ class Room:
             must = unit.parts[0].chosen or hits <= owed
             if len(names) >= MAX_CHOSEN_NAMED or hits > owed + MAX_HITS_NAMED:
                 break
-            if not self._paid(self._prices.named(name), aside=not must) and names:
+            if not self._paid(self._prices.named(name), aside=not must) and (names or packed.kept):
                 break
             names.append(name)
         return tuple(names)

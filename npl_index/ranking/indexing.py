@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
+from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ class IndexedDocument:
     def steps(self) -> tuple[str, ...]:
         """What follows the document's name in the selector of each section."""
         return steps_of(self.tree)
+
+    @cached_property
+    def headings(self) -> tuple[tuple[int, str], ...]:
+        """Level and label of each section, as selectors compare them."""
+        return tuple((section.level, heading_label(section.name)) for section in self.tree.sections)
 
     @cached_property
     def longest(self) -> int:
@@ -109,7 +116,7 @@ def _heading_terms(section: Section) -> list[str]:
     return terms(section.name) or terms(section.name, keep_stop_words=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Collection:
     """Documents that are searched together; their sections are numbered through.
 
@@ -169,6 +176,12 @@ class Collection:
             headings=headings,
             headings_with=headings_with,
         )
+
+    @cached_property
+    def unique_headings(self) -> frozenset[tuple[int, str]]:
+        """Levels and labels of the headings that no other section of any document is called like."""
+        known = Counter(heading for indexed in self.documents for heading in indexed.headings)
+        return frozenset(heading for heading, count in known.items() if count == 1)
 
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Return the documents and the sections in them that have these numbers."""

@@ -14,6 +14,7 @@ from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.library.roots import real_path
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
@@ -247,6 +248,15 @@ class App(Files):
         every = list(documents.values())
         collection = every[0].collection if len(every) == 1 else self.state.joined(every)
         return _Set(fingerprints, tuple(documents), collection, tuple(unreadable))
+
+    def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
+        """Return whether a request is about all documents that one without a file is about."""
+        if ref == DocumentRef():
+            return not any(selector.document for selector in selectors)
+        roots = self.settings.roots
+        if len(roots) != 1 or ref.file is None or ref.kind is not None:
+            return False
+        return real_path(str(roots[0] / ref.file)) == real_path(str(roots[0]))
 
     def clock(self, name: str) -> Deadline:
         """Return the moment after which a call that begins now has to give up.

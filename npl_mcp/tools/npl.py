@@ -219,6 +219,7 @@ def npl_load_tailored(
         unreadable=gathered.unreadable,
         files=gathered.files,
         aliases=gathered.aliases,
+        complete=gathered.several and app.searches_all(ref, request.selectors),
         clock=clock,
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)

@@ -4,7 +4,7 @@ The user of a command may read whatever the shell may, so a path outside of the 
 root of this one call.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH111, PTH112, PTH117, PTH118, PTH120, PTH206
+# ruff: noqa: PTH100, PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
 
 from __future__ import annotations
 

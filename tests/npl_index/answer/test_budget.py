@@ -1,84 +1,141 @@
-"""Promises of :mod:`npl_index.answer.budget`, with parts made of numbers."""
+"""Promises of :mod:`npl_index.answer.budget`, with units made of numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.answer.budget import Part, fit
+from npl_index.answer.budget import BEST, Packed, Part, Unit, pack
 from npl_index.markdown.sections import Span
 
-
-def part(number: int, cost: int, document: int = 0) -> Part:
-    return Part(document, number, Span(number * 1000, number * 1000 + cost), cost, cost, cost)
+ROW, TRACE = 10, 4
 
 
-def halve(one: Part, room: int) -> tuple[Part, Part] | None:
+class Prices:
+    """A text costs its tokens, a row ten, a name four, and the first unit of a document some more."""
+
+    def __init__(self, entry: int = 0) -> None:
+        self._entry = entry
+
+    def text(self, unit: Unit) -> int:
+        return unit.tokens
+
+    def row(self, _: Unit) -> int:
+        return ROW
+
+    def entry(self, _: int) -> int:
+        return self._entry
+
+    def trace(self, _: Unit) -> int:
+        return TRACE
+
+
+def part(number: int, tokens: int, document: int = 0) -> Part:
+    return Part(document, number, Span(number * 1000, number * 1000 + tokens), tokens, tokens, tokens)
+
+
+def units(*tokens: int) -> list[Unit]:
+    return [Unit((part(number, one),), 1 - number / 100) for number, one in enumerate(tokens)]
+
+
+def halve(one: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
     """Cut so that what fits is kept, if that is at least ten tokens."""
-    if room < 10:
+    if room < 10 or room >= one.last:
         return None
-    return one._replace(cost=room), one._replace(cost=one.cost - room)
+    return part(one.section, room, one.document), part(one.section, one.last - room, one.document)
 
 
-def never(one: Part, room: int) -> None:
+def never(one: Part, room: int, at_any_cost: bool) -> None:
     return None
 
 
+def alone(unit: Unit) -> list[Unit]:
+    return [Unit((one,), unit.score) for one in unit.parts]
+
+
+def sections(of: Sequence[Unit]) -> list[int]:
+    return [one.section for unit in of for one in unit.parts]
+
+
+def packed(given: Sequence[Unit], room: int, cut: object = never, entry: int = 0) -> Packed:
+    return pack(given, room, Prices(entry), alone, cut)  # type: ignore[arg-type]
+
+
 def test_what_does_not_fit_is_skipped_not_stopped_at() -> None:
-    """A smaller part further down still gets its place."""
-    parts = [part(0, 60), part(1, 50), part(2, 30)]
-    packed = fit(parts, 100, never)
-    assert [one.section for one in packed.kept] == [0, 2]
-    assert [one.section for one in packed.dropped] == [1]
+    """A smaller one further down still gets its place, if there is room for the name of the larger."""
+    found = packed(units(60, 50, 20), 108)
+    assert sections(found.kept) == [0, 2]
+    assert sections(found.dropped) == [1]
+    assert found.owed == 1
+    assert sections(packed(units(60, 50, 20), 100).kept) == [0]
 
 
-def test_without_a_limit_everything_is_kept() -> None:
-    """None means no limit, zero means nothing."""
-    parts = [part(0, 60), part(1, 50)]
-    assert fit(parts, None, never).kept == tuple(parts)
-    assert fit(parts, 0, never).kept == ()
+def test_a_better_unit_is_cut_before_a_lesser_one_is_kept() -> None:
+    """What ranks high is cut, and not replaced by what would fit whole."""
+    found = packed(units(30, 500, 20), 200, halve)
+    assert sections(found.kept)[:2] == [0, 1]
+    assert found.kept[1].cut
+    assert sections(found.dropped)[0] == 1
 
 
-def test_only_a_part_larger_than_the_whole_limit_is_cut() -> None:
-    """One that would fit alone is left whole for the next call."""
-    packed = fit([part(0, 30), part(1, 80), part(2, 500)], 100, halve)
-    assert [(one.section, one.cost) for one in packed.kept] == [(0, 30), (2, 60)]
-    assert packed.cut == packed.kept[1]
-    assert [(one.section, one.cost) for one in packed.dropped] == [(1, 80), (2, 440)]
+def test_a_cut_leaves_room_for_others_of_half_the_score() -> None:
+    """A long hit gets what they leave, and at least its share; fillers shorten nothing."""
+    equals = packed(units(500, 40), 200, halve)
+    assert sections(equals.kept) == [0, 1]
+    filler = [units(500)[0], Unit((part(1, 40),), 0.3)]
+    assert sections(packed(filler, 200, halve).kept) == [0]
+    chosen = [Unit((part(0, 500)._replace(chosen=True),), 1.0), *units(0, 40)[1:]]
+    assert sections(packed(chosen, 200, halve).kept) == [0]
 
 
-def test_what_a_selector_asked_for_may_take_the_whole_limit() -> None:
-    """Only hits leave room to others when they are cut."""
-    packed = fit([part(0, 500)._replace(chosen=True)], 100, halve)
-    assert [one.cost for one in packed.kept] == [100]
+def test_the_best_are_there_at_least_by_name() -> None:
+    """Room for the names of the best units is set aside before the first is kept."""
+    found = packed(units(50, 200, 200, 200), 78)
+    assert sections(found.kept) == [0]
+    assert found.owed == BEST - 1
+    assert found.left >= found.owed * TRACE
 
 
-def test_large_hits_wait_for_smaller_ones() -> None:
-    """One long section further down does not push three short ones out; the best hit never waits."""
-    parts = [part(0, 20), part(1, 70), part(2, 25), part(3, 25)]
-    assert [one.section for one in fit(parts, 100, never).kept] == [0, 2, 3]
-    assert [one.section for one in fit(parts[1:], 100, never).kept] == [1, 2]
-    assert [one.section for one in fit(parts[:3], 120, never).kept] == [0, 1, 2]
+def test_the_best_comes_before_any_name() -> None:
+    """Where there is room for nothing else, the best unit is cut to all of it."""
+    found = packed(units(500, 30), 25, halve)
+    assert sections(found.kept) == [0]
+
+
+def test_sections_that_do_not_fit_together_are_tried_one_by_one() -> None:
+    """A section with its subsections is one unit only as long as it fits."""
+    family = Unit((part(0, 30), part(1, 30), part(2, 200)), 1.0)
+    assert packed([family], 280).kept == (family,)
+    found = packed([family], 150)
+    assert sections(found.kept) == [0, 1]
+    assert sections(found.dropped) == [2]
 
 
 def test_entering_a_document_costs_once() -> None:
-    """The mark that names a file is paid with its first part."""
-    parts = [part(0, 40), part(1, 40), part(2, 40, document=1)]
-    packed = fit(parts, 125, never, lambda _: 5)
-    assert [one.section for one in packed.kept] == [0, 1]
-    assert [one.section for one in fit(parts, 130, never, lambda _: 5).kept] == [0, 1, 2]
+    """The mark that names a file is paid with its first unit."""
+    given = [*units(40, 40), Unit((part(2, 40, document=1),), 0.5)]
+    assert len(packed(given, 160, entry=5).kept) == 3
+    assert len(packed(given, 159, entry=5).kept) == 2
 
 
 @given(
-    costs=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 3)), max_size=30),
-    limit=st.integers(0, 1000),
+    costs=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 3)), max_size=30),
+    room=st.integers(0, 1000),
     entry=st.integers(0, 20),
 )
-def test_the_limit_holds_and_nothing_is_lost(costs: list[tuple[int, int]], limit: int, entry: int) -> None:
-    """Kept and dropped together are what was given, and what is kept fits with its marks."""
-    parts = [part(number, cost, document) for number, (cost, document) in enumerate(costs)]
-    packed = fit(parts, limit, halve, lambda _: entry)
-    spent = sum(one.cost for one in packed.kept) + entry * len({one.document for one in packed.kept})
-    assert spent <= limit or not packed.kept
-    assert {one.section for one in (*packed.kept, *packed.dropped)} == {one.section for one in parts}
-    assert sum(one.cost for one in (*packed.kept, *packed.dropped)) == sum(one.cost for one in parts)
+def test_the_room_holds_and_nothing_is_lost(costs: list[tuple[int, int]], room: int, entry: int) -> None:
+    """What is kept fits with the names it owes; kept and left out together are what was given."""
+    given = [
+        Unit((part(number, cost, document),), 1 - number / 100)
+        for number, (cost, document) in enumerate(costs)
+    ]
+    found = packed(given, room, halve, entry)
+    spent = sum(one.tokens + ROW for one in found.kept) + entry * len({one.document for one in found.kept})
+    better = [one for one in found.dropped if found.kept and one.score > found.kept[-1].score]
+    assert not found.kept or spent + TRACE * len(better) <= room
+    assert len(better) <= found.owed
+    assert found.left <= room
+    assert {*sections(found.kept), *sections(found.dropped)} == set(range(len(costs)))
+    assert sum(one.tokens for one in (*found.kept, *found.dropped)) == sum(cost for cost, _ in costs)
