@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from npl_index.answer.folding import fold
-from npl_index.answer.forms import Written
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.outline_text import OutlineText
+from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree

@@ -61,7 +61,8 @@ def read_places(given: Namespace) -> Places:
         files = [os.path.join(folder, INPUT_NAME) if file == STANDARD_INPUT else file for file in files]
     reached = [_reached(file) for file in files]
     roots += [root for _, root in reached if root]
-    return Places(", ".join(file for file, _ in reached) or None, tuple(roots), bool(given.root), close)
+    named = ", ".join(file for file, _ in reached) if files else None
+    return Places(named, tuple(roots), bool(given.root), close)
 
 
 def _is_path(word: str) -> bool:
@@ -78,7 +79,7 @@ def _reached(file: str) -> tuple[str, str | None]:
     fixed = file if pattern is None or os.path.exists(file) else file[: pattern.start()].rpartition(os.sep)[0]
     rest = file[len(fixed) :]
     path = os.path.expanduser(fixed or os.curdir)
-    if not os.path.exists(path):
+    if not file or not os.path.exists(path):
         return file, None
     real, here = os.path.realpath(path), os.path.realpath(os.curdir)
     if os.path.join(real, "").startswith(os.path.join(here, "")):

@@ -159,21 +159,23 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
 def _tailored(given: Namespace, connection: Connection, display: Display) -> int:
     if not (given.words or given.topic or given.select):
         given.parser.error("there is nothing to look for: give a task, --topic or --select")
+    whole = given.format in _WHOLE_FORMATS
     with Progress("reading and indexing"):
         reply = _ask(
             given,
             connection,
-            "npl_load_tailored",
+            "npl_load_tailored" if whole else "npl_load_content",
             context=" ".join(given.words) or None,
             topics=given.topic,
             selectors=given.select,
             token_budget=given.budget,
             depth=_depth(given),
+            format=_form(given) if whole else None,
         )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    if given.format in _WHOLE_FORMATS:
+    if whole:
         return _print(data, given, display)
     if not given.quiet:
         for line in _summary(data, given.budget):
@@ -183,10 +185,13 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> int
     return 0
 
 
+def _form(given: Namespace) -> str:
+    return "markdown" if given.format == "markdown" else "json"
+
+
 def _ask(given: Namespace, connection: Connection, tool: str, **arguments: object) -> dict[str, Any]:
     """Call a tool; its errors speak of this command's options."""
-    form = "markdown" if given.format == "markdown" else "json"
-    reply = connection.call(tool, format=form, **arguments, **given.where)
+    reply = connection.call(tool, **arguments, **given.where)
     if not reply["success"]:
         reply["error"] = _PARAMETER.sub(_as_option, reply["error"])
     return reply
@@ -217,6 +222,7 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> int:
             filter=_conditions(given) or None,
             depth=_depth(given),
             token_budget=given.budget,
+            format=_form(given),
         )
     return _print(reply["data"], given, display) if reply["success"] else display.failed(reply)
 
@@ -249,8 +255,9 @@ def _search(given: Namespace, connection: Connection, display: Display) -> int:
             connection,
             "npl_load_tailored",
             context=" ".join(given.words),
-            token_budget=0,
             explain=True,
+            token_budget=0 if given.format == "markdown" else None,  # the list alone
+            format=_form(given),
         )
     if not reply["success"]:
         return display.failed(reply)
@@ -262,7 +269,7 @@ def _search(given: Namespace, connection: Connection, display: Display) -> int:
     if given.format in _WHOLE_FORMATS:
         return _print(hits, given, display)
     if not given.quiet:
-        words = ", ".join(data["keywords_extracted"])
+        words = ", ".join(data["keywords_extracted"]) or "no keyword"
         display.say(f"{len(hits)} of {len(data['ranking'])} sections in {data['file']} for {words}")
     display.text(
         "".join(

@@ -31,7 +31,7 @@ def answer(settings: Settings) -> tuple[str, App]:
     app = App(settings)
     reply = npl_load_tailored(app, context="pruning fruit trees", file="guide.md")
     app.close()
-    return reply.content, app
+    return reply.value.content, app
 
 
 def test_an_index_survives_a_restart(kept: Settings) -> None:
