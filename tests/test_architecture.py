@@ -61,6 +61,7 @@ LATE = {
     ): "only migrations need SQLAlchemy and Alembic, which take longer to load than a command runs",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.terminal.completion"): "one command needs it",
