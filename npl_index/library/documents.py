@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
@@ -171,7 +171,7 @@ class Library:
         clean = os.path.normpath(ref.file)
         if has_magic(clean) or clean.lower().endswith(MARKDOWN_SUFFIXES) or len(alternatives(clean)) > 1:
             return has_magic(clean) or len(alternatives(clean)) > 1
-        return any(os.path.isdir(path) for path in self._existing((clean,), ref.file)[:1])
+        return any(os.path.isdir(path) for path in islice(self._existing((clean,), ref.file), 1))
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
         """Return the files of a path, else of a pattern, else the item of any kind with this name."""
@@ -250,20 +250,20 @@ class Library:
         ends = tuple(f"/{one}" for one in wanted)
         return exact or tuple(one for one, path in called.items() if path.endswith(ends))
 
-    def _existing(self, spellings: Sequence[str], text: str) -> list[str]:
-        """Return those real paths that exist among all that the spellings of a path may mean.
+    def _existing(self, spellings: Sequence[str], text: str) -> Iterator[str]:
+        """Return those real paths that exist among all that the spellings of a path may mean, one by one.
 
         :raises OutsideRootError: one of them lies under no root.
         """
         if os.path.isabs(spellings[0]):
-            meant = [real_path(spelling) for spelling in spellings]
+            meant: Iterator[str | None] = map(real_path, spellings)
         else:
-            meant = [resolve(root.path, path) for root, path in self._inside(spellings)]
-        return [path for path in meant if path is not None and self.roots.is_there(path, text)]
+            meant = (resolve(root.path, path) for root, path in self._inside(spellings))
+        return (path for path in meant if path is not None and self.roots.is_there(path, text))
 
-    def _inside(self, spellings: Sequence[str]) -> list[tuple[Root, str]]:
+    def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
         """Return the roots and the paths below them that spellings may mean, root after root."""
-        return [pair for pairs in zip(*map(self.roots.spelled, spellings), strict=True) for pair in pairs]
+        return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=True))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
         """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""

@@ -92,6 +92,8 @@ class Roots:
             known = merged.get(real, Root(real, root.label))
             merged[real] = Root(real, known.label, known.npl or root.npl)
         self._prefixes = [(os.path.join(root.path, ""), root) for root in merged.values()]
+        ordered = [root for _, root in self._prefixes]
+        self._earlier = {root.path: tuple(ordered[:at]) for at, root in enumerate(ordered)}
         self._labels: dict[str, Root] = {}
         for root in merged.values():
             self._labels.setdefault(root.label, root)
@@ -114,19 +116,20 @@ class Roots:
         It may lie below any root; behind the label of one, as in ``docs:guide/build.md``, below that one. A
         path that climbs lies below none.
         """
-        if os.pardir in re.split(r"[:/\\]", path):
+        if os.pardir in path and os.pardir in re.split(r"[:/\\]", path):
             return
-        yield from ((root, path) for root in self)
-        label, mark, below = path.partition(":")
-        if mark and label in self._labels:
-            yield self._labels[label], below
+        for _, root in self._prefixes:
+            yield root, path
+        if ":" in path:
+            label, _, below = path.partition(":")
+            if label in self._labels:
+                yield self._labels[label], below
 
     def names(self, files: Sequence[Found]) -> tuple[str, ...]:
         """Return the path that leads to each file: that below its root, unless an earlier root has the same.
 
         Then the root's label stands before it; see :meth:`spelled`.
         """
-        earlier = {root.path: list(self)[:at] for at, root in enumerate(self)}
         holds: dict[tuple[str, str], bool] = {}
 
         def is_there(root: Root, path: str) -> bool:
@@ -135,12 +138,12 @@ class Roots:
                 holds[place] = os.path.lexists(os.path.join(*place))
             return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
-        return tuple(
-            f"{one.root.label}:{one.path}"
-            if any(is_there(root, one.path) for root in earlier.get(one.root.path, ()))
-            else one.path
-            for one in files
-        )
+        names = []
+        for one in files:
+            earlier = self._earlier.get(one.root.path, ())
+            is_hidden = bool(earlier) and any(is_there(root, one.path) for root in earlier)
+            names.append(f"{one.root.label}:{one.path}" if is_hidden else one.path)
+        return tuple(names)
 
     def is_npl(self, path: str) -> bool:
         """Return whether a real path lies under a root that is declared as NPL."""

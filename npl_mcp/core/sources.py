@@ -89,12 +89,7 @@ class Sources:
 
     def names(self, found: Sequence[Found]) -> tuple[str, ...]:
         """Return the name of each document in answers; it leads to this one alone."""
-        if all(self._named(root) is self._files for root in {one.root.path for one in found}):
-            return self._files.roots.names(found)
-        return tuple(
-            self._files.roots.names([one])[0] if self._named(one.root.path) is self._files else one.path
-            for one in found
-        )
+        return self._files.roots.names(found)
 
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
         """Return what a list names one by one; a file may have a comma in its name."""
@@ -110,8 +105,10 @@ class Sources:
 
     def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> list[tuple[str, ...]]:
         """Return by what else selectors may call each document: what was asked for, if it is only one."""
-        asked = (ref.file,) if ref.file is not None and len(found) == 1 else ()
-        return [(*asked, *self._named(one.root.path).aliases(one)) for one in found]
+        if len(found) == 1 and ref.file is not None:
+            return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
+        sources = {path: self._named(path) for path in {one.root.path for one in found}}
+        return [sources[one.root.path].aliases(one) for one in found]
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
