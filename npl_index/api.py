@@ -15,7 +15,7 @@ from pathlib import Path
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.cache import BuildingCache, MemoryIndexCache
@@ -81,7 +81,7 @@ def load_tailored(
         counter=counter,
         unreadable=unreadable,
     )
-    return tailor(request, documents)
+    return write(request, documents, Plain()).value
 
 
 def section_index(

@@ -42,7 +42,7 @@ PACKAGES = {
     "npl_mcp.server": "npl_index config stores changes projects core tools",
     "npl_mcp.http": "npl_index config stores core tools server",
     "npl_mcp.cli": "npl_index config core tools",
-    "npl_mcp.dev": "npl_index config stores projects core tools",
+    "npl_mcp.dev": "npl_index config stores projects core tools server",
     "npl_mcp.__main__": "npl_index config stores projects core tools server",
 }
 

@@ -27,6 +27,9 @@ WORTHY = 0.5
 BEST = 3
 """So many of the best units are in every answer, at least by name."""
 
+MOST_ASKED_FOR = 8
+"""Room is kept for the names of so many of the sections that were asked for."""
+
 MOST_FAILED_CUTS = 5
 """Units that could not be cut to the room they had: to find that out takes as long as all else."""
 
@@ -110,7 +113,7 @@ class Packed:
     :param kept: best first.
     :param dropped: what does not fit, best first; the rest of a unit that was cut comes in its place.
     :param owed: how many of the dropped units are better than the last kept one, or among the best.
-    :param left: tokens that are left; those for the traces of the rest are among them.
+    :param left: tokens that are left for the names of what was left out, and for all else.
     """
 
     kept: tuple[Unit, ...]
@@ -129,14 +132,14 @@ def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut:
     waiting = deque(units)
     while waiting:
         unit = waiting.popleft()
-        if packing.take(unit, waiting):
-            continue
-        if len(unit.parts) > 1 and packing.open:
-            waiting.extendleft(reversed(split(unit)))
-        else:
+        if not packing.take(unit, waiting):
+            if len(unit.parts) > 1 and packing.open:
+                waiting.extendleft(reversed(split(unit)))
+                continue
             packing.take_piece(unit, waiting)
-    owed = max(packing.owed, BEST - len(packing.kept))
-    return Packed(tuple(packing.kept), tuple(packing.dropped), owed, packing.left)
+        packing.count()
+    left = packing.left + packing.set_aside
+    return Packed(tuple(packing.kept), tuple(packing.dropped), packing.owed, left)
 
 
 class _Packing:
@@ -147,9 +150,11 @@ class _Packing:
         self.dropped: list[Unit] = []
         self.owed = 0
         self._room = self.left = room
-        self._unpaid = 0  # traces of what was dropped since something was kept
+        self.set_aside = 0  # traces of what was dropped before something was kept,
+        self._unpaid = 0  # and since then
         self._prices = prices
         self._cut = cut
+        self._seen = 0
         self._failed = 0
         self._closed = False
         self._entered: set[int] = set()
@@ -158,6 +163,12 @@ class _Packing:
     def open(self) -> bool:
         """Whether anything more can be kept at all."""
         return not self._closed and self.left > self._unpaid
+
+    def count(self) -> None:
+        """Count a unit that was kept or left out."""
+        self._seen += 1
+        if self._seen <= BEST:
+            self.owed = len(self.dropped)
 
     def take(self, unit: Unit, waiting: Sequence[Unit]) -> bool:
         """Keep a unit whole if it fits."""
@@ -195,7 +206,7 @@ class _Packing:
         if pieces is None:
             self._drop(unit)
             return
-        piece, *rest = (Unit((one,), unit.score, cut=True) for one in pieces)
+        piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
         for one in rest:
             self._drop(one)
@@ -209,9 +220,17 @@ class _Packing:
             yield 0
 
     def _reserved(self, waiting: Sequence[Unit]) -> int:
-        """Return what it costs to name the best of those that wait, should they not fit."""
-        best = max(1 - len(self.dropped), BEST - len(self.kept) - len(self.dropped) - 1)
-        return sum(map(self._prices.trace, islice(waiting, max(0, best))))
+        """Return what it costs to name the best of those that wait, should they not fit.
+
+        What selectors asked for is named as far as a third of the room reaches.
+        """
+        best = max(1 - len(self.dropped), BEST - self._seen - 1)
+        cost = 0
+        for number, unit in enumerate(islice(waiting, max(best, MOST_ASKED_FOR))):
+            if number >= best and (not unit.parts[0].chosen or 3 * cost > self._room):
+                break
+            cost += self._prices.trace(unit)
+        return cost
 
     def _share(self, room: int, unit: Unit, waiting: Sequence[Unit]) -> int:
         if unit.parts[0].chosen:
@@ -227,9 +246,11 @@ class _Packing:
         self.kept.append(unit)
         self._entered.add(unit.document)
         self.left -= cost + self._unpaid
+        self.set_aside += self._unpaid
         self._unpaid = 0
         self.owed = len(self.dropped)
 
     def _drop(self, unit: Unit) -> None:
         self.dropped.append(unit)
-        self._unpaid += self._prices.trace(unit)
+        if self.open:
+            self._unpaid += self._prices.trace(unit)

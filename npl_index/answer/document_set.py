@@ -14,8 +14,9 @@ from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.grammar import spell
+from npl_index.selectors.labels import label
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.writing import narrowed, qualified
+from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
@@ -86,6 +87,14 @@ class DocumentSet:
         """Return whether a part is all of its section's own text."""
         return part.lines == self.tree(part.document).sections[part.section].own
 
+    def name(self, document: int, *, by_path: bool = False) -> str:
+        """Return what selectors call a document, in quotation marks if need be.
+
+        :param by_path: its path, whatever is shorter.
+        """
+        path = self.path(document)
+        return spell(label(path if by_path else document_name(path)))
+
     def selector(
         self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
     ) -> str:
@@ -95,13 +104,13 @@ class DocumentSet:
         """
         document, index = place
         indexed = self.collection.documents[document]
-        path = self.path(document)
         only_own = own and bool(indexed.tree.sections[index].children)
         heading = indexed.headings[index]
         if self.complete and not by_path and heading[0] and heading in self.collection.unique_headings:
             return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
-        selector = qualified(path if by_path else document_name(path), indexed.steps[index])
-        return narrowed(selector, own=only_own, lines=lines)
+        return narrowed(
+            self.name(document, by_path=by_path) + indexed.steps[index], own=only_own, lines=lines
+        )
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it."""

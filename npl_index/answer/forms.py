@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 from npl_index.answer.assembling import row, selector
@@ -35,8 +36,8 @@ class Form(Protocol):
     """Writes answers, and says what their parts cost in tokens."""
 
     @property
-    def aside(self) -> int:
-        """Tokens that what may be wanted next takes at most; a twentieth of the budget where that is more."""
+    def beside(self) -> tuple[int, float]:
+        """Tokens, and share of the budget: beside the content, nothing optional makes an answer longer."""
         ...
 
     @property
@@ -64,6 +65,13 @@ class Form(Protocol):
         """Return an entry of ``suggestions``."""
         ...
 
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return an answer without sections and with all that stands between its parts.
+
+        :param nothing: the answer.
+        """
+        ...
+
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the whole answer."""
         ...
@@ -76,7 +84,7 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    aside = 30
+    beside = 180, 0.2
     larger = 1.12
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -107,6 +115,10 @@ class Json:
         """Return the suggestion."""
         return _dumped(_fields(suggestion)) + ","
 
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return the empty fields."""
+        return self.write(nothing, documents, ())
+
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
         del documents, kept  # the answer holds their text
@@ -120,8 +132,12 @@ def _escaped_tokens(documents: DocumentSet, text: str) -> int:
     return documents.counter.count(_dumped("\n" + text)[1:-1])
 
 
-def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _fields(value: Any) -> Any:
@@ -130,14 +146,16 @@ def _fields(value: Any) -> Any:
         return [_fields(part) for part in value]
     if not is_dataclass(value):
         return value
-    parts = ((field.name, getattr(value, field.name)) for field in fields(value))
-    return {name: _fields(part) for name, part in parts if part is not None}
+    parts = ((name, getattr(value, name)) for name in _names(value.__class__))
+    return {
+        name: _fields(part) if part.__class__ is tuple else part for name, part in parts if part is not None
+    }
 
 
 class Markdown:
     """The sections as they are, each under a mark, and a last mark with all else."""
 
-    aside = 24
+    beside = 60, 0.07
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:
@@ -146,8 +164,13 @@ class Markdown:
         return part.followed + (0 if starts_token(documents.part_text(part)) else 2)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Count the path, which the first mark of a document has."""
-        return documents.counter.count(documents.path(document)) + 1
+        """Count the path, which the first mark of a document has in place of a shorter name."""
+        longer = documents.counter.count(documents.name(document, by_path=True)) + 2
+        return (
+            longer
+            if documents.complete
+            else max(0, longer - documents.counter.count(documents.name(document)))
+        )
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the mark."""
@@ -159,7 +182,11 @@ class Markdown:
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return the selector and the reason."""
-        return f", {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+        return f"; see also: {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return the last mark with the words that are in most."""
+        return self.write(replace(nothing, request_more=("",)), documents, ())
 
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the texts under their marks."""

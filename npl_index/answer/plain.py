@@ -12,7 +12,7 @@ from npl_index.answer.values import Suggestion, Tailored
 class Plain:
     """The content and the marks that name files; nothing else costs anything, since it is shown elsewhere."""
 
-    aside = 0
+    beside = (0, 1.0)
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:
@@ -37,6 +37,11 @@ class Plain:
     def suggested(self, suggestion: Suggestion) -> str:
         """Return nothing."""
         del suggestion
+        return ""
+
+    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+        """Return nothing."""
+        del nothing, documents
         return ""
 
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:

@@ -18,8 +18,11 @@ MAX_CHOSEN_NAMED = 64
 MAX_HITS_NAMED = 6
 """Selectors of parts that did not fit, beside those that have to be named; each costs some ten tokens."""
 
-ASIDE = 20
-"""What may be wanted next takes at most this part of the budget."""
+MOST_TOKENS = 10**9
+"""No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
+
+MOST_FOR_NEAR = 4
+"""The best hits that are not wanted are named if that takes at most this part of the room."""
 
 _T = TypeVar("_T")
 
@@ -34,24 +37,39 @@ class Room:
     def __init__(self, budget: int | None, documents: DocumentSet, form: Form, nothing: Tailored) -> None:
         self._documents, self._form = documents, form
         self._prices = Pricing(documents, form)
+        self._nothing = nothing
         self._left: int | None = None
-        self._aside = 0
+        self._budget = min(budget or 0, MOST_TOKENS)
+        self._most = self._aside = 0
         if budget is not None:
+            budget = min(budget, MOST_TOKENS)
             counter = documents.counter
-            most = budget * budget // max(1, counter.upper_bound(budget))
-            while counter.upper_bound(most) > budget:
-                most -= 1
-            numbers = replace(nothing, total_tokens=budget)
-            self._left = most - counter.count(form.write(numbers, documents, ()))
-            self._aside = max(form.aside, budget // ASIDE)
+            self._most = budget * budget // max(1, counter.upper_bound(budget))
+            while counter.upper_bound(self._most) > budget:
+                self._most -= 1
+            # The longest number there may be, and some content.
+            self._left = self._without_frame(replace(nothing, content="…", total_tokens=budget))
 
-    def pack(self, units: Sequence[Unit]) -> Packed:
-        """Choose what fits."""
+    def _without_frame(self, nothing: Tailored) -> int:
+        return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
+
+    def pack(self, units: Sequence[Unit], near: Sequence[Suggestion]) -> Packed:
+        """Choose what fits.
+
+        :param near: suggestions that room is kept for, if it is not much.
+        """
         if self._left is None:
             return Packed(tuple(units))
+        kept = sum(map(self._prices.suggested, near))
+        if MOST_FOR_NEAR * kept > self._left:
+            kept = 0
+        self._left -= kept
         documents = self._documents
         packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
-        self._left = packed.left
+        self._left = packed.left + kept
+        tokens, share = self._form.beside
+        beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
+        self._aside = max(tokens, int(share * self._budget)) - beside
         return packed
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
@@ -64,7 +82,9 @@ class Room:
                 break
             cost = self._form.text(self._documents, pieces[0])
             if cost <= room:
-                return pieces
+                first, *rest = pieces
+                rest = [one for one in rest if self._documents.part_text(one).strip()]
+                return (first, *rest) if rest else (part,)
             larger *= 1.02 * cost / room
         return self._heading(part, room) if at_any_cost else None
 
@@ -90,34 +110,47 @@ class Room:
         if not packed.dropped:
             return ()
         units = left_out(self._documents, packed.dropped)
-        owed = sum(not unit.parts[0].chosen for unit in packed.dropped[: packed.owed])
-        names: list[str] = []
-        hits = 0
-        for unit in units:
-            hits += not unit.parts[0].chosen
-            name = selector(self._documents, unit)
-            must = unit.parts[0].chosen or hits <= owed
-            if len(names) >= MAX_CHOSEN_NAMED or hits > owed + MAX_HITS_NAMED:
+        owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
+        must = {at for at, unit in enumerate(units) if not owed.isdisjoint(unit.parts)}
+        names = {at: selector(self._documents, units[at]) for at in (0, *must)}
+        named: set[int] = set()
+        if self._left is not None and not packed.kept:
+            # What to ask for is the least that an answer says.
+            self._left = self._without_frame(self._nothing) - self._price(names[0])
+            named.add(0)
+        named |= {at for at in sorted(must - named) if self._paid(self._price(names[at]), aside=False)}
+        for at, unit in enumerate(units):
+            chosen = unit.parts[0].chosen
+            if at in must or at in named:
+                continue
+            if len(named) >= (MAX_CHOSEN_NAMED if chosen else len(must) + MAX_HITS_NAMED):
                 break
-            if not self._paid(self._prices.named(name), aside=not must) and (names or packed.kept):
+            names[at] = selector(self._documents, unit)
+            if not self._paid(self._price(names[at]), aside=not chosen):
                 break
-            names.append(name)
-        return tuple(names)
+            named.add(at)
+        return tuple(names[at] for at in sorted(named))
 
-    def suggestions(self, ideas: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-        """Return the suggestions there is room for."""
-        return self._first(ideas, self._prices.suggested)
+    def _price(self, name: str) -> int:
+        return self._prices.named(name)
+
+    def suggestions(self, ideas: Sequence[Suggestion], best: int) -> tuple[Suggestion, ...]:
+        """Return the suggestions there is room for.
+
+        :param best: how many of them come in any case, if there is room.
+        """
+        return self._first(ideas, self._prices.suggested, best)
 
     def keywords(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the keywords there is room for."""
         return self._first(words, self._prices.named)
 
-    def _first(self, entries: Sequence[_T], price: Callable[[_T], int]) -> tuple[_T, ...]:
+    def _first(self, entries: Sequence[_T], price: Callable[[_T], int], best: int = 0) -> tuple[_T, ...]:
         if self._left is None:
             return tuple(entries)
         kept = []
-        for entry in entries:
-            if not self._paid(price(entry), aside=True):
+        for number, entry in enumerate(entries):
+            if not self._paid(price(entry), aside=number >= best):
                 break
             kept.append(entry)
         return tuple(kept)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
-from npl_index.answer.budget import Packed, Unit
+from npl_index.answer.budget import BEST, Packed, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.room import Room
-from npl_index.answer.suggestions import Companions, Place, suggest
+from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, suggest
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
@@ -154,17 +154,18 @@ def write(
         unreadable=documents.unreadable or None,
     )
     room = Room(request.token_budget, documents, form, nothing)
-    packed = room.pack(found.units)
+    near = _near(found, documents)
+    packed = room.pack(found.units, [one for _, one in near])
     content, total = content_of(documents, packed.kept)
     more = room.named(packed)
-    ideas = _ideas(found, documents, packed, content, weights, companions or Companions())
+    ideas = _ideas(found, documents, packed, content, weights, companions or Companions(), near)
     answer = replace(
         nothing,
         content=content,
         sections=tuple(row(documents, unit) for unit in packed.kept),
         truncated=bool(packed.dropped),
         request_more=more,
-        suggestions=room.suggestions(ideas),
+        suggestions=room.suggestions(ideas, len(near)),
         keywords_extracted=room.keywords(found.keywords.words[:SHOWN_KEYWORDS]),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
@@ -253,8 +254,12 @@ def _ideas(
     content: str,
     weights: Weights,
     companions: Companions,
-) -> tuple[Suggestion, ...]:
-    """Return what may be wanted next, and record what was wanted together."""
+    near: Sequence[tuple[Place, Suggestion]],
+) -> list[Suggestion]:
+    """Return what may be wanted next, and record what was wanted together.
+
+    :param near: comes first.
+    """
     kept = [(part.document, part.section) for unit in packed.kept for part in unit.parts]
     companions.record(documents.collection, kept)
     keywords, hits = found.keywords, found.hits
@@ -263,7 +268,7 @@ def _ideas(
         keywords = extract_keywords(documents.text(kept[0])[:SAMPLE])
         hits = rank(documents.collection, Query(keywords), weights=weights)
     named = [(part.document, part.section) for unit in packed.dropped for part in unit.parts]
-    taken = {*kept, *named, *found.known}
+    taken = {*kept, *named, *found.known, *(place for place, _ in near)}
     taken |= {(document, at) for document, index in taken for at in documents.tree(document).ancestors(index)}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
     there = content.casefold()
@@ -272,7 +277,27 @@ def _ideas(
     ideas = suggest(
         documents.collection, kept, taken, related, companions, neighbours=not found.keywords.words
     )
-    return tuple(Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas)
+    best = [replace(one, reason=_reason(documents, place, new) or one.reason) for place, one in near]
+    rest = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
+    return [*best, *rest][:MAX_SUGGESTIONS]
+
+
+def _near(found: _Found, documents: DocumentSet) -> list[tuple[Place, Suggestion]]:
+    """Return those of the best hits that are not wanted: an answer that hides one of them misleads."""
+    wanted = {(part.document, part.section) for unit in found.units for part in unit.parts}
+    near = []
+    for hit in found.hits[:BEST]:
+        place = hit.document, hit.section
+        if place not in wanted and place not in found.known:
+            own = documents.collection.has_text(*place)
+            reason = _reason(documents, place, found.keywords.words) or "ranks high"
+            near.append((place, Suggestion(documents.selector(place, own=own), reason)))
+    return near
+
+
+def _reason(documents: DocumentSet, place: Place, words: Sequence[str]) -> str:
+    held = _held(documents, place, words)
+    return f"adds {', '.join(held[:3])}" if held else ""
 
 
 def _held(documents: DocumentSet, place: Place, words: Sequence[str]) -> list[str]:

@@ -35,7 +35,7 @@ def cut(hits: Sequence[Hit], collection: Collection, *, generous: bool = False) 
     gap, most = (GENEROUS_GAP, GENEROUS_MOST) if generous else (GAP, MOST)
     near = named = 0
     for hit in hits:
-        if not collection.documents[hit.document].counts.bodies[hit.section]:
+        if not collection.has_text(hit.document, hit.section):
             continue
         if near < most and (not kept or hit.score.total >= gap * kept[0].score.total):
             near += 1

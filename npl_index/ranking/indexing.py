@@ -191,6 +191,12 @@ class Collection:
             number - self.offsets[document] for number, document in zip(listed, documents, strict=True)
         ]
 
+    def has_text(self, document: int, section: int) -> bool:
+        """Tell whether a section has text of its own below its heading."""
+        tree = self.documents[document].tree
+        one = tree.sections[section]
+        return bool(tree.text(Span(one.heading_lines.stop, one.own.stop)).strip())
+
     def __len__(self) -> int:
         """Number of sections."""
         return self.offsets[-1]

@@ -303,11 +303,19 @@ class ProjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProjectList:
-    """The projects with change requests.
+    """Projects with change requests, a page of them.
 
-    :param projects: that of the working directory first.
+    :param items: that of the working directory first.
+    :param total: projects in the whole list.
+    :param limit: most entries of a page.
+    :param offset: entries left out before the first.
+    :param projects: the same as ``items``, by the name that clients know.
     :param problems: configurations that cannot be used, and why.
     """
 
+    items: tuple[ProjectInfo, ...]
+    total: int
+    limit: int
+    offset: int
     projects: tuple[ProjectInfo, ...]
     problems: tuple[str, ...] | None = None

@@ -210,11 +210,14 @@ class App(Files):
         """
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
         fingerprints = [state for _, state in states]
+        there = {one for one, _ in states}
+        gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
         with self.state.lock:
             kept = None if ref is None else self._sets.get(ref)
-        if kept is not None and kept.fingerprints == fingerprints:
+        if kept is not None and kept.fingerprints == fingerprints and not gone:
             return kept
         gathered = self._gather_all(states, fingerprints)
+        gathered = replace(gathered, unreadable=(*gathered.unreadable, *gone))
         # A file that changed just now is compared by content each time, see npl_index.library.cache.
         settled = not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints))
         if ref is not None and settled:

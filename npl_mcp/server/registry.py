@@ -220,8 +220,8 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key == "default" and value in (None, False):
             continue
-        if key == "type" and "enum" in schema:
-            continue  # the values say it
+        if (key, value) in (("ge", 0), ("additionalProperties", True)):
+            continue  # the first is no word of JSON schemas, the second what holds without it
         if key == "anyOf" and "type" in schema:
             continue  # the annotation says what to show instead
         if key == "anyOf":

@@ -21,7 +21,7 @@ from npl_mcp.changes.answers import (
 from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, Status, Type
 from npl_mcp.changes.store import Mode, Operation, UpdateMode
 from npl_mcp.core.app import App
-from npl_mcp.stores.base.paging import Page
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -202,12 +202,17 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Sugg
     return app.changes.suggest(project, key)
 
 
-def list_projects(app: App) -> ProjectList:
+def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> ProjectList:
     """List projects with CRs.
 
+    :raises InvalidRequestError: the limit or the offset is out of range.
     :raises StorageError: a folder cannot be listed.
     """
-    return ProjectList(app.changes.list_projects(), app.changes.projects.problems() or None)
+    part = Slice.parse(limit, offset, LARGEST_PAGE)
+    found = app.changes.list_projects()
+    page = found[part.offset : part.offset + part.limit]
+    problems = app.changes.projects.problems() or None
+    return ProjectList(page, len(found), part.limit, part.offset, page, problems)
 
 
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:

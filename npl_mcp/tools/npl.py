@@ -184,7 +184,7 @@ def npl_load_tailored(
     sections: Annotated[list[str] | None, "Same as selectors"] = None,
     depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
     explain: Annotated[bool, "Add all hits and scores"] = False,
-    exclude: Annotated[list[str] | None, "Selectors of what you have"] = None,
+    exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
     format: Format = None,
 ) -> Written[Tailored]:
     """Load only the Markdown sections a task needs, within a token budget.

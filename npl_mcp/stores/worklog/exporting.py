@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError, StorageError
@@ -34,6 +35,9 @@ from npl_mcp.stores.worklog.folder import (
 from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession, read_object, read_time
 
 logger = logging.getLogger(__name__)
+
+MOST_FOLDERS = 32
+"""Folders, one in the other, that an export makes; many programs cannot remove a thousand."""
 
 
 class WorklogExport:
@@ -184,10 +188,19 @@ class WorklogExport:
 
 @contextmanager
 def _made(target: Path) -> Iterator[Folder]:
-    """Open a folder, made with those above it that are absent, of which there may be more than calls nest."""
+    """Open a folder, made with those above it that are absent.
+
+    :raises InvalidRequestError: too many are absent.
+    """
     there, absent = os.path.abspath(target), []  # noqa: PTH100 - a path object would resolve it
     while not os.path.isdir(there):  # noqa: PTH112 - no name is too long for it
         there, name = os.path.split(there)
         absent.append(name)
+    if len(absent) > MOST_FOLDERS:
+        raise InvalidRequestError(
+            f"folder has {len(absent):,} levels that do not exist",
+            parameter="folder",
+            hint=f"at most {MOST_FOLDERS} are made",
+        )
     with Folder.opened(there, "/".join(reversed(absent)), make=True) as folder:
         yield folder

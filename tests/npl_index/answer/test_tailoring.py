@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
-from npl_index.answer.tailoring import Tailored, TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest, tailor, write
+from npl_index.answer.values import Tailored
 from npl_index.errors import (
     DocumentTimeoutError,
     InvalidRequestError,
@@ -60,21 +63,71 @@ def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32), budget=st.one_of(st.integers(0, 120), st.integers(0, 6000)))
-def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int) -> None:
-    """Whatever is asked of whatever documents: the count is that of the content, and within the budget."""
+@given(
+    seed=st.integers(0, 2**32),
+    budget=st.one_of(st.integers(0, 120), st.integers(0, 1500), st.integers(0, 9000)),
+    form=st.sampled_from([Json(), Json('{"success":true,"data":', "}"), Markdown()]),
+)
+def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int, form: Form) -> None:
+    """Whatever is asked of whatever documents, in whatever form: the text as it is sent is within the budget.
+
+    Where even that is too much, it is the smallest there is: no content, and what to ask for.
+    """
     chance = random.Random(seed)
     on = chance.choice(sets)
     indexed = chance.choice(on.collection.documents)
     words = (indexed.tree.source + " overview").split()
     context = " ".join(chance.choices(words, k=chance.randint(1, 12)))
-    selectors = chance.sample(on_selectors(on), k=min(chance.randint(0, 3), len(on_selectors(on))))
-    answer = ask(on, context=context, selectors=selectors, token_budget=budget)
+    every = on_selectors(on)
+    selectors = chance.sample(every, k=min(chance.choice([0, 0, 1, 3]), len(every)))
+    exclude = chance.sample(every, k=min(chance.choice([0, 0, 2]), len(every)))
+    request = TailorRequest.parse(context=context, selectors=selectors, exclude=exclude, token_budget=budget)
+    written = write(request, on, form)
+    answer = written.value
+    tokens = on.counter.upper_bound(on.counter.count(written.text))
+    if tokens > budget:
+        assert (answer.content, answer.sections, answer.suggestions) == ("", (), ())
+        assert len(answer.request_more) == answer.truncated
     assert answer.total_tokens == on.counter.count(answer.content)
-    assert answer.total_tokens <= budget
     assert len(answer.suggestions) <= MAX_SUGGESTIONS
-    if answer.request_more:
-        assert answer.truncated
+    assert answer.truncated or not answer.request_more
+    whole = write(replace(request, token_budget=10**6), on, form).value
+    check_that_nothing_better_is_lost(answer, whole)
+
+
+def bare(selector: str) -> str:
+    return re.sub(r"( \[(lines|depth)=[-0-9]+\])+$", "", selector)
+
+
+def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None:
+    """Compare an answer with that for a budget which holds everything."""
+    here = [bare(row.selector) for row in answer.sections]
+    named = [*here, *(bare(selector) for selector in answer.request_more)]
+    wanted = [row for row in whole.sections if row.relevance_score < 1]
+    last = max((at for at, row in enumerate(wanted) if bare(row.selector) in here), default=-1)
+    for row in wanted[: last + 1]:
+        assert bare(row.selector) in named
+    if not answer.truncated:
+        assert here == [bare(row.selector) for row in whole.sections]
+    again = [one.selector for one in answer.suggestions]
+    assert not set(again) & set(named)
+
+
+@pytest.mark.parametrize("form", [Json(), Markdown()])
+def test_the_best_hit_is_in_every_answer(form: Form, corpus: Mapping[str, str]) -> None:
+    """From a budget on that holds one row of the form, and at least by name below that."""
+    sets = [document_set(corpus), document_set({"npl.md": corpus["npl.md"]})]
+    for on in sets:
+        for question in ("how is a placeholder written", "nested fences", "review an agent's directive"):
+            best = ask(on, context=question, token_budget=10**6).sections[0]
+            for budget in (50, 70, 100, 120, 200, 300, 1000):
+                request = TailorRequest.parse(context=question, token_budget=budget)
+                answer = write(request, on, form).value
+                rows = [bare(row.selector) for row in answer.sections]
+                name = bare(best.selector)
+                assert name in (*rows, *map(bare, answer.request_more))
+                if budget >= (60 if isinstance(form, Markdown) else 140):
+                    assert name in rows
 
 
 def on_selectors(on: DocumentSet) -> list[str]:
@@ -113,8 +166,8 @@ def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> No
     on = document_set({"list.md": "# L\n\n" + "".join(f"- item {n}\n" for n in range(100))})
     wanted, seen = ["list"], []
     while wanted:
-        answer = ask(on, selectors=wanted, token_budget=80)
-        assert answer.total_tokens <= 80
+        answer = ask(on, selectors=wanted, token_budget=200)
+        assert answer.total_tokens <= 200
         assert answer.content
         seen += [line for line in answer.content.split("\n") if line]
         wanted = list(answer.request_more)
@@ -122,12 +175,15 @@ def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> No
 
 
 def test_a_fence_larger_than_the_budget_is_named_not_broken() -> None:
-    """A fence is never cut; its section is named instead."""
+    """A fence is never cut; its heading comes, and the rest is named."""
     on = document_set({"f.md": "# F\n\n```\n" + "line\n" * 300 + "```\n"})
     answer = ask(on, selectors=["f"], token_budget=50)
     assert answer.content == ""
-    assert answer.request_more == ("f",) or len(answer.request_more) == 1
+    assert answer.request_more == ("f > # F",)
     assert answer.truncated
+    answer = ask(on, selectors=["f"], token_budget=150)
+    assert answer.content == "# F\n"
+    assert answer.request_more == ("f > # F [lines=2-304]",)
 
 
 class Meter:
@@ -163,12 +219,13 @@ def test_a_cut_reads_what_it_keeps_and_not_the_section(kind: str) -> None:
         meter = Meter()
         on = document_set({"long.md": "# Long\n\n" + LONG[kind] * length}, meter)
         meter.shown = 0
-        answer = ask(on, selectors=["long"], token_budget=200)
-        assert 100 < answer.total_tokens <= 200
+        answer = ask(on, selectors=["long"], token_budget=400)
+        assert 100 < answer.total_tokens <= 400
         assert answer.truncated
         assert answer.request_more
         shown.append(meter.shown)
-    assert shown[0] == shown[1] < 50_000
+    assert abs(shown[0] - shown[1]) < 10
+    assert shown[0] < 50_000  # the number of the last line has more digits
 
 
 @pytest.mark.parametrize("text", ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])
@@ -187,7 +244,7 @@ def test_counting_cutting_and_selecting_look_at_the_clock() -> None:
     late = replace(on, clock=over)
     for work in (
         lambda: count_sections(tree, estimator(), over),
-        lambda: ask(late, context="list item", token_budget=50),
+        lambda: ask(late, context="list item", token_budget=200),
         lambda: ask(late, selectors=["long"]),
         lambda: ask(late, selectors=["## Nothing"]),
     ):

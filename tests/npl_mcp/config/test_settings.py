@@ -36,6 +36,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
         "NPL_MCP_DATA_DIR": str(tmp_path),
         "NPL_STRUCTURED": "yes",
         "NPL_VOCABULARY": "cl100k_base",
+        "NPL_FORMAT": "markdown",
         "NPL_WEIGHTS": "1, 2, 0",
         "NPL_MAX_FILE_BYTES": "77",
         "NPL_TIME_LIMIT": "3",
@@ -48,6 +49,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
     assert found.roots == (tmp_path / "a", tmp_path / "b")
     assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
     assert (found.structured, found.vocabulary) == (True, "cl100k_base")
+    assert found.format == "markdown"
     assert found.weights == Weights(name=1, content=2, topic=0)
     assert (found.limits.max_bytes, found.time_limit, found.log_level) == (77, 3.0, "DEBUG")
     assert (found.environment, found.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
@@ -71,6 +73,7 @@ def test_the_command_line_beats_the_environment() -> None:
         ("NPL_STRUCTURED", "perhaps"),
         ("NPL_VOCABULARY", "o300k"),
         ("NPL_VOCABULARY", "gpt2"),
+        ("NPL_FORMAT", "yaml"),
         ("NPL_WEIGHTS", "0,0,0"),
         ("NPL_WEIGHTS", "1,nan,1"),
         ("NPL_LOG_LEVEL", "loud"),
@@ -102,7 +105,15 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(["--help"])
     text = capsys.readouterr().out
-    for option in ("--root", "--cache", "--data-dir", "--structured", "--vocabulary", "--log-level"):
+    for option in (
+        "--root",
+        "--cache",
+        "--data-dir",
+        "--structured",
+        "--vocabulary",
+        "--format",
+        "--log-level",
+    ):
         assert option in text
 
 

@@ -98,6 +98,19 @@ def test_plain_json_gives_the_envelope_of_mcp(server: Running) -> None:
         assert plain.data["success"] is (plain.status == 200) is not result.get("isError", False)
 
 
+def test_markdown_is_sent_as_such(server: Running) -> None:
+    """Both faces give the same text, without an envelope; errors have one."""
+    arguments = {"file": "guide.md", "context": "prune trees", "format": "markdown"}
+    plain = call(server, "npl_load_tailored", arguments)
+    params = {"name": "npl_load_tailored", "arguments": arguments}
+    text = plain.body.decode()
+    assert mcp(server, "tools/call", params).data["result"]["content"] == [{"type": "text", "text": text}]
+    assert text.startswith("<!-- guide.md > ## Pruning ")
+    assert plain.headers["content-type"].startswith("text/markdown")
+    failed = call(server, "npl_load_tailored", {**arguments, "file": "nope.md"})
+    assert (failed.status, failed.data["error_code"]) == (404, "NOT_FOUND")
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "status", "code"),
     [

@@ -29,7 +29,7 @@ from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGETS = {
-    "npl": 800,
+    "npl": 850,
     "session": 330,
     "artifact": 520,
     "chat": 1000,

@@ -110,7 +110,7 @@ class Worklogs(Rooms):
             "items": entries,
             "total": len(log.entries),
             "limit": size,
-            "offset": start,
+            "offset": min(start, len(log.entries)),
             "entries": entries,
             "cursor": cursor,
             "remaining": max(len(log.entries) - end, 0),

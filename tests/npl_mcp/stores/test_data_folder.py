@@ -121,3 +121,14 @@ def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:
             with pytest.raises(DatabaseError, match="newer version"):
                 ask(app, tool, arguments)
     assert contents(place) == before
+
+
+@pytest.mark.parametrize("version", ["0000", "0001x", "zz", "", "9" * 500])
+def test_a_data_folder_of_an_unknown_version_is_refused_and_not_touched(place: Path, version: str) -> None:
+    """Neither older nor newer: nobody can say what is in it."""
+    with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", [version])
+    before = contents(place)
+    with opened(place) as app, pytest.raises(DatabaseError, match="does not know"):
+        ask(app, "session_list", {})
+    assert contents(place) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -229,6 +230,26 @@ def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> Non
         )
 
     assert with_client(settings, work)["error_code"] == "NOT_FOUND"
+
+
+def test_a_file_of_a_folder_that_vanishes_is_named(
+    settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when the folder was listed; the answer has the others, and says what is missing."""
+    look = os.stat
+
+    def late(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+        if str(path).endswith("roses.md"):
+            raise FileNotFoundError(path)
+        return look(path, *args, **kwargs)
+
+    request = ("npl_load_tailored", {"file": "plants", "context": "sow beans"})
+    whole = calls(settings, [request])[0]["data"]
+    assert "unreadable" not in whole
+    monkeypatch.setattr(os, "stat", late)
+    data = calls(settings, [request])[0]["data"]
+    assert data["unreadable"] == ["plants/roses.md: it is gone"]
+    assert data["sections"][0]["file"] == "plants/beans.md"
 
 
 def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) -> None:

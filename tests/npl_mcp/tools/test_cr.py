@@ -891,7 +891,11 @@ def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
 
 def test_projects_are_listed_and_described(workspace: Workspace) -> None:
     """With the number of their change requests; a code may be written small."""
-    listed = workspace.ask("list_projects")["projects"]
+    answer = workspace.ask("list_projects")
+    listed = answer["projects"]
+    assert (answer["items"], answer["total"], answer["offset"]) == (listed, 1, 0)
+    assert workspace.ask("list_projects", offset=1)["items"] == []
+    assert workspace.fail("list_projects", limit=0)[0] == "INVALID_PARAMETER"
     assert [(one["code"], one["name"], one["crs"]) for one in listed] == [("TST", "Test Project", 1)]
     info = workspace.ask("get_project_info", key="tst")
     assert info["ticketsPath"] == "docs/CRs"
@@ -903,7 +907,7 @@ def test_projects_are_listed_and_described(workspace: Workspace) -> None:
 def test_there_may_be_no_project(settings: Settings) -> None:
     """An empty list, and a message that says how to make one."""
     listed, answer = calls(settings, [("list_projects", {}), ("list_crs", {})])
-    assert listed["data"] == {"projects": []}
+    assert (listed["data"]["items"], listed["data"]["total"]) == ([], 0)
     assert ".mdt-config.toml" in answer["error"]
 
 

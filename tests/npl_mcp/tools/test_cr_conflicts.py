@@ -353,4 +353,5 @@ def test_near_names_of_tools_lead_to_nothing_worse(
 
 def test_a_parameter_there_is_not_reads_like_a_sentence(project: tuple[Settings, Path]) -> None:
     """Also where a tool has none."""
-    assert one(project[0], "list_projects", x=1)["error"].endswith("'x' is not a parameter; it takes none")
+    error = one(project[0], "directive_spec_template", x=1)["error"]
+    assert error.endswith("'x' is not a parameter; it takes none")

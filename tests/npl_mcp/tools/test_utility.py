@@ -465,6 +465,7 @@ def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, tool: s
     answer = here(tool, **{"folder" if tool == "worklog_export" else "path": DEEP[case]})
     assert answer.get("error_code") not in ("INTERNAL_ERROR", "DATABASE_ERROR")
     assert len(json.dumps(answer)) < 20_000
+    assert not (repository / "a" / "a").exists()
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800", "a\nb", "", " "])
