@@ -14,17 +14,18 @@ from functools import cache, partial
 from pathlib import Path
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Markdown
 from npl_index.answer.outline import OutlineNode, outline
+from npl_index.answer.plain import Plain
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.cache import BuildingCache, MemoryIndexCache
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
-from npl_index.library.references import DocumentRef
+from npl_index.library.references import DocumentRef, document_name
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import TokenCounts, count_sections
@@ -81,7 +82,7 @@ def load_tailored(
         counter=counter,
         unreadable=unreadable,
     )
-    return write(request, documents, Markdown()).value
+    return write(request, documents, Plain()).value
 
 
 def section_index(
@@ -111,7 +112,7 @@ def section_index(
             count_sections(one.tree, counter),
             conditions or TraitFilter(),
             name=one.document.path if several else None,
-            selectors=one.qualified_selectors if several else one.selectors,
+            selectors=[qualified(document_name(one.document.path), steps) for steps in one.steps],
             depth=depth,
         )[0]
         for one in indexed

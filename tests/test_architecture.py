@@ -42,7 +42,7 @@ PACKAGES = {
     "npl_mcp.server": "npl_index config stores changes projects core tools",
     "npl_mcp.http": "npl_index config stores core tools server",
     "npl_mcp.cli": "npl_index config core tools",
-    "npl_mcp.dev": "npl_index config stores projects core tools",
+    "npl_mcp.dev": "npl_index config stores projects core tools server",
     "npl_mcp.__main__": "npl_index config stores projects core tools server",
 }
 
@@ -61,6 +61,7 @@ LATE = {
     ): "only migrations need SQLAlchemy and Alembic, which take longer to load than a command runs",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.terminal.completion"): "one command needs it",

@@ -144,11 +144,12 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
     claude = shlex.split(next(line for line in README.splitlines() if line.startswith("claude mcp add")))
     assert cursor["args"][0] == "--root"
-    assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD"]
+    assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD", *cursor["args"][2:]]
+    assert cursor["args"][2:] == ["--format", "markdown"]
 
 
 def test_the_demonstration_shows_what_the_readme_shows() -> None:
-    """`make run` loads through a spawned server, within the budget, and prints the screen of the README."""
+    """`make run` loads through a spawned server, within the budget; README's screen is generated."""
     lines: list[str] = []
     anyio.run(demo.run, lines.append)
     screen = next(block for block in blocks("") if block.startswith("$ npl-mcp"))

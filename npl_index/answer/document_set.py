@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from npl_index.answer.budget import Part
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
+from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import label
+from npl_index.selectors.matching import Scope
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
@@ -23,11 +26,13 @@ class DocumentSet:
     """The documents that a request is about, with what an answer says of them.
 
     :param collection: the documents.
-    :param several: selectors name the document, and the content marks where one begins.
+    :param several: answers name the file of each section, and the content marks where one begins.
     :param file: what the answer calls the documents.
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param files: the name of each document in answers; by default its path below its root.
+    :param aliases: further names that led to each document.
     :param complete: these are all documents that a selector without a document's name is looked up in, so
         that a heading that only one of them has needs none.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
@@ -41,6 +46,8 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    files: Sequence[str] = ()
+    aliases: Sequence[Sequence[str]] = ()
     complete: bool = False
     tag: str = ""
     wanted: tuple[tuple[str, float], ...] = ()
@@ -51,12 +58,23 @@ class DocumentSet:
         return self.collection.documents[document].tree
 
     def path(self, document: int) -> str:
-        """Return a document's path below its root."""
-        return self.collection.documents[document].document.path
+        """Return a document's name in answers: where nothing else has it, its path below its root."""
+        return self.files[document] if self.files else self.collection.documents[document].document.path
 
-    def names(self, document: int) -> tuple[str, ...]:
-        """Return the names by which selectors know a document beside its own: path, ends of it, items."""
-        return self.collection.documents[document].names
+    def scope(self) -> Scope:
+        """Return the documents as selectors see them.
+
+        What answers call a document, and what led to it, mean it alone; the ends of its path are names that
+        it may share.
+        """
+        number = range(len(self.collection.documents))
+        aliases = self.aliases or [()] * len(number)
+        return Scope(
+            [self.tree(document) for document in number],
+            [tuple(_ends(self.path(document))) for document in number],
+            self.clock,
+            [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
+        )
 
     def text(self, place: Place) -> str:
         """Return a section's own text."""
@@ -95,26 +113,25 @@ class DocumentSet:
 
         :param by_path: its path, whatever is shorter.
         """
-        indexed = self.collection.documents[document]
-        if by_path:
-            return spell(label(indexed.document.path))
-        return self.collection.short_names[document] if self.several else indexed.selectors[0]
+        path = self.path(document)
+        return spell(label(path if by_path else document_name(path)))
 
     def selector(
         self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
     ) -> str:
         """Write the selector of a section, of its own text, or of some lines of that: as short as may be.
 
-        :param by_path: name the document by its path, whatever is shorter.
+        :param by_path: name the document by its path with its suffix.
         """
         document, index = place
         indexed = self.collection.documents[document]
         only_own = own and bool(indexed.tree.sections[index].children)
         heading = indexed.headings[index]
-        if self.complete and not by_path and heading in self.collection.unique_headings and heading[0]:
+        if self.complete and not by_path and heading[0] and heading in self.collection.unique_headings:
             return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
-        name = self.name(document, by_path=by_path)
-        return narrowed(name + indexed.short_selectors[index], own=only_own, lines=lines)
+        return narrowed(
+            self.name(document, by_path=by_path) + indexed.steps[index], own=only_own, lines=lines
+        )
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it, which come under its heading."""
@@ -137,3 +154,11 @@ class DocumentSet:
     def tagged(self, parts: Sequence[Part]) -> DocumentSet:
         """Return the same documents with marks that none of some parts can imitate."""
         return replace(self, tag=tag_for([self.tree(part.document).text(part.lines) for part in parts]))
+
+
+def _ends(path: str) -> Iterator[str]:
+    """Return the ends of a path without its suffix, also with dots, as items are called."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    for start in range(len(parts)):
+        yield "/".join(parts[start:])
+        yield ".".join(parts[start:])

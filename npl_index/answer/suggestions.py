@@ -55,7 +55,7 @@ class Companions:
         for (path, section, selector), count in found:
             document = _position(collection, path, place[0])
             if document is not None:
-                known = collection.documents[document].selectors
+                known = collection.documents[document].steps
                 if section < len(known) and known[section] == selector:
                     yield (document, section), count
 
@@ -70,7 +70,7 @@ def _position(collection: Collection, path: str, likely: int) -> int | None:
 
 def _key(collection: Collection, place: Place) -> _Key:
     indexed = collection.documents[place[0]]
-    return indexed.document.fingerprint.path, place[1], indexed.selectors[place[1]]
+    return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
 
 
 def suggest(

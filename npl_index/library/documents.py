@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
@@ -26,10 +26,9 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import FileTooLargeError, read_below
-from npl_index.library.patterns import PathPattern, has_magic
-from npl_index.library.references import DocumentRef, near_names
+from npl_index.library.patterns import PathPattern, alternatives, has_magic
+from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
-    MARKDOWN_SUFFIXES,
     Found,
     Limits,
     Roots,
@@ -50,6 +49,11 @@ __all__ = [
     "Limits",
     "Root",
 ]
+
+
+_LOOKED_THROUGH = 10_000
+"""Entries of a folder among which the end of a path is looked for, some twenty milliseconds: the working
+directory may be a whole home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,21 @@ class Library:
     :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
     :param limits: bounds on one request.
+    :param searched: the roots that are meant if nothing is named; by default that is the core reference.
+    :param or_reference: it is meant as well where those roots hold no Markdown.
     """
 
-    def __init__(self, roots: Sequence[Root], catalog: Catalog, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Root],
+        catalog: Catalog,
+        limits: Limits | None = None,
+        searched: Sequence[Root] = (),
+        *,
+        or_reference: bool = False,
+    ) -> None:
         self.catalog = catalog
+        self._searched, self._or_reference = tuple(searched), or_reference
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
 
@@ -109,7 +124,9 @@ class Library:
         """Find what a reference names: one file, or all of a folder or pattern in order of their paths.
 
         A relative path is looked for below each root, first as given, then with ``.md``; a pattern below
-        the first root that has a match; then a name is looked up as an item, kind after kind.
+        the first root that has a match, and so each pattern that braces stand for (``{a,b}/*.md``); then a
+        name is looked up as an item, kind after kind. If nothing is named, all files of the roots that are
+        searched then are meant.
 
         :raises DocumentNotFoundError: nothing is there; carries near names.
         :raises OutsideRootError: it lies outside every root, or a link leads there.
@@ -119,6 +136,8 @@ class Library:
         """
         if ref.file is not None:
             return self._find_file(ref.file)
+        if ref == DocumentRef() and self.searched:
+            return self._find_all(self.searched)
         kind = self.catalog.init if ref.kind is None else self.catalog.kind(ref.kind)
         if kind.suffix not in MARKDOWN_SUFFIXES:
             problem = f"a {kind.name} has no sections"
@@ -129,17 +148,30 @@ class Library:
             raise self.no_item(kind, item)
         return tuple(found[name] for name in sorted(found))
 
+    @property
+    def searched(self) -> tuple[Root, ...]:
+        """The roots that are meant if nothing is named; empty if that is the core reference."""
+        if not self._or_reference or any(self._holds_any(root) for root in self._searched):
+            return self._searched
+        return ()
+
+    def _holds_any(self, root: Root) -> bool:
+        try:
+            return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH))
+        except DocumentTooLargeError:
+            return False
+
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a folder or a pattern, however many files that is.
 
         :raises OutsideRootError: it lies outside every root.
         """
         if ref.file is None:
-            return has_magic(ref.item or "")
+            return has_magic(ref.item or "") or (ref == DocumentRef() and bool(self.searched))
         clean = os.path.normpath(ref.file)
-        if has_magic(clean) or clean.lower().endswith(MARKDOWN_SUFFIXES):
-            return has_magic(clean)
-        return any(os.path.isdir(path) for path in self._existing((clean,), ref.file)[:1])
+        if has_magic(clean) or clean.lower().endswith(MARKDOWN_SUFFIXES) or len(alternatives(clean)) > 1:
+            return has_magic(clean) or len(alternatives(clean)) > 1
+        return any(os.path.isdir(path) for path in islice(self._existing((clean,), ref.file), 1))
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
         """Return the files of a path, else of a pattern, else the item of any kind with this name."""
@@ -147,26 +179,91 @@ class Library:
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
         problems: list[NPLError] = []
+        found = self._at_first(clean, text, problems)
+        if not found:
+            for pattern in map(os.path.normpath, alternatives(clean)):
+                found += self._at_first(pattern, text, problems) or self._find_matches(pattern, text)
+        found = tuple(dict.fromkeys(found)) or self._find_named(clean)
+        if found:
+            return found
+        raise problems[0] if problems else self._no_file(text)
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text as it stands is the path of a file or folder that can be used."""
+        try:
+            return bool(self._at_first(os.path.normpath(text), text, []))
+        except NPLError:
+            return False
+
+    def _at_first(self, clean: str, text: str, problems: list[NPLError]) -> tuple[Found, ...]:
+        """Return the file or the files of the folder at the first path that can be used.
+
+        :param problems: why others cannot is added here.
+        """
         for path in self._existing(self._spellings(clean), text):
             try:
                 return self._at(path, text)
             except (DocumentNotFoundError, UnreadableDocumentError) as problem:
                 problems.append(problem)
-        found = self._find_matches(clean, text) if has_magic(clean) else self._find_named(clean)
-        if found:
-            return found
-        raise problems[0] if problems else self._no_file(text)
+        return ()
 
-    def _existing(self, spellings: Sequence[str], text: str) -> list[str]:
-        """Return those real paths that exist among all that the spellings of a path may mean.
+    def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
+        """Return the files below all roots that are searched if nothing is named."""
+        found = dict.fromkeys(one for root in searched for one in self._collect(root.path, None))
+        if not found:
+            hint = 'name a file or a folder; "npl.md" is the reference of NPL'
+            raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
+        if len(found) > self.limits.max_files:
+            raise too_many(f"{self.limits.max_files:,} files")
+        return tuple(found)
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Return the file that a selector calls by a name: its path, an item, or else the end of its path.
+
+        :param name: as :func:`npl_index.selectors.labels.label` returns it.
+        :returns: several where the paths of several files end so, nothing where none does.
+        """
+        clean = os.path.normpath(name)
+        path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
+        try:
+            for real in self._existing((path,), name):
+                if not os.path.isdir(real):
+                    return (self.roots.regular(real, name, MARKDOWN_SUFFIXES),)
+            return self._find_named(clean) or self._find_ending(name)
+        except NPLError:
+            return ()
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return further names by which selectors may call a file: that of the item."""
+        return () if found.item is None else (found.item,)
+
+    def _find_ending(self, name: str) -> tuple[Found, ...]:
+        """Return the files below the user's own roots whose paths are a name or end with it."""
+        found: dict[Found, None] = {}
+        for root in self.roots:
+            if not root.npl and os.path.isdir(root.path):
+                every = self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH)
+                found.update((one, None) for _, one in every)
+        called = {one: " ".join(one.path.split()) for one in found}
+        wanted = {name, f"{name}.md"}
+        exact = tuple(one for one, path in called.items() if path in wanted)
+        ends = tuple(f"/{one}" for one in wanted)
+        return exact or tuple(one for one, path in called.items() if path.endswith(ends))
+
+    def _existing(self, spellings: Sequence[str], text: str) -> Iterator[str]:
+        """Return those real paths that exist among all that the spellings of a path may mean, one by one.
 
         :raises OutsideRootError: one of them lies under no root.
         """
         if os.path.isabs(spellings[0]):
-            meant = [real_path(spelling) for spelling in spellings]
+            meant: Iterator[str | None] = map(real_path, spellings)
         else:
-            meant = [resolve(root.path, spelling) for root, spelling in product(self.roots, spellings)]
-        return [path for path in meant if path is not None and self.roots.is_there(path, text)]
+            meant = (resolve(root.path, path) for root, path in self._inside(spellings))
+        return (path for path in meant if path is not None and self.roots.is_there(path, text))
+
+    def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
+        """Return the roots and the paths below them that spellings may mean, root after root."""
+        return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=True))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
         """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""
@@ -191,6 +288,8 @@ class Library:
 
     def _find_matches(self, clean: str, text: str) -> tuple[Found, ...]:
         """Return the files that match a pattern, all of them below the first root that has any."""
+        if not has_magic(clean):
+            return ()
         segments = clean.split(os.sep)
         first = next(at for at, segment in enumerate(segments) if has_magic(segment))
         pattern = PathPattern.compile(segments[first:], parameter="file")

@@ -14,8 +14,30 @@ from dataclasses import dataclass
 from npl_index.errors import InvalidRequestError
 
 _MAGIC = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")  # the innermost
 _MAX_SEGMENTS = 64
 _MAX_WILDCARDS = 64
+
+
+_MAX_ALTERNATIVES = 64
+
+
+def alternatives(text: str) -> tuple[str, ...]:
+    """Return the patterns that braces stand for: ``{a,b}.md`` is ``a.md`` and ``b.md``; others stay.
+
+    :raises InvalidRequestError: they stand for too many.
+    """
+    waiting, done = [text], dict[str, None]()
+    while waiting:
+        found = _BRACES.search(first := waiting.pop(0))
+        if found is None:
+            done[first] = None
+        else:
+            waiting += [first[: found.start()] + one + first[found.end() :] for one in found[1].split(",")]
+        if len(waiting) + len(done) > _MAX_ALTERNATIVES:
+            problem = f"the braces stand for more than {_MAX_ALTERNATIVES} patterns"
+            raise InvalidRequestError(problem, parameter="file")
+    return tuple(done)
 
 
 def has_magic(text: str) -> bool:

@@ -11,6 +11,9 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 # Characters that nobody can type, or read in an answer; lone surrogates mean names that are not UTF-8.
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
+#: File name suffixes of what is served; case does not matter.
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
+
 _MAX_ARGUMENT = 4096
 _LONG_NAME = 6
 
@@ -67,6 +70,12 @@ def check_name(value: str, parameter: str) -> None:
         raise InvalidRequestError(problem, parameter=parameter, hint=f"use at most {_MAX_ARGUMENT:,}")
     if UNSPEAKABLE.search(value) is not None:
         raise InvalidRequestError(f"{parameter!r} holds control characters", parameter=parameter)
+
+
+def document_name(path: str) -> str:
+    """Return how selectors call a file: its path without ``.md``, which is looked for where it is missing."""
+    name = path.removesuffix(".md")
+    return path if name.lower().endswith(MARKDOWN_SUFFIXES) else name
 
 
 def near_names(

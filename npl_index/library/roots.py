@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from npl_index.errors import (
@@ -27,9 +28,6 @@ from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, NotRegularError
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
-
-#: File name suffixes of what is served; case does not matter.
-MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
@@ -94,6 +92,11 @@ class Roots:
             known = merged.get(real, Root(real, root.label))
             merged[real] = Root(real, known.label, known.npl or root.npl)
         self._prefixes = [(os.path.join(root.path, ""), root) for root in merged.values()]
+        ordered = [root for _, root in self._prefixes]
+        self._earlier = {root.path: tuple(ordered[:at]) for at, root in enumerate(ordered)}
+        self._labels: dict[str, Root] = {}
+        for root in merged.values():
+            self._labels.setdefault(root.label, root)
 
     def __iter__(self) -> Iterator[Root]:
         return (root for _, root in self._prefixes)
@@ -106,6 +109,41 @@ class Roots:
             if path == root.path:
                 return root, ""
         return None
+
+    def spelled(self, path: str) -> Iterator[tuple[Root, str]]:
+        """Return each root and path below it that a relative path may mean.
+
+        It may lie below any root; behind the label of one, as in ``docs:guide/build.md``, below that one. A
+        path that climbs lies below none.
+        """
+        if os.pardir in path and os.pardir in re.split(r"[:/\\]", path):
+            return
+        for _, root in self._prefixes:
+            yield root, path
+        if ":" in path:
+            label, _, below = path.partition(":")
+            if label in self._labels:
+                yield self._labels[label], below
+
+    def names(self, files: Sequence[Found]) -> tuple[str, ...]:
+        """Return the path that leads to each file: that below its root, unless an earlier root has the same.
+
+        Then the root's label stands before it; see :meth:`spelled`.
+        """
+        holds: dict[tuple[str, str], bool] = {}
+
+        def is_there(root: Root, path: str) -> bool:
+            place = (root.path, path.partition("/")[0])  # most earlier roots hold nothing like it
+            if place not in holds:
+                holds[place] = os.path.lexists(os.path.join(*place))
+            return holds[place] and os.path.lexists(os.path.join(root.path, path))
+
+        names = []
+        for one in files:
+            earlier = self._earlier.get(one.root.path, ())
+            is_hidden = bool(earlier) and any(is_there(root, one.path) for root in earlier)
+            names.append(f"{one.root.label}:{one.path}" if is_hidden else one.path)
+        return tuple(names)
 
     def is_npl(self, path: str) -> bool:
         """Return whether a real path lies under a root that is declared as NPL."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import DocumentTimeoutError
@@ -19,9 +18,8 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.bm25f import WeightedPostings, weigh
 from npl_index.ranking.postings import Counts, count
-from npl_index.selectors.grammar import spell
-from npl_index.selectors.labels import heading_label, label
-from npl_index.selectors.writing import selectors_of, short_selectors_of
+from npl_index.selectors.labels import heading_label
+from npl_index.selectors.writing import steps_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,32 +48,14 @@ class IndexedDocument:
         return Collection.build([self])
 
     @cached_property
-    def selectors(self) -> tuple[str, ...]:
-        """The selector of each section, within the document."""
-        return selectors_of(self.tree)
-
-    @cached_property
-    def qualified_selectors(self) -> tuple[str, ...]:
-        """The selector of each section, with the document's path, for use among several documents."""
-        return selectors_of(self.tree, self.document.path)
-
-    @cached_property
-    def short_selectors(self) -> tuple[str, ...]:
-        """What selects each section behind a name of the document."""
-        return short_selectors_of(self.tree)
+    def steps(self) -> tuple[str, ...]:
+        """What follows the document's name in the selector of each section."""
+        return steps_of(self.tree)
 
     @cached_property
     def headings(self) -> tuple[tuple[int, str], ...]:
         """Level and label of each section, as selectors compare them."""
         return tuple((section.level, heading_label(section.name)) for section in self.tree.sections)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names by which selectors know the document beside its own: path, ends of it, items."""
-        path = PurePosixPath(self.document.path)
-        parts = path.with_suffix("").parts
-        ends = [parts[start:] for start in range(len(parts))]
-        return (str(path), *("/".join(end) for end in ends), *(".".join(end) for end in ends))
 
     @cached_property
     def longest(self) -> int:
@@ -205,22 +185,6 @@ class Collection:
             headings=headings,
             headings_with=headings_with,
         )
-
-    @cached_property
-    def short_names(self) -> tuple[str, ...]:
-        """For each document the shortest name that no other one has, as selectors write it.
-
-        Documents of equal paths, below different roots, cannot be told apart; they have the path.
-        """
-        known: Counter[str] = Counter()
-        for indexed in self.documents:
-            tree = indexed.tree
-            known.update(set(map(label, (tree.name, tree.sections[0].name, *indexed.names))))
-        names = []
-        for indexed in self.documents:
-            path, *others = map(label, indexed.names)
-            names.append(spell(min((name for name in others if known[name] == 1), key=len, default=path)))
-        return tuple(names)
 
     @cached_property
     def unique_headings(self) -> frozenset[tuple[int, str]]:

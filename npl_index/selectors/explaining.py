@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.selectors.grammar import Selector, Step
@@ -137,12 +138,11 @@ class Failure:
 
     def _address(self, node: Node) -> str:
         tree, index = node
-        names = self.scope.names
-        if len(names) == 1:
-            return selector_for(self.scope.trees[tree], index)
         self.scope.clock.check()
-        unique = (name for name in names[tree] if self.scope.documents_called[name] == 1)
-        return selector_for(self.scope.trees[tree], index, document=next(unique, names[tree][0]))
+        names = self.scope.names[tree]
+        unique = (name for name in names if self.scope.documents_called[name] == 1)
+        document = next(chain(self.scope.addresses[tree], unique), names[0])
+        return selector_for(self.scope.trees[tree], index, document=document)
 
     def _misreadings(self) -> list[str]:
         """Return hints on what in the step's name may have been meant as an operator."""

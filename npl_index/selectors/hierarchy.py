@@ -6,11 +6,11 @@ are direct children of both. Equal headings, of the same parent, level and text,
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 
 from npl_index.markdown.sections import SectionTree
-from npl_index.selectors.labels import heading_label, label
+from npl_index.selectors.labels import heading_label
 
 _NO_VERSION = "0.0.0"
 
@@ -27,7 +27,6 @@ class Hierarchy:
         }
         self._tops = {title: top for top, title in self._titles.items()}
         self.titles = self._tops.keys()
-        self._unique_parts = self._find_unique_parts()
         self._numbers: dict[int, dict[int, tuple[int, int]]] = {}
 
     def children(self, index: int) -> tuple[int, ...]:
@@ -61,10 +60,6 @@ class Hierarchy:
             self._numbers[parent] = self._number_children(parent)
         return self._numbers[parent][index]
 
-    def is_found_by_name(self, index: int) -> bool:
-        """Return whether a section is a versioned one whose name alone leads to it."""
-        return index in self._unique_parts
-
     def version(self, index: int) -> str | None:
         """Return the version that applies to a section, as written.
 
@@ -85,12 +80,6 @@ class Hierarchy:
         children = sections[top].children
         headings = [child for child in children if sections[child].level == 1]
         return headings[0] if top and len(headings) == 1 and headings[0] == children[0] else None
-
-    def _find_unique_parts(self) -> frozenset[int]:
-        sections = self.tree.sections
-        names = Counter(heading_label(sections[part].name) for part in self.parts)
-        names.update((label(self.tree.name), label(sections[0].name)))
-        return frozenset(part for part in self.parts if names[heading_label(sections[part].name)] == 1)
 
     def _number_children(self, parent: int) -> dict[int, tuple[int, int]]:
         equals = defaultdict(list)

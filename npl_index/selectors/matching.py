@@ -29,6 +29,8 @@ class Scope:
     :param trees: their sections.
     :param names: further names of each, besides the tree's own.
     :param clock: when looking up ends in an error.
+    :param addresses: names that lead to one document before any name of another does; the first of each is
+        the one that messages use.
     """
 
     def __init__(
@@ -36,12 +38,14 @@ class Scope:
         trees: Sequence[SectionTree],
         names: Sequence[Collection[str]],
         clock: Deadline = NO_DEADLINE,
+        addresses: Sequence[Sequence[str]] = (),
     ) -> None:
         self.trees = trees
         self.clock = clock
+        self.addresses = [tuple(map(label, own)) for own in addresses] or [()] * len(trees)
         self.names = [
-            tuple(dict.fromkeys(map(label, (tree.name, tree.sections[0].name, *sorted(more, key=len)))))
-            for tree, more in zip(trees, names, strict=True)
+            tuple(dict.fromkeys(map(label, (tree.name, tree.sections[0].name, *sorted(more, key=len), *own))))
+            for tree, more, own in zip(trees, names, self.addresses, strict=True)
         ]
         self._hierarchies: dict[int, Hierarchy] = {}
         self._labels: dict[Node, str] = {}
@@ -118,7 +122,9 @@ class Scope:
         """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
-        return [(tree, 0) for tree in trees if name in self.names[tree]] or self.everything(trees)
+        addressed = [(tree, 0) for tree in trees if name in self.addresses[tree]]
+        called = addressed or [(tree, 0) for tree in trees if name in self.names[tree]]
+        return called or self.everything(trees)
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
         hierarchy = self.hierarchy(tree)

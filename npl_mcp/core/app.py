@@ -46,20 +46,29 @@ class Gathered:
 
     :param collection: their indices, together.
     :param several: whether the request names a set (a folder or a pattern), so that answers name files.
+    :param files: what answers call each document; without anything else it leads to this one alone.
+    :param aliases: by what else selectors may call each document.
     :param unreadable: files of the set that were left out, and why.
     """
 
     collection: Collection
     several: bool
+    files: tuple[str, ...]
+    aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """What a folder or a pattern led to last time."""
+    """What a folder or a pattern led to last time.
+
+    :param found: its documents, those that could be read.
+    """
 
     fingerprints: list[Fingerprint]
-    gathered: Gathered
+    found: tuple[Found, ...]
+    collection: Collection
+    unreadable: tuple[str, ...]
 
 
 class App(Files):
@@ -83,14 +92,14 @@ class App(Files):
         self.documents = Sources(
             self.library,
             {
-                ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores),
+                ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, settings.limits.max_files),
                 CrDocuments.SCHEME: CrDocuments(self.changes, settings.limits.max_files),
             },
         )
         self._views: LRUCache[Path, App] = LRUCache(VIEWS)
         self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
         self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
-            settings.cache_bytes, lambda kept: collection_bytes(kept.gathered.collection)
+            settings.cache_bytes, lambda kept: collection_bytes(kept.collection)
         )
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
@@ -98,14 +107,17 @@ class App(Files):
     def at(self, cwd: Path) -> App:
         """Return the same application seen from another working directory: other roots, another project.
 
+        Without roots that were given, that directory is searched if nothing is named.
+
         :param cwd: absolute.
         """
-        if cwd == self.settings.cwd:
+        settings = replace(self.settings, cwd=cwd, search_cwd=True)
+        if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
             return self
         with self.state.lock:
             view = self._views.get(cwd)
             if view is None:
-                view = self._views[cwd] = App(replace(self.settings, cwd=cwd), self.state)
+                view = self._views[cwd] = App(settings, self.state)
         return view
 
     @property
@@ -148,37 +160,70 @@ class App(Files):
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
 
-        Without a file or an item these are the documents that the selectors name, else the core reference.
+        Without a file or an item these are the documents that the selectors name. Where one names none, they
+        are those of the roots that were given, or else the core reference.
 
         :raises DocumentNotFoundError: there is none.
         :raises DocumentError: the only one cannot be used.
         """
-        named = self._named_by(selectors) if ref == DocumentRef() else ()
-        found = named or self.documents.find(ref)
-        if len(found) > 1 or self.documents.is_set(ref):
-            return self._gather_set(ref, found)
-        only = self._indexed(found[0], self.documents.stat(found[0]))
-        if not named and self.documents.is_file(ref):
-            with self.state.lock:
-                self._found[ref] = found[0]
-        return Gathered(only.collection, False, ())
+        named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
+        meant = () if all_named else self._meant(ref, optional=bool(named))
+        found = tuple(dict.fromkeys((*named, *meant)))
+        several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
+        if several:
+            kept = self._gather_set(None if named else ref, found)
+        else:
+            only = self._indexed(found[0], self.documents.stat(found[0]))
+            if not named and self.documents.is_file(ref):
+                with self.state.lock:
+                    self._found[ref] = found[0]
+            kept = _Set([], found, only.collection, ())
+        aliases = self.documents.aliases(ref, kept.found)
+        if named:
+            aliases = [(*own, *named.get(one, ())) for one, own in zip(kept.found, aliases, strict=True)]
+        files = self.documents.names(kept.found)
+        return Gathered(kept.collection, several, files, aliases, kept.unreadable)
 
-    def _gather_set(self, ref: DocumentRef, found: Sequence[Found]) -> Gathered:
+    def _meant(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
+        try:
+            return self.documents.find(ref)
+        except DocumentNotFoundError:
+            if optional:
+                return ()
+            raise
+
+    def _named_by(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
+        """Return the documents that selectors name, by which names, and whether each selector names one."""
+        named: dict[Found, list[str]] = {}
+        complete = bool(selectors)
+        for selector in selectors:
+            found = () if selector.document is None else self.documents.find_called(selector.document)
+            for one in found:
+                named.setdefault(one, []).append(selector.document or "")
+            complete = complete and bool(found)
+        return named, complete
+
+    def _gather_set(self, ref: DocumentRef | None, found: Sequence[Found]) -> _Set:
+        """Return the documents of a set.
+
+        :param ref: by which they are remembered; ``None`` if they are not.
+        """
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
         fingerprints = [state for _, state in states]
         there = {one for one, _ in states}
         gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
         with self.state.lock:
-            kept = self._sets.get(ref)
+            kept = None if ref is None else self._sets.get(ref)
         if kept is not None and kept.fingerprints == fingerprints and not gone:
-            return kept.gathered
-        gathered = self._gather_all(states)
+            return kept
+        gathered = self._gather_all(states, fingerprints)
         gathered = replace(gathered, unreadable=(*gathered.unreadable, *gone))
         # A file that changed just now is compared by content each time, see npl_index.library.cache.
-        if not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints)):
+        settled = not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints))
+        if ref is not None and settled:
             with self.state.lock:
                 if collection_bytes(gathered.collection) <= self._sets.maxsize:
-                    self._sets[ref] = _Set(fingerprints, gathered)
+                    self._sets[ref] = gathered
         return gathered
 
     def _state(self, found: Found) -> Fingerprint | None:
@@ -188,12 +233,14 @@ class App(Files):
         except (DocumentNotFoundError, DocumentError):
             return None
 
-    def _gather_all(self, states: Sequence[tuple[Found, Fingerprint]]) -> Gathered:
-        documents: list[IndexedDocument] = []
+    def _gather_all(
+        self, states: Sequence[tuple[Found, Fingerprint]], fingerprints: list[Fingerprint]
+    ) -> _Set:
+        documents: dict[Found, IndexedDocument] = {}
         unreadable: list[str] = []
         for found, state in states:
             try:
-                documents.append(self._indexed(found, state))
+                documents[found] = self._indexed(found, state)
             except (DocumentError, DocumentNotFoundError) as error:
                 unreadable.append(f"{found.path}: {error.message}")
         if not documents:
@@ -201,8 +248,9 @@ class App(Files):
                 f"none of the {len(states)} files can be read",
                 hint=unreadable[0] if unreadable else None,
             )
-        collection = documents[0].collection if len(documents) == 1 else self.state.joined(documents)
-        return Gathered(collection, True, tuple(unreadable))
+        every = list(documents.values())
+        collection = every[0].collection if len(every) == 1 else self.state.joined(every)
+        return _Set(fingerprints, tuple(documents), collection, tuple(unreadable))
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""
@@ -233,11 +281,11 @@ class App(Files):
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
-        """Return what an answer calls the documents: the path of a single one, or what was asked for."""
-        documents = gathered.collection.documents
+        """Return what an answer calls the documents: the name of a single one, or what was asked for."""
         if not gathered.several:
-            return documents[0].document.path
-        return ref.file or ref.item or ", ".join(indexed.document.path for indexed in documents)
+            return gathered.files[0]
+        searched = ", ".join(root.label for root in self.library.searched)
+        return ref.file or ref.item or searched or ", ".join(gathered.files)
 
     def _indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return one document's index, from memory if the file is unchanged.
@@ -254,7 +302,7 @@ class App(Files):
 
     def warm_up(self) -> None:
         """Index the core reference, check the database, load the vocabulary, then index the components."""
-        self._index_ahead(DocumentRef())
+        self._index_ahead(DocumentRef(kind="init", item="npl"))
         # Loading a vocabulary holds the interpreter for a third of a second; a first call is answered first.
         self._closing.wait(VOCABULARY_DELAY)
         try:
@@ -279,13 +327,3 @@ class App(Files):
         if self._warm_up is not None:
             self._warm_up.join()
         self.state.close()
-
-    def _named_by(self, selectors: Sequence[Selector]) -> tuple[Found, ...]:
-        found: dict[Found, None] = {}
-        for selector in selectors:
-            if selector.document is not None:
-                try:
-                    found.update(dict.fromkeys(self.documents.find(DocumentRef(file=selector.document))))
-                except NPLError:
-                    continue
-        return tuple(found)

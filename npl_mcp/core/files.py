@@ -27,7 +27,15 @@ class Files:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.catalog = _catalog(settings)
-        self.library = Library(_roots(settings, self.catalog), self.catalog, settings.limits)
+        given = _given(settings)
+        here = Root(str(settings.cwd), "working directory")
+        self.library = Library(
+            (*given, here, *dict.fromkeys(self.catalog.roots())),
+            self.catalog,
+            settings.limits,
+            given or ((here,) if settings.search_cwd else ()),
+            or_reference=not given,
+        )
 
     @property
     def own(self) -> Library:
@@ -50,6 +58,7 @@ class OwnItems(Library):
 
     def __init__(self, library: Library, bundled: str) -> None:
         self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
+        self._searched, self._or_reference = (), False
         self._bundled = bundled
         self._own: dict[str, bool] = {}
 
@@ -100,6 +109,17 @@ def _catalog(settings: Settings) -> Catalog:
     )
 
 
-def _roots(settings: Settings, catalog: Catalog) -> tuple[Root, ...]:
-    given = [Root(str(path.absolute()), path.name or str(path)) for path in settings.roots]
-    return (*given, Root(str(settings.cwd), "working directory"), *dict.fromkeys(catalog.roots()))
+_TAKEN = ("artifact", "cr", "working directory")
+"""What stands before a colon in the names of other documents."""
+
+
+def _given(settings: Settings) -> tuple[Root, ...]:
+    """Return the roots that the user gave, each labelled by as much of its path's end as tells it apart."""
+    labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
+    roots = []
+    for path in dict.fromkeys(path.absolute() for path in settings.roots):
+        ends = ["/".join(path.parts[at:]).lstrip("/") for at in range(len(path.parts) - 1, -1, -1)]
+        label = next((end for end in ends if end and end not in labels), str(path))
+        labels[label] = label
+        roots.append(Root(str(path), label))
+    return tuple(roots)

@@ -1,19 +1,20 @@
 """Where documents come from: files below the search roots, artifacts, change requests.
 
-A name such as ``artifact:12`` has a scheme. The source of each scheme has the same four methods as the
-library of files, so that once found, all documents are treated alike.
+A name such as ``artifact:12`` has a scheme. The source of each scheme has the same methods as the library of
+files, so that once found, all documents are treated alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, InvalidRequestError, NPLError
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.data_folder import Stores
 
@@ -27,6 +28,14 @@ class Source(Protocol):
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set, however many documents that is."""
+        ...
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find what a selector means by a name without a scheme; nothing where there is none."""
+        ...
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return further names by which selectors may call a document."""
         ...
 
     def stat(self, found: Found) -> Fingerprint:
@@ -45,21 +54,61 @@ class Sources:
     :param schemes: the other sources, by scheme; what they find lies under the root ``<scheme>:``.
     """
 
-    def __init__(self, files: Source, schemes: Mapping[str, Source]) -> None:
+    def __init__(self, files: Library, schemes: Mapping[str, Source]) -> None:
         self._files = files
         self._schemes = schemes
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a reference names; see :meth:`~npl_index.library.documents.Library.find`."""
-        return self._named(ref.file).find(ref)
+        """Find what a reference names, or what each name of a list does, in the order of the list.
+
+        See :meth:`~npl_index.library.documents.Library.find`.
+        """
+        each = self._each(ref)
+        return tuple(dict.fromkeys(one for part in each for one in self._named(part.file).find(part)))
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the documents that a selector calls by a name; nothing where there is none.
+
+        A name without a scheme is that of a file, else of a change request, else of an artifact's file.
+        """
+        source = self._named(name)
+        if source is not self._files:
+            try:
+                return source.find(DocumentRef(file=name))
+            except NPLError:
+                return ()
+        for one in (source, *self._schemes.values()):
+            if found := one.find_called(name):
+                return found
+        return ()
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set, however many documents that is."""
-        return self._named(ref.file).is_set(ref)
+        each = self._each(ref)
+        return len(each) > 1 or self._named(ref.file).is_set(ref)
+
+    def names(self, found: Sequence[Found]) -> tuple[str, ...]:
+        """Return the name of each document in answers; it leads to this one alone."""
+        return self._files.roots.names(found)
+
+    def _each(self, ref: DocumentRef) -> list[DocumentRef]:
+        """Return what a list names one by one; a file may have a comma in its name."""
+        text = ref.file or ""
+        parts = (_COMMA_AND_SPACE if "=" in text else _COMMA).split(text)
+        if len(parts) == 1 or (self.is_file(ref) and self._files.holds(ref.file or "")):
+            return [ref]
+        return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
 
     def is_file(self, ref: DocumentRef) -> bool:
         """Return whether a reference is looked for among the files, and not in another source."""
         return self._named(ref.file) is self._files
+
+    def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> list[tuple[str, ...]]:
+        """Return by what else selectors may call each document: what was asked for, if it is only one."""
+        if len(found) == 1 and ref.file is not None:
+            return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
+        sources = {path: self._named(path) for path in {one.root.path for one in found}}
+        return [sources[one.root.path].aliases(one) for one in found]
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
@@ -77,13 +126,17 @@ class Sources:
 class ArtifactDocuments:
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
+    ``artifact:*`` is the current revision of each whose file is Markdown.
+
     :param stores: where artifacts are kept.
+    :param most: limit of the documents that one name may stand for.
     """
 
     SCHEME = "artifact"
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, most: int) -> None:
         self._stores = stores
+        self._most = most
         self._root = Root(f"{self.SCHEME}:", "artifacts")
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
@@ -92,16 +145,51 @@ class ArtifactDocuments:
         :raises InvalidRequestError: the name cannot be read.
         :raises ArtifactNotFoundError: there is no such artifact.
         :raises RecordNotFoundError: it has no such revision.
+        :raises DocumentNotFoundError: no artifact is Markdown.
+        :raises DocumentTooLargeError: there are more than the limit.
         """
+        if self.is_set(ref):
+            return self._all()
         artifact, number = _parse(ref.file or "")
         with self._stores.database.read() as tx:
             revision = require_revision(tx, artifact, number)
-        name = f"{self.SCHEME}:{artifact}@{revision['revision_num']}"
-        return (Found(self._root, name, self._root.label),)
+        return (self._found(revision),)
 
-    def is_set(self, ref: DocumentRef) -> bool:  # noqa: ARG002 - the interface of all sources
-        """Return ``False``: a revision is one document."""
-        return False
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a name stands for all artifacts; a revision is one document."""
+        return ref.file == f"{self.SCHEME}:*"
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the current revisions whose file has a name; it may lack its suffix."""
+        if not self._stores.database.path.exists():  # a name that means nothing must not make a data folder
+            return ()
+        names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
+        with self._stores.database.read() as tx:
+            rows = tx.all(
+                f"{_CURRENT} WHERE filename IN :names ORDER BY artifact_id LIMIT :most",
+                names=names,
+                most=self._most,
+            )
+        return tuple(map(self._found, rows))
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return the artifact's name without its revision."""
+        return (found.path.partition("@")[0],)
+
+    def _all(self) -> tuple[Found, ...]:
+        with self._stores.database.read() as tx:
+            rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+        found = [self._found(row) for row in rows if row["filename"].lower().endswith(MARKDOWN_SUFFIXES)]
+        if not found:
+            raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list shows those there are")
+        if len(found) > self._most:
+            problem = f"there are more than {self._most:,} artifacts"
+            raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
+        return tuple(found)
+
+    def _found(self, revision: Mapping[str, object]) -> Found:
+        name = f"{self.SCHEME}:{revision['artifact_id']}@{revision['revision_num']}"
+        return Found(self._root, name, self._root.label)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a revision: its number alone, since a revision never changes."""
@@ -124,6 +212,12 @@ class ArtifactDocuments:
         )
 
 
+_CURRENT = (
+    "SELECT artifact_id, revision_num, filename FROM revision"
+    " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
+)
+_COMMA = re.compile(r",(?![^{}]*\})")  # of a list, not of braces
+_COMMA_AND_SPACE = re.compile(r",\s(?![^{}]*\})")  # where filters have values with commas
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 
@@ -131,7 +225,9 @@ def _parse(name: str) -> tuple[int, int | None]:
     found = _NAME.fullmatch(name)
     if found is None:
         raise InvalidRequestError(
-            f"{name[:64]!r} names no artifact", parameter="file", hint="write artifact:12 or artifact:12@0"
+            f"{name[:64]!r} names no artifact",
+            parameter="file",
+            hint="write artifact:12, artifact:12@0 or artifact:*",
         )
     number = found[2]
     return int(found[1]), None if number is None else int(number)

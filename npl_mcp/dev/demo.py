@@ -23,15 +23,16 @@ WIDTH = 100
 SHOWN_LINES = 16
 
 
-async def run(write: Callable[[str], object]) -> None:
+async def run(write: Callable[[str], object], server: Any = None) -> None:
     """Run the demonstration.
 
     :param write: takes each line.
+    :param server: by default one is started as a client does.
     """
     corpus = corpus_folder()
     write(f"$ npl-mcp --root {corpus.name}     # an MCP server over standard input and output\n")
-    transport = StdioTransport(sys.executable, ["-m", "npl_mcp", "--root", str(corpus)], keep_alive=False)
-    async with Client(transport) as client:
+    command = ["-m", "npl_mcp", "--root", str(corpus)]
+    async with Client(server or StdioTransport(sys.executable, command, keep_alive=False)) as client:
         tools = await client.list_tools()
         loading = [tool.name for tool in tools if tool.name.startswith("npl_")]
         write(f"{len(loading)} tools for prompts: {', '.join(loading)}")
@@ -54,7 +55,7 @@ async def run(write: Callable[[str], object]) -> None:
 
 
 async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    result = await client.call_tool(tool, arguments)
+    result = await client.call_tool(tool, {**arguments, "format": "json"})
     data: dict[str, Any] = json.loads(result.content[0].text)["data"]  # type: ignore[union-attr]
     return data
 
@@ -67,7 +68,8 @@ def _show(answer: dict[str, Any], whole: int, write: Callable[[str], object]) ->
         write(
             f"    {section['relevance_score']:.2f} {section['token_count']:>5} tokens  {section['selector']}"
         )
-    write("\n  may be wanted next")
+    if answer["suggestions"]:
+        write("\n  may be wanted next")
     for suggestion in answer["suggestions"]:
         write(f"    {suggestion['selector']}  ({suggestion['reason']})")
     write("\n  the content begins")

@@ -1,4 +1,4 @@
-"""``python -m npl_mcp.dev.reference``: write API.md and the tool table of README.md from the tools.
+"""``python -m npl_mcp.dev.reference``: write API.md, and the tool table and demonstration of README.md.
 
 With ``--check`` nothing is written; the exit code is 1 if a file is out of date.
 """
@@ -6,6 +6,7 @@ With ``--check`` nothing is written; the exit code is 1 if a file is out of date
 from __future__ import annotations
 
 import argparse
+import asyncio
 import dataclasses
 import inspect
 import json
@@ -21,9 +22,11 @@ from typing import Any, get_type_hints
 
 import npl_index.errors
 import npl_mcp.stores.base.errors
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.core.app import App
+from npl_mcp.dev import demo
 from npl_mcp.projects.directive import scaffold
+from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import Reply, as_dict, value_type
@@ -41,6 +44,7 @@ This page is written by `make docs` from the tools; each example was run to writ
 """
 
 MARKS = ("<!-- tools -->", "<!-- /tools -->")
+DEMO_MARKS = ("<!-- demonstration -->", "<!-- /demonstration -->")
 PROJECT = """\
 [project]
 code = "DEMO"
@@ -207,6 +211,24 @@ def _shortened(value: Any) -> Any:
     return value
 
 
+def with_demonstration(readme: str) -> str:
+    """Put what the demonstration prints where README.md shows it; tokens are estimated."""
+    lines: list[str] = []
+    corpus = corpus_folder()
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        settings = Settings(
+            cwd=home, home=home, system=home, data_dir=home / "data", roots=(corpus,), warm_up=False
+        )
+        asyncio.run(demo.run(lines.append, create_server(settings)))
+    return _between(readme, DEMO_MARKS, "\n".join(("`````", *lines, "`````")))
+
+
+def _between(text: str, marks: tuple[str, str], inside: str) -> str:
+    begin, end = marks
+    return f"{text.partition(begin)[0]}{begin}\n{inside}\n{end}{text.partition(end)[2]}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check the files of the checkout this module belongs to.
 
@@ -217,7 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     root = Path(__file__).resolve().parents[2]
     readme = root / "README.md"
-    wanted = {root / "API.md": api(), readme: with_table(readme.read_text(encoding="utf-8"))}
+    text = with_demonstration(with_table(readme.read_text(encoding="utf-8")))
+    wanted = {root / "API.md": api(), readme: text}
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
     for path in stale:
         if check:

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.server.messages import DEEPEST, MOST_VALUES
+from npl_mcp.tools.spec import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
@@ -112,7 +113,15 @@ def strict(annotation: Any) -> Any:
 def _field(part: object) -> object:
     if isinstance(part, str):
         return Field(description=part)
+    if part is CommaList:
+        return BeforeValidator(_joined)
     return Field(json_schema_extra=part) if isinstance(part, dict) else part
+
+
+def _joined(value: object) -> object:
+    if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
+        return value
+    return ", ".join(value)
 
 
 def _number(value: object) -> object:

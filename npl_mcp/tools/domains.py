@@ -22,6 +22,7 @@ LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "dire
 UNLISTED: Mapping[str, str] = {
     "items": "npl",
     "survey": "npl",
+    "content": "npl",
     "worklog_commands": "worklog",
     "cr_templates": "cr",
 }

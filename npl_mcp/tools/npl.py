@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Written
+from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.tailoring import TailorRequest, write
-from npl_index.answer.values import Tailored
+from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
@@ -22,10 +22,12 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.spec import CommaList, ToolSpec
 
 File = Annotated[
-    str | None, "Markdown file, folder, glob, item name, artifact:12 or cr:KEY-1; default: NPL reference"
+    str | None,
+    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
+    CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
@@ -204,6 +206,12 @@ def npl_load_tailored(
         explain=explain,
         exclude=exclude,
     )
+    form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
+    return written(app, ref, request, form)
+
+
+def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+    """Return the answer to a request about some documents, in a form."""
     gathered = app.gather(ref, request.selectors)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)
@@ -215,10 +223,11 @@ def npl_load_tailored(
         counts=counts,
         counter=counter,
         unreadable=gathered.unreadable,
+        files=gathered.files,
+        aliases=gathered.aliases,
         complete=gathered.several and app.searches_all(ref, request.selectors),
         clock=clock,
     )
-    form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
 
 

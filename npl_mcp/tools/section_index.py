@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from npl_index.answer.folding import fold
-from npl_index.answer.forms import Written
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.outline_text import OutlineText
+from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
+from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import TraitFilter
+from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.tools.responses import Reply, as_dict, encode
@@ -81,13 +83,13 @@ def section_index(
     total = matching = tokens = 0
     for number, indexed in enumerate(gathered.collection.documents):
         tree = indexed.tree
-        document = gathered.collection.short_names[number] if gathered.several else indexed.selectors[0]
+        file = gathered.files[number]
         node, found = outline(
             tree,
             counts(number),
             request.conditions,
-            name=indexed.document.path if gathered.several else None,
-            selectors=[document + path for path in indexed.short_selectors],
+            name=file if gathered.several else None,
+            selectors=[qualified(document_name(file), steps) for steps in indexed.steps],
             depth=depth,
         )
         total += sum(section.level > 0 for section in tree.sections)
@@ -123,8 +125,8 @@ def section_index(
 def _warnings(gathered: Gathered) -> tuple[str, ...]:
     """Name the lines where a fence looks wrong, for each document with such a line."""
     return tuple(
-        _warning(indexed.tree, f"{indexed.document.path}: " if gathered.several else "")
-        for indexed in gathered.collection.documents
+        _warning(indexed.tree, f"{file}: " if gathered.several else "")
+        for indexed, file in zip(gathered.collection.documents, gathered.files, strict=True)
         if indexed.tree.doubtful_fences
     )
 

@@ -14,6 +14,13 @@ EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
 calls run in the order of the list of tools; ``values``, a valid value for each parameter not in ``run``."""
 
 
+class CommaList:
+    """Marks a text that names things with commas between them; a list of them is accepted as well.
+
+    The schema shows the text alone: two types for one parameter would cost every agent tokens.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool.

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Protocol
 
-from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, TYPES, parse
+from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, SECTION_COMMANDS, TYPES, parse
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
 
@@ -28,11 +28,30 @@ def _run(given: Namespace, display: Display) -> int:
         display.text(load_script(given.shell, PROGRAM, TYPES))
         return 0
     run = _command(given)
+    if given.command in SECTION_COMMANDS:
+        return _look(run, given, display)
     connection = connect(given.via, display.note)
     try:
         return run(given, connection, display)
     finally:
         connection.close()
+
+
+def _look(run: Run, given: Namespace, display: Display) -> int:
+    """Run a section command, which may look into folders of its own."""
+    from npl_mcp.cli.commands.places import read_places
+
+    places = read_places(given)
+    try:
+        given.where = {"file": places.file, "resource_type": given.kind, "item": given.item}
+        display.target = given.output
+        connection = connect(given.via, display.note, places.roots, must_see=places.given)
+        try:
+            return run(given, connection, display)
+        finally:
+            connection.close()
+    finally:
+        places.close()
 
 
 class Run(Protocol):
@@ -47,7 +66,7 @@ def _command(given: Namespace) -> Run:
     """Return the function that runs a command; no other command's module is imported."""
     if given.command in TYPES and not (given.select or given.index or given.filter):
         return load_whole
-    if given.command in (*TYPES, "tailored", "search"):
+    if given.command in (*TYPES, *SECTION_COMMANDS):
         from npl_mcp.cli.commands import sections
 
         return sections.run

@@ -31,6 +31,8 @@ from npl_mcp.cli.terminal.arguments import (
 )
 
 FORMATS = ("text", "yaml", "json")
+SECTION_FORMATS = ("text", "markdown", "yaml", "json")
+SECTION_COMMANDS = ("tailored", "search", "index")
 
 _FORMAT = argument(
     "--format", choices=FORMATS, default=FORMATS[0], metavar="F", help="text (default), yaml or json"
@@ -44,23 +46,41 @@ _DEPTH = argument(
     metavar="N",
     help="levels of subsections: 0 for none, 1 for direct ones; -1, the default, for all",
 )
+_FILTER = argument(
+    "--filter",
+    action="append",
+    metavar="'[P]'",
+    help="only sections with e.g. [has-code] or [has-table] (repeatable; all must hold)",
+)
 _LOAD = (
     _SELECT,
     switch("--index", help="print the tree of headings instead of the text"),
-    argument(
-        "--filter",
-        action="append",
-        metavar="'[P]'",
-        help="only sections with e.g. [has-code] or [has-table] (repeatable; all must hold)",
-    ),
+    _FILTER,
     _DEPTH,
     _FORMAT,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 _WHERE = (
-    argument("--file", metavar="F", help="Markdown file, folder, glob or item name"),
+    argument(
+        "--file",
+        action="append",
+        metavar="F",
+        help="Markdown file, folder, glob or item name, - for standard input (repeatable)",
+    ),
     argument("--kind", metavar="TYPE", help="type of --item"),
     argument("--item", metavar="NAME", help="item or pattern of that type"),
+    argument("--root", action="append", metavar="DIR", help="search this folder (repeatable; first wins)"),
+)
+_BUDGET = argument("--budget", type=whole_number, metavar="N", help="maximum number of tokens")
+_OUTPUT = (
+    argument(
+        "--format",
+        choices=SECTION_FORMATS,
+        metavar="F",
+        help="text (default), markdown as agents get it, yaml or json",
+    ),
+    argument("--json", action="store_const", const="json", dest="format", help="the same as --format json"),
+    argument("-o", "--output", metavar="FILE", help="write to this file instead of standard output"),
 )
 
 TYPES: dict[str, str] = {
@@ -97,17 +117,25 @@ _INIT_CLAUDE = (
 _TAILORED = (
     argument("words", nargs="*", metavar="CONTEXT"),
     argument("--topic", action="append", metavar="T", help="a concept (repeatable)"),
-    argument("--budget", type=whole_number, metavar="N", help="maximum number of tokens"),
+    _BUDGET,
     *_WHERE,
     _SELECT,
     _DEPTH,
-    _FORMAT,
+    *_OUTPUT,
 )
 _SEARCH = (
     argument("words", nargs="+", metavar="WORD"),
     *_WHERE,
     argument("--limit", type=whole_number, metavar="N", help="maximum number of lines (default 10)"),
-    _FORMAT,
+    *_OUTPUT,
+)
+_INDEX = (
+    argument("words", nargs="*", metavar="FILE"),
+    _BUDGET,
+    *_WHERE,
+    _FILTER,
+    _DEPTH,
+    *_OUTPUT,
 )
 
 COMMANDS: dict[str, Command] = {
@@ -129,6 +157,7 @@ COMMANDS: dict[str, Command] = {
     "init-claude": Command("put versioned prompts into CLAUDE.md and keep them up to date", _INIT_CLAUDE),
     "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
     "search": Command("list the best sections, one per line", _SEARCH),
+    "index": Command("list the sections of files, with their sizes", _INDEX),
     "completion": SHELL,
 }
 

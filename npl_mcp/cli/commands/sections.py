@@ -11,12 +11,27 @@ from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.connecting import Connection
 
-EVERYTHING = {"resource_type": "component", "item": "**"}
-"""What is searched if nothing is named."""
-
 SHOWN = 10
 BETWEEN = "\n\n* * *\n\n"
 
+_OPTIONS = {
+    "file": "--file",
+    "item": "--item",
+    "resource_type": "--kind",
+    "token_budget": "--budget",
+    "topics": "--topic",
+    "selectors": "--select",
+    "depth": "--depth",
+    "filter": "--filter",
+}
+"""The options of this command line by the parameters of the tools."""
+
+_WHOLE_FORMATS = ("markdown", "yaml", "json")
+# The name of a parameter, in quotes or as a word of the message; what else is in quotes is somebody's text.
+_PARAMETER = re.compile(
+    r"""(?<!document )'(?P<quoted>file|item|resource_type|filter)'|"[^"]*"|'[^']*'|`[^`]*`"""
+    r"""|\b(?P<plain>token_budget|resource_type|topics|selectors|depth(?=\ is))\b"""
+)
 _TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
 _FIELDS = {
     "code": "has_code",
@@ -38,6 +53,8 @@ def run(given: Namespace, connection: Connection, display: Display) -> int:
         return _tailored(given, connection, display)
     if given.command == "search":
         return _search(given, connection, display)
+    if given.command == "index":
+        return _listed(given, connection, display)
     if given.index and given.select:
         given.parser.error("--index prints headings and --select their text: use one of them")
     return _each(given, connection, display)
@@ -76,11 +93,19 @@ def _selected(given: Namespace, connection: Connection, where: Mapping[str, str]
         "npl_load_tailored",
         selectors=[f"{selector} {conditions}".strip() for selector in selectors],
         depth=_depth(given),
+        format="json",
         **where,
     )
 
 
 def _index(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
+    conditions = _conditions(given)
+    return connection.call(
+        "npl_section_index", filter=conditions or None, depth=_depth(given), format="json", **where
+    )
+
+
+def _conditions(given: Namespace) -> dict[str, bool]:
     conditions: dict[str, bool] = {}
     for text in given.filter or ():
         rest = _TRAIT.sub("", text).strip()
@@ -88,7 +113,7 @@ def _index(given: Namespace, connection: Connection, where: Mapping[str, str]) -
             known = ", ".join(f"[has-{name}]" for name in _FIELDS)
             given.parser.error(f"argument --filter: {rest!r}: --index takes {known}")
         conditions |= {_FIELDS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
-    return connection.call("npl_section_index", filter=conditions or None, depth=_depth(given), **where)
+    return conditions
 
 
 def _depth(given: Namespace) -> int | None:
@@ -131,37 +156,75 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
         yield from _branches(heading["children"], f"{indent}|   ")
 
 
-def _where(given: Namespace) -> dict[str, str | None]:
-    return {
-        "file": given.file,
-        "resource_type": given.kind,
-        "item": given.item,
-    }
-
-
 def _tailored(given: Namespace, connection: Connection, display: Display) -> int:
+    if not (given.words or given.topic or given.select):
+        given.parser.error("there is nothing to look for: give a task, --topic or --select")
+    whole = given.format in _WHOLE_FORMATS
     with Progress("reading and indexing"):
-        reply = connection.call(
-            "npl_load_tailored",
+        reply = _ask(
+            given,
+            connection,
+            "npl_load_tailored" if whole else "content_tailored",
             context=" ".join(given.words) or None,
             topics=given.topic,
             selectors=given.select,
             token_budget=given.budget,
             depth=_depth(given),
-            **_where(given),
+            format=_form(given) if whole else None,
         )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    if given.format != "text":
-        display.data(data, given.format)
-        return 0
+    if whole:
+        return _print(data, given, display)
     if not given.quiet:
         for line in _summary(data, given.budget):
             display.say(line)
     if data["content"]:
         display.text(_ended(data["content"]))
     return 0
+
+
+def _form(given: Namespace) -> str:
+    return "markdown" if given.format == "markdown" else "json"
+
+
+def _ask(given: Namespace, connection: Connection, tool: str, **arguments: object) -> dict[str, Any]:
+    """Call a tool; its errors speak of this command's options."""
+    reply = connection.call(tool, **arguments, **given.where)
+    if not reply["success"]:
+        reply["error"] = _PARAMETER.sub(_as_option, reply["error"])
+    return reply
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name = found["quoted"] or found["plain"]
+    return _OPTIONS[name] if name else found[0]
+
+
+def _print(data: Any, given: Namespace, display: Display) -> int:
+    """Print an answer whole: as the text that agents get, or as data."""
+    if given.format == "markdown":
+        display.text(_ended(data))
+    else:
+        display.data(data, given.format)
+    return 0
+
+
+def _listed(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the outline of files as agents get it, or the index as data."""
+    given.format = "markdown" if given.format in (None, "text") else given.format
+    with Progress("reading"):
+        reply = _ask(
+            given,
+            connection,
+            "npl_section_index",
+            filter=_conditions(given) or None,
+            depth=_depth(given),
+            token_budget=given.budget,
+            format=_form(given),
+        )
+    return _print(reply["data"], given, display) if reply["success"] else display.failed(reply)
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
@@ -184,24 +247,29 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
 
 
 def _search(given: Namespace, connection: Connection, display: Display) -> int:
-    where = _where(given)
+    if not given.words:
+        given.parser.error("there is nothing to look for: all words are paths")
     with Progress("reading and indexing"):
-        reply = connection.call(
+        reply = _ask(
+            given,
+            connection,
             "npl_load_tailored",
             context=" ".join(given.words),
             explain=True,
-            **(where if any(where.values()) else EVERYTHING),
+            token_budget=0 if given.format == "markdown" else None,  # the list alone
+            format=_form(given),
         )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
+    if given.format == "markdown":
+        return _print(data, given, display)
     limit = given.limit
     hits = data["ranking"][: SHOWN if limit is None else max(limit, 0)]
-    if given.format != "text":
-        display.data(hits, given.format)
-        return 0
+    if given.format in _WHOLE_FORMATS:
+        return _print(hits, given, display)
     if not given.quiet:
-        words = ", ".join(data["keywords_extracted"])
+        words = ", ".join(data["keywords_extracted"]) or "no keyword"
         display.say(f"{len(hits)} of {len(data['ranking'])} sections in {data['file']} for {words}")
     display.text(
         "".join(

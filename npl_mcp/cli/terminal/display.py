@@ -47,14 +47,28 @@ class Display:
 
     def __init__(self, program: str) -> None:
         self.program = program
+        self.target: str | None = None
+        """The file that :meth:`text` writes to instead of standard output."""
 
     def text(self, text: str) -> None:
         """Write to standard output as UTF-8, whatever the terminal's encoding is.
 
         :raises BrokenPipeError: nobody reads it any more.
+        :raises SystemExit: the file cannot be written; that was reported.
         """
+        if self.target is not None:
+            self._keep(text, self.target)
+            return
         shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
         _write(sys.stdout, shown)
+
+    def _keep(self, text: str, target: str) -> None:
+        try:
+            with open(target, "wb") as file:  # noqa: PTH123 - pathlib is not imported yet
+                file.write(_encoded(text))
+        except OSError as error:
+            self.note(f"{target} cannot be written: {error.strerror}")
+            raise SystemExit(EXIT_CODES["FILE_SYSTEM_ERROR"]) from None
 
     def data(self, value: object, form: str) -> None:
         """Write a value to standard output.
@@ -98,14 +112,17 @@ def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:  # closed before the start
         return
     stream.flush()
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate; those that stand for bytes of a file name become these
-        data = text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
-    rest = memoryview(data)
+    rest = memoryview(_encoded(text))
     while rest:  # an unbuffered stream may take less than all at once
         rest = rest[stream.buffer.write(rest) :]
     stream.buffer.flush()
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate; those that stand for bytes of a file name become these
+        return text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
 
 
 def run_program(program: str, run: Callable[[Display], int]) -> int:

@@ -6,7 +6,7 @@ Each transport is imported when it is chosen: what a command does not use must n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from npl_mcp.cli.transports.http import HttpTransport
     from npl_mcp.cli.transports.in_process import InProcess
 
-FILE_TOOLS = ("items_", "survey_", "npl_")
+FILE_TOOLS = ("items_", "survey_", "npl_", "content_")
 """Prefixes of the tools whose replies depend on where files are looked for."""
 
 
@@ -100,27 +100,39 @@ class NoServer:
         """Do nothing."""
 
 
-def connect(transport: str | None, note: Callable[[str], object]) -> Connection:
+def connect(
+    transport: str | None,
+    note: Callable[[str], object],
+    roots: Sequence[str] = (),
+    *,
+    must_see: bool = False,
+) -> Connection:
     """Return a connection to the tools.
 
     :param transport: one of :data:`~npl_mcp.config.connection.TRANSPORTS`; by default what the environment
         says.
     :param note: told what the user should know beside the replies.
-    :raises UsageError: a variable of the environment cannot be used.
+    :param roots: folders to search first. A running server has its own, so that it is asked only if the user
+        insists.
+    :param must_see: these and no others; a running server cannot be asked at all.
+    :raises UsageError: a variable of the environment cannot be used, or a server cannot see the roots.
     """
     try:
         settings = ConnectionSettings.from_env()
     except InvalidRequestError as error:
         raise UsageError(str(error)) from None
     chosen = transport or settings.transport
-    if chosen == "auto" and settings.url is None and not os.path.exists(settings.state_file):  # noqa: PTH110
+    alone = settings.url is None and not os.path.exists(settings.state_file)  # noqa: PTH110
+    if chosen == "auto" and (alone or roots):
         chosen = "direct"
     if chosen == "direct":
-        return Connection(_in_process())
+        return Connection(_in_process(roots, only=must_see))
     if chosen == "stdio":
-        from npl_mcp.cli.transports.stdio import StdioTransport
+        from npl_mcp.cli.transports.stdio import COMMAND, StdioTransport
 
-        return Connection(StdioTransport())
+        return Connection(StdioTransport([*COMMAND, *(word for root in roots for word in ("--root", root))]))
+    if must_see:
+        raise UsageError("--root is for this process: a running server searches its own roots; drop --via")
     server = _server(settings)
     if chosen == "auto":
         # A server that was killed leaves its state file.
@@ -154,10 +166,10 @@ def _server(settings: ConnectionSettings) -> HttpTransport | None:
     return HttpTransport(address, settings.token or "")
 
 
-def _in_process() -> InProcess:
+def _in_process(roots: Sequence[str] = (), *, only: bool = False) -> InProcess:
     from npl_mcp.cli.transports.in_process import InProcess
 
-    return InProcess()
+    return InProcess(roots=roots, only=only)
 
 
 def _may_run_here(tool: str, server: HttpTransport, error: TransportError) -> bool:

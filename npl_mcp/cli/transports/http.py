@@ -44,7 +44,10 @@ class HttpTransport:
         try:
             _check_greeting(connection.request("GET", f"{prefix}/healthz", {}, b"", GREETING_SECONDS))
             path = f"{prefix}/mcp/tools/{tool}"
-            return _reply(connection.request("POST", path, headers, body, CALL_SECONDS))
+            answer = connection.request("POST", path, headers, body, CALL_SECONDS)
+            if answer.status == 200 and arguments.get("format") == "markdown":
+                return {"success": True, "data": answer.body.decode("utf-8", "replace")}
+            return _reply(answer)
         finally:
             connection.close()
 

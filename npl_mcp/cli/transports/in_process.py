@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
@@ -25,18 +27,25 @@ class InProcess:
     """Calls tools in this process.
 
     :param settings: by default those of the environment, read when a tool is called.
+    :param roots: folders to search before those of the environment.
+    :param only: and not those at all.
     """
 
     name = "this process"
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(
+        self, settings: Settings | None = None, *, roots: Sequence[str] = (), only: bool = False
+    ) -> None:
         self._settings = settings
+        self._roots, self._only = roots, only
         self._app: App | Worklogs | None = None
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         try:
             result = tool_named(tool).function(self._first_argument(tool), **arguments)
+            if arguments.get("format") == "markdown":
+                return {"success": True, "data": getattr(result, "text", "")}
             body = as_dict(Reply(data=result))
         except (NPLError, OSError) as error:
             return _failure(error, tool)
@@ -76,10 +85,16 @@ class InProcess:
         return Worklogs(Path(ConnectionSettings.from_env().data_folder), Path.cwd())
 
     def _application(self) -> App:
+        from pathlib import Path
+
         from npl_mcp.config.settings import Settings
         from npl_mcp.core.app import App
 
-        return App(self._settings or Settings.from_env())
+        if self._settings is not None:
+            return App(self._settings)
+        settings = Settings.from_env(search_cwd=True)
+        others = () if self._only else settings.roots
+        return App(replace(settings, roots=(*map(Path, self._roots), *others)))
 
 
 def _failure(error: Exception, tool: str) -> dict[str, Any]:

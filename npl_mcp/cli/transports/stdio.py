@@ -49,7 +49,10 @@ class StdioTransport:
         self._connected = portal, client = self._connected or self._connect()
         try:
             result = portal.call(client.call_tool_mcp, tool, arguments)
-            body = json.loads(result.content[0].text)
+            text = result.content[0].text
+            if arguments.get("format") == "markdown" and not result.is_error:
+                return {"success": True, "data": text}
+            body = json.loads(text)
         except MCPError as error:
             raise TransportError(f"gave no reply: {error}", sent=True) from None
         except (AttributeError, IndexError, ValueError, RecursionError):

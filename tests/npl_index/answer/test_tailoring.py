@@ -132,9 +132,9 @@ def test_the_best_hit_is_in_every_answer(form: Form, corpus: Mapping[str, str]) 
 
 def on_selectors(on: DocumentSet) -> list[str]:
     return [
-        selector
-        for indexed in on.collection.documents[:5]
-        for selector in (indexed.qualified_selectors if on.several else indexed.selectors)
+        on.selector((document, section.index))
+        for document in range(min(5, len(on.collection.documents)))
+        for section in on.tree(document).sections
     ]
 
 

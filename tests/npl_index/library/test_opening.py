@@ -47,7 +47,11 @@ ALLOWED = {
     "npl_mcp/cli/commands/notation.py": {
         "Path(name).read_text": "the user named it on the command line, and it may be a pipe"
     },
-    "npl_mcp/cli/terminal/display.py": {"os.open": DEVICE},
+    "npl_mcp/cli/commands/places.py": {"open": "in a folder of its own that it just made"},
+    "npl_mcp/cli/terminal/display.py": {
+        "os.open": DEVICE,
+        "open": "the user named it on the command line, and it may be a pipe",
+    },
     "npl_mcp/server/stdio.py": {
         "open": DEVICE,
         "io.FileIO": "a copy of standard input",

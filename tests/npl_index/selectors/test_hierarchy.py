@@ -96,12 +96,3 @@ def test_parts() -> None:
     assert parts.children(one) == (one + 1, one + 2)
     assert set(parts.titles) == {one + 1}
     assert [parts.version(index) for index in (0, one, one + 2, two)] == [None, "1.5.0", "1.5.0", "0.0.0"]
-
-
-@pytest.mark.parametrize(("name", "found"), [("one", True), ("guide", False), ("two", False)])
-def test_names_of_parts(name: str, found: bool) -> None:
-    """A part is found by its name alone, unless the document or another part has that name."""
-    header = "npl-instructions:\n   name: {}\n---\n\n"
-    data = "\n* * *\n\n".join(map(header.format, [name, "two", "two"])).encode()
-    parts = hierarchy(data)
-    assert parts.is_found_by_name(parts.parts[0]) is found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
 from npl_index.selectors.selection import Selected, select
-from npl_index.selectors.writing import narrowed, selector_for, selectors_of
+from npl_index.selectors.writing import narrowed, qualified, selector_for, selectors_of, steps_of
 from tests.npl_index.conftest import lines_run
 
 CASES = Path(__file__).parents[2] / "cases" / "selectors"
@@ -129,9 +130,10 @@ def build(name: str, nodes: Sequence[tuple[int, str]]) -> SectionTree:
 
 
 def assert_exact(tree: SectionTree, document: str | None = None) -> None:
-    texts = selectors_of(tree, document)
     names = [() if document is None else (document,)]
-    for index, text in enumerate(texts):
+    name = tree.name if document is None else document
+    short = [qualified(name, steps) for steps in steps_of(tree)]
+    for index, text in chain(enumerate(selectors_of(tree, document)), enumerate(short)):
         assert select([tree], compile_selector(text), names=names) == (
             Selected(0, index, tuple(tree.subtree(index))),
         ), text
@@ -267,6 +269,7 @@ def test_a_long_heading_is_found_by_its_full_text() -> None:
         ([(2, "C#"), (2, "a // b"), (2, "a # b")], ["## C#", '## "a // b"', '## "a # b"']),
         ([(2, "*"), (2, "a..."), (2, "`")], ['## "*"', '## "a..."', '## "`"']),
         ([(0, "guide"), (2, "A")], ["guide", "guide > ## A"]),
+        ([(0, "p"), (2, "A")], ["p", "p > ## A"]),
         ([(0, "p"), (2, "A"), (0, "p")], ["p [1]", "p [1] > ## A", "p [2]"]),
     ],
 )
@@ -275,10 +278,20 @@ def test_text_of_generated_selectors(nodes: list[tuple[int, str]], expected: lis
     assert selectors_of(build("guide", nodes)) == ("guide", *(f"guide > {text}" for text in expected))
 
 
-def test_text_of_selectors_in_versioned_sections() -> None:
-    """A versioned section's name stands for the document where it is its own."""
-    tree = build("guide", [(1, "Title"), (0, "p"), (1, "T"), (2, "A")])
-    assert selectors_of(tree) == ("guide", "guide > # Title", "p", "p > # T", "p > ## A")
+def test_short_selectors_leave_out_what_one_heading_alone_says() -> None:
+    """Headings that others of their level equal, and versioned sections, keep what stands above them."""
+    nodes = [(1, "T"), (2, "A"), (3, "B"), (4, "C"), (2, "D"), (3, "B"), (0, "p"), (2, "A")]
+    assert steps_of(build("guide", nodes)) == (
+        "",
+        " > # T",
+        " > ## A",
+        " > ## A > ### B",
+        " #### C",
+        " > ## D",
+        " > ## D > ### B",
+        " > p",
+        " > p > ## A",
+    )
 
 
 def test_generated_selectors_with_a_path() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import socket
 from pathlib import Path
@@ -97,4 +98,22 @@ def test_vocabulary_is_read_from_the_folder_that_has_it(
     counter = load_vocabulary(vocabulary, [tmp_path / "nowhere", tmp_path])
     assert counter is not None
     assert (counter.name, counter.exact) == (f"tiktoken:{vocabulary}", True)
+    assert counter.count(case("npl-agent")) == SMALL["o200k_base"].count(case("npl-agent"))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_package_may_carry_the_vocabulary_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts if what is in it is the published file; what cannot be unpacked is passed over."""
+    content = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in small_ranks().items())
+    monkeypatch.setitem(exact._FILES, "o200k_base", (ADDRESS, hashlib.sha256(content).hexdigest()))
+    folders = [tmp_path / name for name in ("broken", "other", "right")]
+    packed = (content, gzip.compress(b"YQ== 0\n"), gzip.compress(content))
+    for folder, data in zip(folders, packed, strict=True):
+        folder.mkdir()
+        (folder / "o200k_base.tiktoken.gz").write_bytes(data)
+    assert load_vocabulary("o200k_base", folders[:2]) is None
+    counter = load_vocabulary("o200k_harmony", folders)
+    assert counter is not None
     assert counter.count(case("npl-agent")) == SMALL["o200k_base"].count(case("npl-agent"))

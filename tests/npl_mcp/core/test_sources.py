@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ def guide(call: Call) -> str:
 
 def without_place(answer: dict[str, Any]) -> dict[str, Any]:
     """Leave out what names the document."""
-    return {name: value for name, value in answer["data"].items() if name not in ("file", "path")}
+    text = json.dumps(answer["data"]).replace("artifact:1@0", "guide")
+    return {name: value for name, value in json.loads(text).items() if name not in ("file", "path")}
 
 
 def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> None:

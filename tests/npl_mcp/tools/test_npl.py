@@ -86,11 +86,21 @@ def test_a_folder_lists_its_documents(call: Call) -> None:
     assert [node["name"] for node in nodes(deep["sections"])][1:3] == ["Beans", "Sowing"]
 
 
-def test_without_arguments_the_core_reference_is_shown(call: Call) -> None:
-    """The default document is the NPL reference that comes with the package."""
+def test_without_a_file_the_roots_that_were_given_are_searched(settings: Settings, call: Call) -> None:
+    """The user's own documents; the NPL reference where no root was given, or when it is named."""
     data = call("npl_section_index")["data"]
-    assert data["file"] == "npl.md"
-    assert data["sections"][0]["level"] == 1
+    assert data["file"] == "docs"
+    assert [node["name"] for node in data["sections"]] == ["guide.md", "plants/beans.md", "plants/roses.md"]
+    found = call("npl_load_tailored", context="where to cut roses")["data"]
+    assert (found["sections"][0]["file"], found["sections"][0]["title"]) == ("plants/roses.md", "Pruning")
+    assert call("npl_section_index", file="npl.md")["data"]["sections"][0]["level"] == 1
+    (without,) = calls(replace(settings, roots=()), [("npl_section_index", {})])
+    assert without["data"]["file"] == "npl.md"
+    settings.roots[0].joinpath("empty").mkdir()
+    empty = replace(settings, roots=(settings.roots[0] / "empty",))
+    (refused,) = calls(empty, [("npl_load_tailored", {"context": "roses"})])
+    assert refused["error_code"] == "NOT_FOUND"
+    assert "npl.md" in refused["error"]
 
 
 def test_items_are_documents_of_every_kind(call: Call) -> None:

@@ -1,0 +1,165 @@
+"""Where the section commands look: the user's own files, wherever the shell may read them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.cli.commands.load import main
+
+BUILD = "# Build\n\n## Library mode\n\nBuild a library with one entry.\n\n## App mode\n\nBuild pages.\n"
+MANUAL = "# Manual\n\n## Library mode\n\nThe library of the manual.\n\n## Index cards\n\nOne for each book.\n"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a project that has another folder beside it; give exit code, output and messages."""
+    for name, text in (
+        ("work/docs/guide/build.md", BUILD),
+        ("work/a, b.md", "# Comma\n\n## Library shelf\n\nOak.\n"),
+        ("beside/manual.md", MANUAL),
+        ("beside/deep/more.md", "# More\n\n## Library card\n\nBring your card.\n"),
+        ("empty/notes.txt", ""),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (tmp_path / "work" / "linked").symlink_to(tmp_path / "beside")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+
+    def ended(*words: str, cwd: str = "work") -> tuple[int, str, str]:
+        monkeypatch.chdir(tmp_path / cwd)
+        code = main([word.replace("TMP", str(tmp_path)) for word in words])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return ended
+
+
+FOUND = {
+    "the working directory": (("library mode",), "docs/guide/build.md"),
+    "a path among the words": (("library", "mode", "docs/guide/build.md"), "docs/guide/build.md"),
+    "a folder among the words": (("library", "mode", "./docs"), "docs/guide/build.md"),
+    "a path with a comma": (("shelf", "--file", "a, b.md"), "a, b.md"),
+    "a file above": (("library mode", "--file", "../beside/manual.md"), "manual.md"),
+    "a path above among the words": (("library", "mode", "../beside/manual.md"), "manual.md"),
+    "an absolute path": (("library mode", "--file", "TMP/beside/manual.md"), "manual.md"),
+    "a pattern above": (("library card", "--file", "../beside/**/*.md"), "deep/more.md"),
+    "braces above": (("library mode", "--file", "../beside/{manual,none}.md"), "manual.md"),
+    "a folder above": (("library card", "--file", ".."), "beside/deep/more.md"),
+    "through a link": (("library card", "--file", "linked"), "deep/more.md"),
+    "here by a detour": (("library mode", "--file", "../work/docs"), "docs/guide/build.md"),
+    "a root": (("library card", "--root", "../beside"), "deep/more.md"),
+    "a file of a root": (("library mode", "--root", "../beside", "--file", "manual.md"), "manual.md"),
+    "several files": (
+        ("library card", "--file", "docs/guide/build.md", "--file", "../beside/deep/more.md"),
+        "more.md",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str) -> None:
+    """Whatever the shell may read can be searched; a path is a path and no word of the task."""
+    words, file = FOUND[case]
+    code, out, _ = run("search", *words, "--limit", "1")
+    assert code == 0
+    assert out.startswith(f"{file}:")
+
+
+def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
+    """And it can be named anywhere."""
+    assert "npl.md:" in run("search", "fences", cwd="empty")[1]
+    assert "npl.md:" in run("search", "fences", "--file", "npl.md")[1]
+    assert "npl.md" not in run("search", "fences")[1]
+
+
+def test_standard_input_is_a_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-`` reads it, for each of the commands."""
+    for words in (("tailored", "honey"), ("search", "honey"), ("index",)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"# A\n\n## Bees\n\nhoney\n")))
+        code, out, _ = run(*words, "--file", "-")
+        assert code == 0
+        assert "Bees" in out
+
+
+def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) -> None:
+    """Text is the content; Markdown is what agents get; data goes to a file if one is named."""
+    request = ("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "200")
+    code, out, err = run(*request)
+    assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
+    assert "docs/guide/build > ## Library mode" in err
+    code, out, err = run(*request, "--format", "markdown")
+    assert (code, err) == (0, "")
+    assert out.startswith("<!-- docs/guide/build.md > ## Library mode")
+    assert run(*request, "--json", "-o", "answer.json") == (0, "", "")
+    kept = json.loads((tmp_path / "work" / "answer.json").read_text(encoding="utf-8"))
+    assert json.loads(run(*request, "--format", "json")[1]) == kept
+    assert kept["sections"][0]["title"] == "Library mode"
+    code, out, err = run(*request, "-o", "nowhere/answer.md")
+    assert (code, out) == (74, "")
+    assert "nowhere/answer.md cannot be written" in err
+
+
+def test_the_budget_bounds_what_is_printed(run: Run) -> None:
+    """As text that is the content; the summary goes elsewhere."""
+    code, out, err = run("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "12")
+    assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
+    assert " of 12 tokens" in err
+
+
+def test_an_index_lists_files_and_their_sections(run: Run) -> None:
+    """An outline as agents get it, or the fields of the index."""
+    code, out, _ = run("index", "docs/guide/build.md")
+    assert code == 0
+    assert [line.partition("#")[1:] for line in out.splitlines()[1:]] == [
+        ("#", " Build"),
+        ("#", "# Library mode"),
+        ("#", "# App mode"),
+    ]
+    listed = json.loads(run("index", "docs", "../beside", "--json")[1])
+    assert [node["name"] for node in listed["sections"]] == [
+        "docs/guide/build.md",
+        "deep/more.md",
+        "manual.md",
+    ]
+    assert "guide/build.md" in run("index")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("tailored",), "give a task, --topic or --select"),
+        (("tailored", "docs/guide/build.md"), "give a task, --topic or --select"),
+        (("search", "docs/guide/build.md"), "all words are paths"),
+        (("search", "x", "docs/none.md"), "there is no document 'docs/none.md'"),
+        (("tailored", "x", "--budget", "-1"), "--budget is -1"),
+        (("tailored", "x", "--depth", "-2"), "--depth is -2"),
+        (("tailored", *(["--topic", "t"] * 65)), "65 --topic are too many"),
+        (("tailored", *(["--select", "## t"] * 65)), "65 --select are too many"),
+        (("tailored", "x", "--item", "q"), "--item needs --kind; give both, or --file"),
+        (("tailored", "x", "--file", ""), "--file is empty"),
+        (("tailored", "x", "--file", "docs", "--item", "q", "--kind", "c"), "--file and --item"),
+        (("search", "x", "--root", "nowhere"), "--root nowhere is not a folder"),
+        (("search", "x", "--root", "docs", "--format", "xml"), "invalid choice: 'xml'"),
+    ],
+)
+def test_errors_name_the_options(run: Run, words: tuple[str, ...], problem: str) -> None:
+    """Not the parameters of the tools behind them; what is somebody's text stays as it is."""
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+def test_a_server_has_roots_of_its_own(run: Run) -> None:
+    """A root for one call cannot be given to it."""
+    code, _, err = run("--via", "http", "search", "library", "--root", "../beside")
+    assert code == 2
+    assert "--root" in err
