@@ -191,7 +191,7 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
     """The kind comes first and may be left out; the others are those of the new tools."""
     tools = listed(settings, exact_names=True)
     schema = tools["npl_load"]["inputSchema"]
-    assert list(schema["properties"]) == ["resource_type", "items", "skip"]
+    assert list(schema["properties"]) == ["resource_type", "items", "skip", "format"]
     assert schema["required"] == ["items"]
     assert schema["properties"]["resource_type"] == {"type": "string", "description": "c, m, s"}
     assert schema["additionalProperties"] is False
