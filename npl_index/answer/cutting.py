@@ -72,6 +72,6 @@ def _block_ends(tree: SectionTree, lines: Span, first: int, clock: Deadline) -> 
     :param lines: of the section.
     :param first: no cut is made before this line or at it, so that more than the heading is kept.
     """
-    tokens = parse_blocks(tree.text(lines), nesting=tree.dialect == "npl", deadline=clock)
+    tokens = parse_blocks(tree.text(lines), npl=tree.dialect == "npl", deadline=clock)
     ends = {lines.start + token.map[1] for token in tokens if token.map}
     return sorted(end for end in ends if first < end < lines.stop)

@@ -41,15 +41,15 @@ _DEFINITION_START = frozenset(":~")
 _FOREIGN_TERM = re.compile(r"^ ?([-+*0-9>`~_#<])[^\n]*(?=\n(?:[ \t]*\n)?[ \t]*[:~][ \t])", re.MULTILINE)
 
 
-def parse_blocks(source: str, *, nesting: bool = False, deadline: Deadline = NO_DEADLINE) -> list[Token]:
+def parse_blocks(source: str, *, npl: bool = False, deadline: Deadline = NO_DEADLINE) -> list[Token]:
     r"""Return all blocks of a text, paragraphs and table rows included.
 
     :param source: text with ``\n`` line ends.
-    :param nesting: fences of equal length nest.
+    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     starts = find_lines(source)
-    return read_blocks(source, starts, 0, nesting=nesting, complete=True, deadline=deadline).tokens
+    return read_blocks(source, starts, 0, npl=npl, complete=True, deadline=deadline).tokens
 
 
 def read_blocks(
@@ -57,7 +57,7 @@ def read_blocks(
     line_starts: array[int],
     first: int,
     *,
-    nesting: bool,
+    npl: bool,
     complete: bool = False,
     deadline: Deadline = NO_DEADLINE,
 ) -> BlockState:
@@ -66,15 +66,15 @@ def read_blocks(
     :param source: text with ``\n`` line ends.
     :param line_starts: as of :func:`npl_index.markdown.state.find_lines`.
     :param first: number of the line to begin at.
-    :param nesting: fences of equal length nest.
+    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
     :param complete: record every block, not only those an index needs.
     :param deadline: when parsing ends in an error.
-    :returns: the state at the end: ``tokens``, ``env["references"]``, ``inner_fences``, ``open_fence``,
-        ``open_html``.
+    :returns: the state at the end: ``tokens``, ``env["references"]``, ``open_fence``, ``open_html``
+        and what else :class:`~npl_index.markdown.state.BlockState` says of fences.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     deadline.check()
-    state = BlockState(source, line_starts, _MD, nesting=nesting, complete=complete, deadline=deadline)
+    state = BlockState(source, line_starts, _MD, npl=npl, complete=complete, deadline=deadline)
     _MD.block.tokenize(state, first, state.lineMax)
     return state
 

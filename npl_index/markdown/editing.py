@@ -191,7 +191,7 @@ def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, 
         raise InvalidRequestError("the text holds NUL", parameter="text")
     if not rename and not source.strip(" \t\n"):
         raise MissingRequestError("there is no text to add", parameter="text")
-    blocks = read_blocks(source, find_lines(source), 0, nesting=tree.dialect == "npl")
+    blocks = read_blocks(source, find_lines(source), 0, npl=tree.dialect == "npl")
     lines = source.split("\n")
     found = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
     title, heading = "", section.heading
@@ -227,7 +227,7 @@ def _unclosed_end(tree: SectionTree) -> str:
     own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
     if _MAY_STAY_OPEN.search(own) is None:
         return ""
-    blocks = read_blocks(tree.source, tree.line_starts, 0, nesting=tree.dialect == "npl")
+    blocks = read_blocks(tree.source, tree.line_starts, 0, npl=tree.dialect == "npl")
     return _unclosed(blocks)[0]
 
 

@@ -3,7 +3,8 @@
 A document is cut before lines that look like headings of level 2. Where such a line follows a piece, blocks
 that are open at the piece's end close, unless the piece holds an open fence, comment or the like. To find
 out, the piece is parsed with such a line after it; pieces that do not close are joined to the next.
-Trees are the same as those of :func:`~npl_index.markdown.sections.parse_sections`.
+A fence that is not closed where it should be may decide how all others are read: such a document is parsed
+whole. Trees are the same as those of :func:`~npl_index.markdown.sections.parse_sections`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -36,7 +37,7 @@ class _Piece:
     """A piece that was parsed.
 
     :param size: about how many bytes of memory it takes.
-    :param sections: with positions in the piece; ``None`` if it does not end before the next.
+    :param sections: with positions in the piece; ``None`` if it cannot be read without the next.
     """
 
     size: int
@@ -65,23 +66,31 @@ class PieceReader:
             source = data.decode("utf-8")
         except UnicodeDecodeError:
             return parse_sections(data, name)
-        return _joined(source, name, list(self._pieces(data, name, [0, *starts, len(data)])))
+        pieces = self._pieces(data, name, [0, *starts, len(data)])
+        return parse_sections(data, name) if pieces is None else _joined(source, name, pieces)
 
     def _pieces(
         self, data: bytes, name: str, cuts: Sequence[int]
-    ) -> Iterator[tuple[int, tuple[Section, ...]]]:
-        """Return where each piece begins, and its sections with positions in it."""
+    ) -> list[tuple[int, tuple[Section, ...]]] | None:
+        """Return where each piece begins, and its sections with positions in it.
+
+        :returns: ``None`` where the pieces cannot be read without the others.
+        """
+        result = []
         at, last = 0, len(cuts) - 1
         while at < last:
             for end in (*range(at + 1, min(at + _MOST_JOINED, last)), last):
                 found = self._piece(data[cuts[at] : cuts[end]], name, end == last)
                 if found is not None:
-                    yield cuts[at], found
+                    result.append((cuts[at], found))
                     at = end
                     break
+            else:
+                return None
+        return result
 
     def _piece(self, piece: bytes, name: str, is_last: bool) -> tuple[Section, ...] | None:
-        """Return the sections of a piece; ``None`` if it does not end before the next."""
+        """Return the sections of a piece; ``None`` if it cannot be read without the next."""
         key = (piece, is_last)
         with self._lock:
             kept = self._kept.get(key)
@@ -89,7 +98,9 @@ class PieceReader:
             return kept.sections
         tree = parse_sections(piece if is_last else piece + _PROBE, name)
         found: tuple[Section, ...] | None = tree.sections
-        if not is_last:
+        if tree.doubtful_fences or tree.dialect != "commonmark":
+            found = None
+        elif not is_last:
             probe = tree.sections[-1]
             found = tree.sections[:-1] if probe.own_bytes.start == len(piece) and probe.level == 2 else None
         size = _COST * len(piece)

@@ -19,6 +19,7 @@ from npl_index.markdown.state import BlockState
 _MAX_LINE = 65_536
 
 _FENCE = re.compile(r"(`{3,})([^`]*)|(~{3,})(?!~)(.*)")
+_MARKED_FENCE = re.compile(r"(?:(?:[-+*:~]|[0-9]{1,9}[.)])[ \t]+)+(?:`{3}|~{3})")
 _BREAK = re.compile(r"([-*_])[ \t]*\1")
 _LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.){1,999}\]:", re.DOTALL)
 
@@ -29,8 +30,9 @@ NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n
 def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """Fenced code.
 
-    With ``state.nesting`` a marker line with an info string opens an inner fence and a bare one
-    closes the innermost, if they are at least as long as the innermost's.
+    With ``state.npl`` a marker line with an info string opens an inner fence and a bare one closes the
+    innermost, if they are at least as long as the innermost's; and a fence that begins behind the marker of a
+    list or definition may go on and be closed at the margin, where CommonMark ends it with the item.
     """
     source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
     opening = _FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
@@ -40,25 +42,37 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         return True
     run = opening[1] or opening[3]
     marker, open_runs = run[0], [len(run)]
+    behind_marker = source[begins[start] : begins[start] + shifts[start]].strip(" \t") != ""
+    container_end = None
     line = start + 1
     while line < end and open_runs:
         if not line & 1023:
             state.check()
         pos = begins[line] + shifts[line]
         if pos < ends[line] and state.sCount[line] < state.blkIndent:
-            break
+            container_end = container_end or line
+            # A next fence of this kind says that the author forgot to close this one; and no line is read
+            # for more than two of them.
+            if not (state.npl and behind_marker) or _MARKED_FENCE.match(source, pos):
+                break
         if source[pos : pos + 1] == marker and not state.is_code_block(line):
             found = _FENCE.fullmatch(source, pos, ends[line])
             run = found[1] or found[3] if found else ""
             if found and len(run) >= open_runs[-1]:
                 if not (found[2] or found[4] or "").strip(" \t"):
                     open_runs.pop()
-                elif state.nesting:
+                elif state.npl:
                     open_runs.append(len(run))
-                    state.inner_fences = True
+                    state.npl_fences = True
         line += 1
-    if open_runs and line >= len(begins) - 1:
-        state.open_fence = True
+    if open_runs:
+        line = container_end or line
+        state.cut_fence |= behind_marker and container_end is not None
+        state.open_fence |= line >= len(begins) - 1
+    elif container_end:
+        state.npl_fences = True
+    if open_runs or container_end:
+        state.doubtful_fences.append(start)
     state.leaf("fence", start, line).info = opening[2] or opening[4] or ""
     return True
 

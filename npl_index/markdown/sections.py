@@ -96,8 +96,9 @@ class SectionTree:
     :param source: the text with ``\n`` line ends, byte order mark removed.
     :param line_starts: offset in ``source`` of each line's first character, and ``len(source)``.
     :param front_matter: YAML front matter without its ``---`` lines, or ``""``.
-    :param dialect: ``"commonmark"`` or ``"npl"`` (fences of equal length nest), whichever was used.
+    :param dialect: ``"commonmark"`` or ``"npl"`` (how fences are read), whichever was used.
     :param title: index of the one leading heading of level 1 that is the document's title, else ``None``.
+    :param doubtful_fences: first lines of fences that are not closed where they should be.
     """
 
     name: str
@@ -107,6 +108,7 @@ class SectionTree:
     front_matter: str
     dialect: str
     title: int | None
+    doubtful_fences: tuple[int, ...] = ()
 
     @property
     def line_count(self) -> int:
@@ -148,7 +150,7 @@ def parse_sections(
 
     :param data: the file's bytes as on disk.
     :param name: the document's name for selectors.
-    :param npl: the file comes from a root declared as NPL, so fences may nest.
+    :param npl: the file comes from a root declared as NPL, so fences are read as NPL writes them.
     :param deadline: value of ``time.monotonic()`` after which parsing ends in an error.
     :raises UnreadableDocumentError: not UTF-8 or binary (holds NUL).
     :raises DocumentTooLargeError: more sections than ``MAX_SECTIONS``.
@@ -163,7 +165,8 @@ def parse_sections(
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
-    return SectionTree(name, sections, source, starts, front, dialect, find_title(sections))
+    doubtful = tuple(sorted(blocks.doubtful_fences))
+    return SectionTree(name, sections, source, starts, front, dialect, find_title(sections), doubtful)
 
 
 def find_title(sections: Sequence[Section]) -> int | None:
@@ -216,15 +219,33 @@ def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
 def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
     """Find the blocks by the dialect of fences that fits.
 
-    Where nested fences leave one open at the end, an author forgot a marker; CommonMark then loses less.
+    Where the NPL reading leaves a fence open at the end, an author forgot a marker; CommonMark then loses
+    less. Where CommonMark loses text that the NPL reading shows, the author wrote NPL without saying so.
     """
+    written = None
     if npl or "npl-instructions:" in source or "⌜" in source:
-        blocks = read_blocks(source, starts, first, nesting=True, deadline=clock)
-        if not blocks.open_fence and (npl or _shows_npl(blocks.tokens, source, starts)):
-            return blocks, "npl"
-        if not blocks.inner_fences:
-            return blocks, "commonmark"
-    return read_blocks(source, starts, first, nesting=False, deadline=clock), "commonmark"
+        written = read_blocks(source, starts, first, npl=True, deadline=clock)
+        if not written.open_fence and (npl or _shows_npl(written.tokens, source, starts)):
+            return written, "npl"
+        if not written.npl_fences:
+            return written, "commonmark"
+    plain = read_blocks(source, starts, first, npl=False, deadline=clock)
+    if plain.open_fence or plain.cut_fence:
+        written = written or read_blocks(source, starts, first, npl=True, deadline=clock)
+        if not written.open_fence and (plain.open_fence or _hides_headings(plain.tokens, written.tokens)):
+            return written, "npl"
+    return plain, "commonmark"
+
+
+def _hides_headings(plain: Sequence[Token], written: Sequence[Token]) -> bool:
+    """Return whether one reading has a heading of the document inside a fence of the other."""
+    fences = [token.map for token in plain if token.type == "fence" and token.map]
+    for token in written:
+        if token.type == "heading_open" and not token.level and token.map:
+            before = bisect_right(fences, token.map[0], key=itemgetter(0)) - 1
+            if before >= 0 and token.map[0] < fences[before][1]:
+                return True
+    return False
 
 
 def _shows_npl(tokens: Sequence[Token], source: str, starts: array[int]) -> bool:

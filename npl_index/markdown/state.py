@@ -72,7 +72,7 @@ class BlockState(StateBlock):
     :param source: text with ``\n`` line ends.
     :param line_starts: as of :func:`find_lines`.
     :param md: the parser whose block rules run.
-    :param nesting: a marker with an info string inside a fence opens an inner fence.
+    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
     :param complete: record all other blocks, openings of containers, and table rows, too.
     :param deadline: when parsing ends in an error.
     """
@@ -85,7 +85,7 @@ class BlockState(StateBlock):
         line_starts: array[int],
         md: MarkdownIt,
         *,
-        nesting: bool,
+        npl: bool,
         complete: bool,
         deadline: Deadline,
     ) -> None:
@@ -94,11 +94,15 @@ class BlockState(StateBlock):
         self._unrecorded = Token("", "", 0)
         super().__init__("", md, {}, [])
         self.src = source
-        self.nesting = nesting
+        self.npl = npl
         self.complete = complete
         self._headings = 0
-        self.inner_fences = False
-        """Whether an inner fence was opened, so that the two dialects differ."""
+        self.npl_fences = False
+        """Whether CommonMark would read some fence in another way."""
+        self.cut_fence = False
+        """Whether a fence behind the marker of a list or definition ended with that, unclosed."""
+        self.doubtful_fences: list[int] = []
+        """First lines of fences that are not closed where they should be."""
         self.open_fence = False
         """Whether the document ended inside a fence."""
         self.open_html: tuple[int, str] | None = None

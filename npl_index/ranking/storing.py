@@ -20,7 +20,7 @@ from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.ranking.postings import Counts
 
-INDEX_FORMAT = "2"
+INDEX_FORMAT = "3"
 """Version of what :func:`dump` writes; a change of parsing or analysis changes it, too."""
 
 
@@ -49,6 +49,7 @@ def dump(indexed: IndexedDocument) -> tuple[str, str]:
         "front_matter": tree.front_matter,
         "dialect": tree.dialect,
         "title": tree.title,
+        "doubtful_fences": tree.doubtful_fences,
         "sections": [_row(section) for section in tree.sections],
     }
     keywords = {
@@ -126,7 +127,9 @@ def _restore_tree(document: Document, index: dict[str, Any]) -> SectionTree:
     title = None if index["title"] is None else _number(index["title"], len(rows))
     dialect = _text(index["dialect"])
     _check(index["name"] == document.name and dialect in ("commonmark", "npl"))
-    return SectionTree(document.name, sections, source, starts, _text(index["front_matter"]), dialect, title)
+    front = _text(index["front_matter"])
+    doubtful = tuple(_number(line, len(starts)) for line in index["doubtful_fences"])
+    return SectionTree(document.name, sections, source, starts, front, dialect, title, doubtful)
 
 
 def _section_reader(line_stop: int, byte_stop: int) -> Callable[[int, _Row, list[int]], Section]:

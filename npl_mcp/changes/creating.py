@@ -107,7 +107,7 @@ def template(kind: str) -> str:
 def _check_closed(content: str) -> None:
     """Refuse a text that ends inside a fence or a comment."""
     try:
-        check_closed(read_blocks(content, find_lines(content), 0, nesting=False))
+        check_closed(read_blocks(content, find_lines(content), 0, npl=False))
     except InvalidRequestError as error:
         raise InvalidRequestError(
             f"data.content: {error.message}", parameter="data", hint=error.hint

@@ -219,7 +219,7 @@ def test_link_definitions_are_those_of_the_stock_parser() -> None:
     )
     env: dict[str, dict[str, object]] = {}
     STOCK.parse(text, env)
-    state = read_blocks(text, find_lines(text), 0, nesting=False)
+    state = read_blocks(text, find_lines(text), 0, npl=False)
     assert list(state.env["references"]) == list(env["references"])
 
 
@@ -234,7 +234,7 @@ def test_link_definitions_are_those_of_the_stock_parser() -> None:
 )
 def test_a_definition_list_takes_no_other_block_as_a_term(text: str, expected: list[str]) -> None:
     """A heading or fence behind a list stays one even where a line like a definition follows."""
-    state = read_blocks(text, find_lines(text), 0, nesting=False)
+    state = read_blocks(text, find_lines(text), 0, npl=False)
     assert [token.type for token in state.tokens] == expected
 
 
@@ -305,7 +305,7 @@ def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.M
     monkeypatch.setattr(time, "monotonic", lambda: float(next(looks) > 8))
     text = FIRST.get(kind, "") + LONG[kind] * 10_000
     with pytest.raises(DocumentTimeoutError, match="handbook"):
-        read_blocks(text, find_lines(text), 0, nesting=False, deadline=Deadline("handbook", 0.5))
+        read_blocks(text, find_lines(text), 0, npl=False, deadline=Deadline("handbook", 0.5))
 
 
 def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:

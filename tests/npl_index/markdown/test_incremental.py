@@ -32,6 +32,8 @@ BLOCKS = [
     "```example\n## code\n```\n",
     "```\n",
     "~~~ sh\n",
+    "- ```py\n",
+    "term\n: ```py\n# code\n```\n",
     "<!-- a comment\n",
     "-->\n",
     "<div>\n",

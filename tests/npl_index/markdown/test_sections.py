@@ -276,17 +276,21 @@ def test_a_header_inside_front_matter_counts() -> None:
 
 
 NESTED = "# A\n```example\n```syntax\n# no\n```\n# in\n```\n# B\n"
+CLOSED = NESTED + "```x\n```\n"
+"""The same where CommonMark does not end inside a fence."""
 
 
 @pytest.mark.parametrize(
     ("data", "npl", "expected"),
     [
-        (NESTED, False, ["A", "in"]),
+        (NESTED, False, ["A", "B"]),  # CommonMark ends inside a fence there
+        (CLOSED, False, ["A", "in"]),
+        (CLOSED, True, ["A", "B"]),
         (NESTED, True, ["A", "B"]),
         ("⌜a|b⌝\n" + NESTED, False, ["A", "B"]),
         ("npl-instructions:\n name: a\n---\n" + NESTED, False, ["A", "B"]),
-        ("Text with `⌜a⌝` in code\n\n    ⌜b⌝\n\n" + NESTED, False, ["A", "in"]),
-        ("```\n⌜a⌝\n```\n" + NESTED, False, ["A", "in"]),
+        ("Text with `⌜a⌝` in code\n\n    ⌜b⌝\n\n" + CLOSED, False, ["A", "in"]),
+        ("```\n⌜a⌝\n```\n" + CLOSED, False, ["A", "in"]),
         ("# A\n````x\n```y\n````\n# B\n", True, ["A", "B"]),  # a shorter marker is text
         ("# A\n```x\n~~~y\n```\n# B\n", True, ["A", "B"]),  # so is one of the other kind
         ("# A\n```x\n    ```y\n```\n# B\n", True, ["A", "B"]),  # and one that is indented as code
@@ -295,7 +299,7 @@ NESTED = "# A\n```example\n```syntax\n# no\n```\n# in\n```\n# B\n"
     ],
 )
 def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[str]) -> None:
-    """Fences of equal length nest where NPL is declared or shows, unless that leaves one open."""
+    """Fences of equal length nest where NPL is declared or shows, or CommonMark leaves one open."""
     assert headings(data.encode(), npl=npl) == expected
 
 

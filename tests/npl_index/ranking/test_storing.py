@@ -30,10 +30,11 @@ def same(one: IndexedDocument, other: IndexedDocument) -> bool:
         TEXT,
         "",
         "\ufeff# A\r\n\r\ntext\r\n",
+        "# A\n\n- ```\nx\n\n```\ny\n",
         'quotes " and \\ back\n',
         "# 🎯\n\n" + " ".join(map(str, range(3000))),
     ],
-    ids=["guide", "empty", "mark and CRLF", "quotes", "many terms"],
+    ids=["guide", "empty", "mark and CRLF", "fences in doubt", "quotes", "many terms"],
 )
 def test_dump_and_restore(text: str) -> None:
     """What is written down comes back as it was, and finds the same."""
