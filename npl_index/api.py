@@ -110,7 +110,8 @@ def section_index(
             one.tree,
             count_sections(one.tree, counter),
             conditions or TraitFilter(),
-            document=one.document.path if several else None,
+            name=one.document.path if several else None,
+            selectors=one.qualified_selectors if several else one.selectors,
             depth=depth,
         )[0]
         for one in indexed

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import TraitFilter, Traits
-from npl_index.selectors.writing import selectors_of
+from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTraits:
-    """What a section's text up to the next heading holds, subsections left out.
+    """What a section's text up to the next heading holds, where that differs from the whole section.
 
-    :param has_examples: it holds a fence labelled as an example.
+    :param has_examples: it holds a fence labelled as an example; ``None`` if the whole section is alike, …
     :param has_tables: … a table.
     :param has_code: … a code block.
     :param has_definitions: … a definition list.
@@ -23,12 +25,12 @@ class OwnTraits:
     :param token_count: its tokens.
     """
 
-    has_examples: bool
-    has_tables: bool
-    has_code: bool
-    has_definitions: bool
-    word_count: int
-    token_count: int
+    has_examples: bool | None
+    has_tables: bool | None
+    has_code: bool | None
+    has_definitions: bool | None
+    word_count: int | None
+    token_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class OutlineNode:
     :param word_count: words, subsections included.
     :param token_count: tokens, subsections included.
     :param children: the subsections that are shown.
-    :param own: without subsections, where there are any.
+    :param own: what differs from that without subsections, where there are any.
     :param version: of a versioned section or document.
     :param matches: false for a section shown only because a subsection matches the filter.
-    :param more: subsections left out because of the depth asked for.
+    :param more: subsections left out because of the depth or the budget asked for.
     """
 
     name: str
@@ -95,15 +97,18 @@ def outline(
     counts: TokenCounts,
     conditions: TraitFilter,
     *,
-    document: str | None = None,
+    selectors: Sequence[str],
+    name: str | None = None,
     depth: int | None = None,
 ) -> tuple[OutlineNode, int]:
     """Show a document as one node of level 0.
 
     :param counts: of the document's sections.
     :param conditions: sections that do not match are left out, but for the ancestors of those that do.
-    :param document: name of the document in selectors and in its node, instead of its own.
-    :param depth: levels of subsections to show below the document; ``None`` for all.
+    :param selectors: of all sections.
+    :param name: of the document's node, instead of the document's own.
+    :param depth: levels of subsections to show below the document; ``None`` for all. A title counts as the
+        document.
     :returns: the node and the number of headings that match.
     """
     matching = shown = None
@@ -117,14 +122,16 @@ def outline(
         matching = frozenset(found)
         shown = frozenset(found.union(*(tree.ancestors(index) for index in found)))
         total = len(matching)
-    view = _View(tree, counts, selectors_of(tree, document), matching, shown)
-    return _node(view, tree.sections[0], depth, document), total
+    view = _View(tree, counts, selectors, matching, shown)
+    return _node(view, tree.sections[0], depth, name), total
 
 
 def _node(view: _View, section: Section, depth: int | None, name: str | None = None) -> OutlineNode:
     tree, index = view.tree, section.index
     inside = tree.subtree(index)
     children = [child for child in section.children if view.shown is None or child in view.shown]
+    if depth is not None and index == tree.title:
+        depth += 1
     deeper = None if depth is None else depth - 1
     whole = section.whole_traits
     return OutlineNode(
@@ -144,19 +151,24 @@ def _node(view: _View, section: Section, depth: int | None, name: str | None = N
         word_count=whole.word_count,
         token_count=view.counts.total(inside),
         children=() if depth == 0 else tuple(_node(view, tree.sections[child], deeper) for child in children),
-        own=_own(section.own_traits, view.counts.last[index]) if section.children else None,
+        own=_own(section, view.counts.last[index], view.counts.total(inside)) if section.children else None,
         version=section.version,
         matches=False if view.matching is not None and section.level and index not in view.matching else None,
         more=len(inside) - 1 if depth == 0 and children else None,
     )
 
 
-def _own(traits: Traits, tokens: int) -> OwnTraits:
+def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:
+    own, whole = section.own_traits, section.whole_traits
     return OwnTraits(
-        traits.has_examples,
-        traits.has_tables,
-        traits.has_code,
-        traits.has_definitions,
-        traits.word_count,
-        tokens,
+        _unlike(own.has_examples, whole.has_examples),
+        _unlike(own.has_tables, whole.has_tables),
+        _unlike(own.has_code, whole.has_code),
+        _unlike(own.has_definitions, whole.has_definitions),
+        _unlike(own.word_count, whole.word_count),
+        _unlike(tokens, whole_tokens),
     )
+
+
+def _unlike(own: T, whole: T) -> T | None:
+    return None if own == whole else own

@@ -11,7 +11,6 @@ from annotated_types import Ge
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Written
 from npl_index.answer.marks import mark, tag_for
-from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
@@ -22,6 +21,7 @@ from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
 from npl_mcp.tools.responses import ENVELOPE
+from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[
@@ -31,6 +31,7 @@ Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, perso
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
+Budget = Annotated[Count | None, "Most tokens returned"]
 Items = Annotated[str, "Comma-separated names; * matches"]
 Skip = Annotated[str | None, "Names to leave out"]
 
@@ -139,34 +140,6 @@ def npl_load_agent(
     return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexReply:
-    """The section tree of a document, or of each document of a set.
-
-    :param file: the document's path below its root, or what was asked for.
-    :param path: the same.
-    :param item: the item asked for.
-    :param sections: top sections; for a set, one node of level 0 for each document.
-    :param total_sections: headings in all documents.
-    :param filtered_sections: headings that match the filter.
-    :param total_tokens: tokens of all documents, whole.
-    :param token_counter: how tokens were counted.
-    :param version: of the document, where it says one.
-    :param unreadable: files of a set that were left out, and why.
-    """
-
-    file: str
-    path: str
-    item: str | None
-    sections: tuple[OutlineNode, ...]
-    total_sections: int
-    filtered_sections: int
-    total_tokens: int
-    token_counter: str
-    version: str | None
-    unreadable: tuple[str, ...] | None
-
-
 def npl_section_index(
     app: App,
     file: File = None,
@@ -178,7 +151,9 @@ def npl_section_index(
     resource_type: Kind = None,
     item: Item = None,
     depth: Annotated[Count | None, "Levels shown"] = None,
-) -> IndexReply:
+    token_budget: Budget = None,
+    format: Format = None,
+) -> IndexReply | Written[IndexReply]:
     """Browse the section tree of Markdown files: selectors, sizes, what sections contain.
 
     :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
@@ -187,43 +162,11 @@ def npl_section_index(
     """
     ref = DocumentRef.parse(file, resource_type, item)
     conditions = TraitFilter.parse(filter)
-    if depth is not None and depth < 0:
-        raise InvalidRequestError(f"depth is {depth}", parameter="depth", hint="use 0 or more")
-    gathered = app.gather(ref)
-    if depth is None and gathered.several and conditions == TraitFilter():
-        depth = 0
-    name = app.name_of(ref, gathered)
-    counter, counts = app.counting(gathered.collection, app.clock(name))
-    nodes: list[OutlineNode] = []
-    total = matching = tokens = 0
-    for number, indexed in enumerate(gathered.collection.documents):
-        tree = indexed.tree
-        node, found = outline(
-            tree,
-            counts(number),
-            conditions,
-            document=indexed.document.path if gathered.several else None,
-            depth=depth,
-        )
-        total += sum(section.level > 0 for section in tree.sections)
-        matching += found
-        tokens += node.token_count
-        if found or conditions == TraitFilter():
-            nodes.append(node)
-    return IndexReply(
-        file=name,
-        path=name,
-        item=item,
-        sections=tuple(nodes)
-        if gathered.several
-        else tuple(child for node in nodes for child in node.children),
-        total_sections=total,
-        filtered_sections=matching,
-        total_tokens=tokens,
-        token_counter=counter.name,
-        version=None if gathered.several else gathered.collection.documents[0].tree.sections[0].version,
-        unreadable=gathered.unreadable or None,
-    )
+    for name, number in (("depth", depth), ("token_budget", token_budget)):
+        if number is not None and number < 0:
+            raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
+    request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
+    return section_index(app, ref, app.gather(ref), request)
 
 
 def npl_load_tailored(
@@ -233,7 +176,7 @@ def npl_load_tailored(
     selectors: Annotated[
         list[str] | None, 'Sections wanted anyway: "## Fences", "doc > ## A > ### B", "## A...## C"'
     ] = None,
-    token_budget: Annotated[Count | None, "Most tokens returned"] = None,
+    token_budget: Budget = None,
     file: File = None,
     resource_type: Annotated[str | None, "As for npl_section_index"] = None,
     item: Item = None,

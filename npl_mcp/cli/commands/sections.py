@@ -108,7 +108,7 @@ def _tree(item: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _heading(node: Mapping[str, Any], above: str) -> dict[str, Any]:
     path = f"{above} > {node['name']}"
-    traits = node.get("own", node)
+    traits = {**node, **node.get("own", {})}
     return {
         "level": node["level"],
         "name": node["name"],

@@ -1,0 +1,105 @@
+"""Fitting an outline into a budget: what does not fit is folded into the heading above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from npl_index.answer.outline import OutlineNode
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What is left of an outline.
+
+    :param nodes: those that are shown; ``more`` says how many headings are folded into one.
+    :param hidden: headings that are shown nowhere.
+    """
+
+    nodes: tuple[OutlineNode, ...]
+    hidden: int
+
+
+@dataclass(slots=True)
+class _Row:
+    """A node while it is decided what is shown.
+
+    :param depth: nodes above it.
+    :param children: positions of its children in the list of all rows.
+    :param shown: tokens with its children shown, or without any.
+    :param folded: tokens with its children folded.
+    :param below: tokens of all below it, shown in full.
+    :param inside: headings below it.
+    """
+
+    node: OutlineNode
+    depth: int
+    children: list[int]
+    shown: int
+    folded: int
+    below: int
+    inside: int
+    is_folded: bool = False
+
+    @property
+    def cost(self) -> int:
+        return self.folded if self.is_folded else self.shown
+
+
+def fold(
+    nodes: Sequence[OutlineNode], cost: Callable[[OutlineNode, int], int], fits: Callable[[int], bool]
+) -> Folded:
+    """Fold what does not fit: the deepest first, of these the largest; the last top sections go at the end.
+
+    :param cost: tokens of a node without its children; it gets the number of nodes above that, too.
+    :param fits: returns whether so many tokens fit.
+    """
+    rows: list[_Row] = []
+    tops = [_list(rows, node, 0, cost) for node in nodes]
+    if len(tops) == 1 and nodes[0].children:
+        # An outline that shows nothing but a title says nothing.
+        tops = [tops[0], *rows[tops[0]].children]
+        first = rows[tops[0]]
+        title, first.children = first, []
+        first.shown = first.folded
+    else:
+        title = None
+    total = sum(row.cost for row in rows)
+    folding = sorted((row for row in rows if row.children), key=lambda row: (-row.depth, -row.below))
+    for row in folding:
+        if fits(total):
+            break
+        row.is_folded = True
+        total += row.folded - row.shown - sum(rows[child].cost for child in row.children)
+    kept = len(tops)
+    while kept and not fits(total):
+        kept -= 1
+        total -= rows[tops[kept]].cost
+    hidden = sum(1 + rows[top].inside for top in tops[kept:] if rows[top] is not title)
+    if title is None:
+        return Folded(tuple(_shown(rows, top) for top in tops[:kept]), hidden)
+    if not kept:
+        return Folded((), 1 + hidden)
+    children = tuple(_shown(rows, top) for top in tops[1:kept])
+    return Folded((replace(title.node, children=children, more=hidden or title.node.more),), 0)
+
+
+def _list(rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[OutlineNode, int], int]) -> int:
+    """Add the rows of a node and all below it; return its own position."""
+    position = len(rows)
+    rows.append(_Row(node, depth, [], cost(node, depth), 0, 0, node.more or 0))
+    row = rows[position]
+    for child in node.children:
+        at = _list(rows, child, depth + 1, cost)
+        row.children.append(at)
+        row.below += rows[at].shown + rows[at].below
+        row.inside += 1 + rows[at].inside
+    row.folded = cost(replace(node, more=row.inside), depth) if node.children else row.shown
+    return position
+
+
+def _shown(rows: Sequence[_Row], position: int) -> OutlineNode:
+    row = rows[position]
+    if row.is_folded:
+        return replace(row.node, children=(), more=row.inside)
+    return replace(row.node, children=tuple(_shown(rows, child) for child in row.children))

@@ -1,0 +1,166 @@
+"""An outline as text: one line a heading, for models.
+
+::
+
+    line range, tokens, c code, t table, e example; selector: guide > ## A > ### B
+    1-60 905 cte # Garden Guide
+    12-30 310 c+2 ## Watering
+    31-60 410 ## Pruning
+
+The numbers and letters that a line begins with are ours, and the text of a heading is never at a line's
+beginning. A line without them is a heading that only leads to others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from posixpath import commonpath, dirname
+
+from npl_index.answer.folding import fold
+from npl_index.answer.outline import OutlineNode
+from npl_index.selectors.grammar import spell
+from npl_index.selectors.labels import heading_label, label
+from npl_index.tokens.counting import TokenCounter
+
+_HOLDS = {"c": "code", "t": "table", "e": "example", "d": "definitions"}
+_PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix tells it from the letters before it
+_ORDINAL = re.compile(r" \[\d+\]\Z")  # what looks like one in a heading is in quotes in its selector
+
+
+@dataclass(frozen=True)
+class OutlineText:
+    """Writes the outline of one document, or of several.
+
+    :param documents: their nodes of level 0.
+    :param several: each document has a line of its own.
+    :param version: of the document, where it says one.
+    :param remarks: lines for the end of the text.
+    :param unfolding: what shows the headings that the depth hides, if the first line does not say it.
+    """
+
+    documents: Sequence[OutlineNode]
+    several: bool
+    version: str | None = None
+    remarks: tuple[str, ...] = ()
+    unfolding: str | None = "a higher depth shows them"
+
+    def write(self, budget: int | None, counter: TokenCounter) -> tuple[str, tuple[OutlineNode, ...]]:
+        """Return the text, and the nodes that it shows.
+
+        :param budget: tokens that the text may have; ``None`` for no limit.
+        """
+        nodes = self.nodes
+        whole = self._text(nodes, self.remarks, self.unfolding)
+        cost = counter.upper_bound(counter.count(whole))
+        if budget is None or cost <= budget:
+            return whole, nodes
+        unfolding = f"token_budget={cost} shows all"
+        frame = "\n".join(
+            (self.first, *self.remarks, f"+{_inside(nodes)}: headings not shown; {unfolding}", "")
+        )
+        used = counter.count(frame)
+        folded = fold(
+            nodes,
+            lambda node, depth: counter.count(self.line(node, depth) + "\n"),
+            lambda tokens: counter.upper_bound(used + tokens) <= budget,
+        )
+        if not folded.nodes:
+            return f"{_inside(nodes)} headings; {unfolding}\n", ()
+        return self._text(folded.nodes, self.remarks, unfolding, folded.hidden), folded.nodes
+
+    def _text(
+        self, nodes: Sequence[OutlineNode], remarks: Sequence[str], unfolding: str | None, hidden: int = 0
+    ) -> str:
+        more = hidden + _folded(nodes)
+        notes = [f"+{more}: headings not shown; {unfolding}"] if more and unfolding else []
+        return "\n".join((self.first, *self._lines(nodes, 0), *notes, *remarks, ""))
+
+    @property
+    def nodes(self) -> tuple[OutlineNode, ...]:
+        """The nodes that have a line, with what is below them."""
+        if self.several:
+            return tuple(self.documents)
+        return tuple(child for document in self.documents for child in document.children)
+
+    @cached_property
+    def first(self) -> str:
+        """The line that says how to read the others, and how a selector is made of them."""
+        if not self.several:
+            version = f"version {label(self.version)}; " if self.version else ""
+            root = self.documents[0].selector if self.documents else ""
+            return f"{version}line range, tokens{self._legend}; selector: {root} > ## A > ### B"
+        tokens = sum(document.token_count for document in self.documents)
+        ranges = " (after the line range of a heading)" if any(one.children for one in self.documents) else ""
+        paths = f"end of path; path is {self._folder} + end" if self._folder else "path"
+        return (
+            f"{len(self.documents)} files, {tokens} tokens; tokens{ranges}{self._legend}, +headings inside, "
+            f"{paths}: file=path shows headings; selector: path > ## A > ### B"
+        )
+
+    @property
+    def _legend(self) -> str:
+        """Say what the letters mean that occur."""
+        used = {letter for document in self.documents for letter in _letters(document)}
+        return "".join(f", {letter} {what}" for letter, what in _HOLDS.items() if letter in used)
+
+    @cached_property
+    def _folder(self) -> str:
+        """What the paths of all documents begin with; it is said once."""
+        paths = [document.name for document in self.documents]
+        folders = [dirname(path) for path in paths if _is_plain(path)]
+        folder = commonpath(folders) if paths and len(folders) == len(paths) else ""
+        return folder and f"{folder}/"
+
+    def line(self, node: OutlineNode, depth: int) -> str:
+        """Return a node's line.
+
+        :param depth: nodes above it.
+        """
+        is_document = self.several and not depth
+        marks = _letters(node) + (f"+{node.more}" if node.more else "")
+        lines = "" if is_document else f"{node.start_line}-{max(node.start_line, node.end_line - 1)} "
+        numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
+        if is_document:
+            path = node.name.removeprefix(self._folder)
+            return numbers + (path if _is_plain(path) else _quoted(label(path)))
+        return _step(node) if node.matches is False else numbers + _step(node)
+
+    def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
+        for node in nodes:
+            yield self.line(node, depth)
+            yield from self._lines(node.children, depth + 1)
+
+
+def _letters(node: OutlineNode) -> str:
+    held = (node.has_code, node.has_tables, node.has_examples, node.has_definitions)
+    return "".join(letter for letter, holds in zip(_HOLDS, held, strict=True) if holds)
+
+
+def _step(node: OutlineNode) -> str:
+    """Return what a node is called in the path of a selector."""
+    name = heading_label(node.name)
+    ordinal = _ORDINAL.search(node.selector)
+    step = f"{'#' * node.level} {spell(name)}" if node.level else _quoted(name)
+    return step + (ordinal[0] if ordinal else "")
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether a path stands in a selector and in a line as it is."""
+    return bool(_PATH.fullmatch(path)) and spell(path) == path
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _inside(nodes: Sequence[OutlineNode]) -> int:
+    """Count headings, shown or not."""
+    return sum((node.level > 0) + (node.more or 0) + _inside(node.children) for node in nodes)
+
+
+def _folded(nodes: Sequence[OutlineNode]) -> int:
+    """Count headings that are not shown."""
+    return sum((node.more or 0) + _folded(node.children) for node in nodes)

@@ -1,0 +1,180 @@
+"""The section tree of documents as an answer: within a budget, for programs or for models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from npl_index.answer.folding import fold
+from npl_index.answer.forms import Written
+from npl_index.answer.outline import OutlineNode, outline
+from npl_index.answer.outline_text import OutlineText
+from npl_index.library.documents import DocumentRef
+from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.traits import TraitFilter
+from npl_index.tokens.counting import TokenCounter
+from npl_mcp.core.app import App, Gathered
+from npl_mcp.tools.responses import Reply, as_dict, encode
+
+_LINES_NAMED = 8
+_FILES_NAMED = 8
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReply:
+    """The section tree of a document, or of each document of a set.
+
+    :param file: the document's path below its root, or what was asked for.
+    :param path: the same.
+    :param item: the item asked for.
+    :param sections: top sections; for a set, one node of level 0 for each document.
+    :param total_sections: headings in all documents.
+    :param filtered_sections: headings that match the filter.
+    :param total_tokens: tokens of all documents, whole.
+    :param token_counter: how tokens were counted.
+    :param version: of the document, where it says one.
+    :param unreadable: files of a set that were left out, and why.
+    :param warnings: lines where a fence looks wrong, so that sections may be read wrong.
+    :param unfold: what shows the headings that the budget hides.
+    """
+
+    file: str
+    path: str
+    item: str | None
+    sections: tuple[OutlineNode, ...]
+    total_sections: int
+    filtered_sections: int
+    total_tokens: int
+    token_counter: str
+    version: str | None
+    unreadable: tuple[str, ...] | None
+    warnings: tuple[str, ...] | None = None
+    unfold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """What of the section tree is asked for.
+
+    :param conditions: sections that do not match are left out, but for the ancestors of those that do.
+    :param depth: levels of headings; ``None`` for all of a document, and none of a set.
+    :param budget: tokens of the whole answer; ``None`` for no limit.
+    :param as_text: one line a heading instead of fields.
+    """
+
+    conditions: TraitFilter
+    depth: int | None
+    budget: int | None
+    as_text: bool
+
+
+def section_index(
+    app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
+) -> IndexReply | Written[IndexReply]:
+    """Return the section tree of documents."""
+    name = app.name_of(ref, gathered)
+    counter, counts = app.counting(gathered.collection, app.clock(name))
+    depth = request.depth
+    if depth is None and gathered.several and request.conditions == TraitFilter():
+        depth = 0
+    documents: list[OutlineNode] = []
+    total = matching = tokens = 0
+    for number, indexed in enumerate(gathered.collection.documents):
+        tree = indexed.tree
+        document = gathered.collection.short_names[number] if gathered.several else indexed.selectors[0]
+        node, found = outline(
+            tree,
+            counts(number),
+            request.conditions,
+            name=indexed.document.path if gathered.several else None,
+            selectors=[document + path for path in indexed.short_selectors],
+            depth=depth,
+        )
+        total += sum(section.level > 0 for section in tree.sections)
+        matching += found
+        tokens += node.token_count
+        if found or request.conditions == TraitFilter():
+            documents.append(node)
+    text = OutlineText(
+        documents=documents,
+        several=gathered.several,
+        version=None if gathered.several else gathered.collection.documents[0].tree.sections[0].version,
+        unfolding=None if gathered.several else "a higher depth shows them",
+    )
+    reply = IndexReply(
+        file=name,
+        path=name,
+        item=ref.item,
+        sections=text.nodes,
+        total_sections=total,
+        filtered_sections=matching,
+        total_tokens=tokens,
+        token_counter=counter.name,
+        version=text.version,
+        unreadable=gathered.unreadable or None,
+        warnings=_warnings(gathered) or None,
+    )
+    if not request.as_text:
+        return reply if request.budget is None else _within(reply, request.budget, counter)
+    written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter)
+    return Written(replace(reply, sections=nodes), written)
+
+
+def _warnings(gathered: Gathered) -> tuple[str, ...]:
+    """Name the lines where a fence looks wrong, for each document with such a line."""
+    return tuple(
+        _warning(indexed.tree, f"{indexed.document.path}: " if gathered.several else "")
+        for indexed in gathered.collection.documents
+        if indexed.tree.doubtful_fences
+    )
+
+
+def _warning(tree: SectionTree, lead: str) -> str:
+    lines = tree.doubtful_fences
+    named = ", ".join(str(line + 1) for line in lines[:_LINES_NAMED])
+    more = f" and {len(lines) - _LINES_NAMED} more" if len(lines) > _LINES_NAMED else ""
+    return f"{lead}look at the fences of lines {named}{more}: not closed, or not where they should be"
+
+
+def _remarks(reply: IndexReply) -> tuple[str, ...]:
+    """Return what the fields beside the sections say, as lines of text."""
+    result = []
+    for what, texts in (("left out", reply.unreadable or ()), ("warning", reply.warnings or ())):
+        result += [f"{what}: {' '.join(text.split())}" for text in texts[:_FILES_NAMED]]
+        if len(texts) > _FILES_NAMED:
+            result.append(f"{what}: {len(texts) - _FILES_NAMED} more")
+    if not reply.sections:
+        result.append("no heading matches the filter" if reply.total_sections else "there are no headings")
+    return tuple(result)
+
+
+def _within(reply: IndexReply, budget: int, counter: TokenCounter) -> IndexReply:
+    """Fold what does not fit into a budget for the whole answer as it is sent."""
+    everything = _cost(reply, counter)
+    if everything <= budget:
+        return reply
+    unfold = f"token_budget={everything} shows all headings"
+    frame = replace(reply, sections=(), unfold=unfold)
+    used = counter.count(_sent(frame))
+    spare = 0
+
+    def cost(node: OutlineNode, _: int) -> int:
+        return counter.count(encode(as_dict(replace(node, children=()))) + ",")
+
+    for _ in range(_TRIES):
+        room = budget - spare
+        folded = fold(reply.sections, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
+        result = replace(frame, sections=folded.nodes)
+        over = _cost(result, counter) - budget
+        if over <= 0:
+            return result
+        spare += over  # counts of parts may add up to less than that of the whole
+    return frame
+
+
+def _cost(reply: IndexReply, counter: TokenCounter) -> int:
+    return counter.upper_bound(counter.count(_sent(reply)))
+
+
+def _sent(reply: IndexReply) -> str:
+    return encode(as_dict(Reply(data=reply)))
