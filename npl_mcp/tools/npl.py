@@ -31,7 +31,6 @@ Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, perso
 Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
-Budget = Annotated[Count | None, "Most tokens returned"]
 Items = Annotated[str, "Comma-separated names; * matches"]
 Skip = Annotated[str | None, "Names to leave out"]
 
@@ -151,7 +150,7 @@ def npl_section_index(
     resource_type: Kind = None,
     item: Item = None,
     depth: Annotated[Count | None, "Levels shown"] = None,
-    token_budget: Budget = None,
+    token_budget: Count | None = None,
     format: Format = None,
 ) -> IndexReply | Written[IndexReply]:
     """Browse the section tree of Markdown files: selectors, sizes, what sections contain.
@@ -176,7 +175,7 @@ def npl_load_tailored(
     selectors: Annotated[
         list[str] | None, 'Sections wanted anyway: "## Fences", "doc > ## A > ### B", "## A...## C"'
     ] = None,
-    token_budget: Budget = None,
+    token_budget: Annotated[Count | None, "Most tokens returned"] = None,
     file: File = None,
     resource_type: Annotated[str | None, "As for npl_section_index"] = None,
     item: Item = None,
@@ -229,6 +228,9 @@ def npl_load_tailored(
 INLINE_OUTLINE = 100
 """Sections of a document whose outline is made on the event loop."""
 
+INLINE_COUNTED = 20
+"""Sections of a document whose outline is counted there, to fit into a budget."""
+
 INLINE_SECTIONS = 2_000
 """Sections of a document that is ranked there."""
 
@@ -252,10 +254,16 @@ INLINE_SELECTED = 65_536
 
 
 def _outlined_in_memory(
-    app: App, file: str | None = None, resource_type: str | None = None, item: str | None = None, **_: object
+    app: App,
+    file: str | None = None,
+    resource_type: str | None = None,
+    item: str | None = None,
+    token_budget: int | None = None,
+    **_: object,
 ) -> bool:
     kept = _kept(app, file, resource_type, item)
-    return kept is not None and len(kept[0].tree.sections) <= INLINE_OUTLINE
+    most = INLINE_OUTLINE if token_budget is None else INLINE_COUNTED
+    return kept is not None and len(kept[0].tree.sections) <= most
 
 
 def _tailored_in_memory(

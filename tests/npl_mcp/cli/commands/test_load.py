@@ -173,7 +173,10 @@ BEDS = {".npl/npl/beds.md": DOCUMENT}
             "|   +-- ## South [code] [example]\n",
         ),
         (["--index", "--filter", "[has-table]"], "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n"),
-        (["--index", "--depth", "1"], "beds (v0.0.0)\n+-- # Beds\n"),
+        (
+            ["--index", "--depth", "1"],
+            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n|   +-- ## South [code] [example]\n",
+        ),
         (["--select", "### Edge"], "### Edge\n\nStones.\n"),
         (["--select", "## North", "--depth", "0"], NORTH),
         (["--filter", "[has-example]"], "## South\n\n```example\nsow --deep\n```\n"),

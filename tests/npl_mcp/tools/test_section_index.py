@@ -1,0 +1,253 @@
+"""The section index in its two forms, within budgets, seen by an MCP client."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from tests.conftest import GUIDE, Call, with_client
+
+COUNTER = estimator("o200k_base")
+LINE = re.compile(r'(?:(\d+)-(\d+) )?(\d+) (?:([cted]*)(?:\+(\d+))? )?((#+ |").*)')
+TRICKY = """\
+# One > two
+
+## 12-30 9 c+2 ## Posing
+
+## "Quoted" [2]
+
+## Same
+
+### Same
+
+text
+
+## Same
+
+### Deep { #deep }
+
+#### `code` and *more*
+
+npl-instructions:
+  name: part [x]
+---
+# Part
+
+## Same
+
+## +3: headings not shown; token_budget=1 shows all
+"""
+
+
+def texts(settings: Settings, *requests: dict[str, Any]) -> list[str]:
+    """Return the answers to several calls as they are sent."""
+
+    async def ask(client: Client[Any]) -> list[str]:
+        answers = [await client.call_tool("npl_section_index", one) for one in requests]
+        return [block.text for answer in answers for block in answer.content]
+
+    found: list[str] = with_client(settings, ask)
+    return found
+
+
+def text(settings: Settings, **arguments: Any) -> str:
+    return texts(settings, {"format": "markdown", **arguments})[0]
+
+
+def cost(answer: str) -> int:
+    return COUNTER.upper_bound(COUNTER.count(answer))
+
+
+def paths(outline: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Make the selector of each line by the rule of the first one."""
+    first, *lines = outline.splitlines()
+    rule = re.search(r"selector: (.+) > ## A > ### B$", first)
+    assert rule
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        found = LINE.fullmatch(line)
+        assert found, line
+        level = 0 if found[7] == '"' else len(found[7].strip())
+        while above and above[-1][0] >= level:
+            above.pop()
+        above.append((level, found[6]))
+        yield " > ".join([rule[1], *(step for _, step in above)]), found
+
+
+def flat(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for node in nodes for one in (node, *flat(node["children"]))]
+
+
+def test_an_outline_has_a_line_for_each_heading(settings: Settings) -> None:
+    """Line range, tokens, letters, heading; the first line says what they are."""
+    first, *lines = text(settings, file="guide.md").splitlines()
+    assert first == "line range, tokens, c code, t table, e example; selector: guide > ## A > ### B"
+    assert [re.sub(r" \d+", "", line, count=1) for line in lines] == [
+        "4-43 cte # Garden Guide",
+        "8-19 ce ## Watering",
+        "12-19 ce ### Drip lines",
+        "20-32 t ## Pruning",
+        "29-32 ### See Also",
+        "33-40 ## Compost",
+        "37-40 ### See Also",
+        "41-43 ## 堆肥と水やり",
+    ]
+
+
+@pytest.mark.parametrize("document", [GUIDE, TRICKY], ids=["guide", "tricky"])
+def test_the_rule_makes_the_selector_of_every_line(
+    document: str, settings: Settings, docs: Path, call: Call
+) -> None:
+    """It selects that section and no other, whatever its heading says."""
+    (docs / "guide.md").write_text(document, encoding="utf-8")
+    selectors = list(paths(text(settings, file="guide.md")))
+    assert len(selectors) == len(re.findall("^#+ ", document, re.MULTILINE)) + document.count("npl-ins")
+    for selector, line in selectors:
+        (row,) = call("npl_load_tailored", selectors=[selector], file="guide.md")["data"]["sections"]
+        assert (row["start_line"], row["end_line"]) == (int(line[1]), int(line[2]) + 1)
+
+
+def test_an_outline_costs_little(settings: Settings, docs: Path) -> None:
+    """At most 25 tokens a section, and ten beside the headings where there are some."""
+    body = "Some words that say what has to be said about it, and a few more of them.\n\n" * 3
+    (docs / "manual.md").write_text(
+        "# Manual\n\n" + f"## Settings of the proxy\n\n{body}" * 40, encoding="utf-8"
+    )
+    outline = text(settings, file="manual.md")
+    headings = COUNTER.count("## Settings of the proxy\n") * 41
+    assert cost(outline) < 25 * 41
+    assert COUNTER.count(outline) < headings + 10 * 41
+    assert cost(outline) < 0.35 * COUNTER.count((docs / "manual.md").read_text())
+
+
+def test_a_folder_costs_little(settings: Settings, docs: Path) -> None:
+    """A line each file, with the path they share said once; file=path and selectors work with it."""
+    (docs / "handbook").mkdir()
+    for number in range(24):
+        (docs / "handbook" / f"chapter-{number}.md").write_text(f"# Chapter {number}\n\n## Body\n\ntext\n")
+    first, *lines = text(settings, file="handbook").splitlines()
+    assert cost("\n".join([first, *lines, ""])) < 400
+    assert len(lines) == 24
+    assert re.fullmatch(r"\d+ \+2 chapter-1\.md", lines[1])
+    folder = re.search(r"path is (\S+) \+ end", first)
+    assert folder
+    assert folder[1] == "handbook/"
+    assert "# Chapter 1\n" in text(settings, file=folder[1] + "chapter-1.md")
+
+
+def test_names_of_files_cannot_pose_as_marks(settings: Settings, docs: Path) -> None:
+    """What is no plain path is in quotes, on one line."""
+    for name in ("+3 x.md", "12-30 4 c ## x.md", "c .md"):
+        (docs / "plants" / name).write_text("# T\n")
+    _, *lines = text(settings, file="plants").splitlines()
+    assert sorted(re.sub(r"^\d+ \+\d+ ", "", line) for line in lines) == [
+        '"plants/+3 x.md"',
+        '"plants/12-30 4 c ## x.md"',
+        '"plants/c .md"',
+        "plants/beans.md",
+        "plants/roses.md",
+    ]
+
+
+@pytest.mark.parametrize("format", ["json", "markdown"])
+@pytest.mark.parametrize("file", ["guide.md", "plants", "long.md", "prompts"])
+def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Settings, docs: Path) -> None:
+    """As it is sent; what is smaller than any answer is the least that can be said."""
+    (docs / "long.md").write_text("".join(f"# A {n}\n## B {n}\n### C {n}\n### D\n\nx\n\n" for n in range(60)))
+    budgets = [0, 20, 60, 150, 300, 600, 1200, 2500, 6000, 10**6]
+    arguments = [{"file": file, "format": format, "depth": 9, "token_budget": budget} for budget in budgets]
+    answers = texts(settings, *arguments, {"file": file, "format": format, "depth": 9})
+    least = cost(answers[0])
+    assert least < (130 if format == "json" else 30)
+    for budget, answer in zip(budgets, answers, strict=False):
+        assert cost(answer) <= max(budget, least)
+    assert answers[-2] == answers[-1]
+    assert [len(one) for one in answers] == sorted(len(one) for one in answers)
+
+
+def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Settings, docs: Path) -> None:
+    """And the answer says how many headings are inside, and what shows them."""
+    small = "".join(f"### s {n}\n\n" for n in range(3))
+    large = "".join(f"### l {n}\n\n" for n in range(20))
+    parts = f"## Small\n\n{small}#### deep\n\n## Large\n\n{large}## Last\n\ntext\n"
+    (docs / "long.md").write_text(f"# T\n\n{parts}")
+    outline = text(settings, file="long.md", token_budget=150)
+    headings = [line.split(" # ")[-1].split(" ## ")[-1].split(" ### ")[-1] for line in outline.splitlines()]
+    assert headings[1:-1] == ["T", "Small", "s 0", "s 1", "s 2", "Large", "Last"]
+    assert re.search(r"^\d+-\d+ \d+ \+20 ## Large$", outline, re.MULTILINE)
+    assert re.search(r"^\d+-\d+ \d+ \+1 ### s 2$", outline, re.MULTILINE)
+    note = re.fullmatch(r"\+21: headings not shown; token_budget=(\d+) shows all", outline.splitlines()[-1])
+    assert note
+    assert "shown" not in text(settings, file="long.md", token_budget=int(note[1]))
+    (answer,) = texts(settings, {"file": "long.md", "token_budget": 620})
+    data = json.loads(answer)["data"]
+    assert [(node["name"], node.get("more")) for node in data["sections"][0]["children"]] == [
+        ("Small", 4),
+        ("Large", 20),
+        ("Last", None),
+    ]
+    budget = re.fullmatch(r"token_budget=(\d+) shows all headings", data["unfold"])
+    assert budget
+    (everything,) = texts(settings, {"file": "long.md", "token_budget": int(budget[1])})
+    assert len(flat(json.loads(everything)["data"]["sections"])) == 28
+
+
+def test_a_title_counts_as_the_document(settings: Settings, call: Call) -> None:
+    """depth=1 shows what is below it, in both forms; two headings of level 1 are no title."""
+    (title,) = call("npl_section_index", file="guide.md", depth=1)["data"]["sections"]
+    assert [(node["name"], node.get("more")) for node in title["children"]] == [
+        ("Watering", 1),
+        ("Pruning", 1),
+        ("Compost", 1),
+        ("堆肥と水やり", None),
+    ]
+    lines = text(settings, file="guide.md", depth=1).splitlines()
+    assert [line.split("## ")[-1] for line in lines[2:-1]] == [
+        "Watering",
+        "Pruning",
+        "Compost",
+        "堆肥と水やり",
+    ]
+    assert lines[-1] == "+3: headings not shown; a higher depth shows them"
+
+
+def test_own_says_only_what_differs(call: Call) -> None:
+    """What a section holds itself is said where it is not what it holds as a whole."""
+    title = call("npl_section_index", file="guide.md")["data"]["sections"][0]
+    watering, pruning = title["children"][:2]
+    assert set(title["own"]) == {"has_examples", "has_code", "has_tables", "word_count", "token_count"}
+    assert set(watering["own"]) == {"has_examples", "has_code", "word_count", "token_count"}
+    assert set(pruning["own"]) == {"word_count", "token_count"}
+
+
+def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
+    """A filter keeps the way to what matches."""
+    lines = text(settings, file="guide.md", filter={"has_examples": True, "heading_level": 3}).splitlines()
+    assert [re.sub(r"^\S+ \d+ ", "", line) for line in lines[1:]] == [
+        "# Garden Guide",
+        "## Watering",
+        "ce ### Drip lines",
+    ]
+    none = text(settings, file="guide.md", filter={"heading_level": 6})
+    assert none.splitlines()[-1] == "no heading matches the filter"
+
+
+def test_fences_that_look_wrong_are_named(settings: Settings, docs: Path, call: Call) -> None:
+    """With their lines, in both forms; and all headings of the file are there."""
+    (docs / "rules.md").write_text(
+        "# Rules\n\n## One\n\n**how**\n: ```python\n# no heading\n```\n\n## Two\n\ntext\n"
+    )
+    data = call("npl_section_index", file="rules.md")["data"]
+    assert data["warnings"] == ["look at the fences of lines 6: not closed, or not where they should be"]
+    assert [node["name"] for node in flat(data["sections"])] == ["Rules", "One", "Two"]
+    outline = text(settings, file=".", format="markdown")
+    assert "warning: rules.md: look at the fences of lines 6:" in outline
+    assert "warnings" not in call("npl_section_index", file="guide.md")["data"]
