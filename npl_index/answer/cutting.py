@@ -54,15 +54,18 @@ def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | Non
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     begin, end = tree.line_starts[body], tree.line_starts[part.lines.stop]
     found = find_all(tree.source, begin, end, documents.wanted)
-    pieces = _cut_around(documents, part, room, found)
-    # What was found may stand in a block that does not fit.
-    return _cut_around(documents, part, room, ()) if pieces is None and found else pieces
-
-
-def _cut_around(
-    documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
-) -> tuple[Part, ...] | None:
     reach = _reach(documents, part, room, found)
+    pieces = _cut_within(documents, part, room, reach, found)
+    if pieces is None and reach.start > part.lines.start:
+        # It stands in a block that does not fit.
+        pieces = _cut_within(documents, part, room, _reach(documents, part, room, ()), ())
+    return pieces
+
+
+def _cut_within(
+    documents: DocumentSet, part: Part, room: int, reach: Span, found: Sequence[Found]
+) -> tuple[Part, ...] | None:
+    """Cut a part as :func:`cut` does, with a look at some of its lines only."""
     bounds = _bounds(documents.tree(part.document), part, reach, documents.clock)
     blocks = _measured(documents, part, bounds, found, room)
     at_start = bounds[0] == part.lines.start
@@ -154,12 +157,12 @@ def _best_run(
         ):
             stop += 1
         held = round(worth[stop] - worth[start], 6)
-        if stop == start or held < most or (not held and (start or not at_start)):
+        if stop == start or held < most or (start and not held):
             continue
         if held > most:
             most, runs = held, []
         runs.append((start, stop))
-    if not runs:
+    if not runs or not (most or at_start):
         return None
     return runs[0] if at_start and not runs[0][0] else runs[len(runs) // 2]
 
