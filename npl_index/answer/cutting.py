@@ -20,10 +20,10 @@ from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
 _WIDTH = 5
-"""Characters of a token, at most, in what is read; text with longer ones fills less of the room."""
+"""Characters of a token, more or less, in a block that is far too long."""
 
 _MARGIN = 256
-"""Characters read beside that, so that a small room, too, sees the end of a block."""
+"""Characters read beside what fits on average, so that a small room, too, sees the end of a block."""
 
 _TRIES = 4
 """Blocks given up, at most, where a run costs more than its blocks one by one."""
@@ -85,9 +85,11 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
     """Return the lines that are looked at to cut a part."""
     tree = documents.tree(part.document)
     starts = tree.line_starts
-    begin = starts[part.lines.start]
-    width = _WIDTH * room + _MARGIN
-    at = best_place(found, width, begin)
+    begin, end = starts[part.lines.start], starts[part.lines.stop]
+    width = (
+        room * (end - begin) * 5 // (4 * max(1, part.last)) + _MARGIN
+    )  # a quarter more than fits on average
+    at = best_place(found, width, begin, end)
     line = safe_start(tree, part.lines, bisect_right(starts, at) - 1) if at > begin else part.lines.start
     if line is None:
         at, line = begin, part.lines.start

@@ -75,12 +75,14 @@ def _is_word(text: str, at: int, word: str) -> bool:
     return not text[at - 1 : at].isalnum() and (len(word) > _SHORT or not text[end : end + 1].isalnum())
 
 
-def best_place(found: Sequence[Found], width: int, begin: int) -> int:
+def best_place(found: Sequence[Found], width: int, begin: int, end: int) -> int:
     """Return where to begin to read so many characters that hold most of what was found.
 
-    :param begin: the answer where nothing was found, or all that is best can be read from there.
+    :param begin: the answer where nothing was found, or as much can be read from there.
+    :param end: of what can be read.
     """
-    best, place = (0.0, 0), begin
+    near = {one.term: one.worth for one in found if one.at - begin <= width}
+    best, place = (round(sum(near.values()), 6), 0), begin
     inside: Counter[int] = Counter()
     first, worth = 0, 0.0
     for last in found:
@@ -94,7 +96,7 @@ def best_place(found: Sequence[Found], width: int, begin: int) -> int:
         if (round(worth, 6), -span) > best:
             best = round(worth, 6), -span
             # What follows says more about a word than what stands before it.
-            place = begin if last.at - begin <= width else max(begin, found[first].at - (width - span) // 3)
+            place = max(begin, min(found[first].at - (width - span) // 3, end - width))
     return place
 
 
