@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from npl_index.answer.assembling import row, selector
 from npl_index.answer.budget import Part, Unit
@@ -30,20 +30,6 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
 from npl_index.answer.values import RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Written(Generic[T]):
-    """An answer that is already text: exactly this is sent, and exactly this was counted.
-
-    :param value: what the text says, for programs.
-    :param text: the whole answer.
-    """
-
-    value: T
-    text: str
 
 
 class Form(Protocol):

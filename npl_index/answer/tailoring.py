@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
 from npl_index.answer.budget import BEST, Packed, Unit
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Written
+from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.room import Room
 from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, suggest
-from npl_index.answer.values import RankedSection, Suggestion, Tailored
+from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Written
+from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.tailoring import TailorRequest, write
-from npl_index.answer.values import Tailored
+from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef

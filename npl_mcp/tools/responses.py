@@ -13,7 +13,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
-from npl_index.answer.forms import Written
+from npl_index.answer.values import Written
 from npl_index.errors import NPLError
 
 T = TypeVar("T")
