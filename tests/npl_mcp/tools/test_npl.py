@@ -593,7 +593,8 @@ def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
     """Among all documents of the root the heading is enough; where two have it, the selector is longer."""
     for context, title in (("sow beans in May", "Sowing"), ("cut above an outward bud", "Pruning")):
         row = call("npl_load_tailored", context=context, file=".")["data"]["sections"][0]
-        expected = {"Sowing": "## Sowing", "Pruning": "roses > ## Pruning"}[title]
-        assert (row["title"], row["selector"]) == (title, expected)
+        assert row["title"] == title
+        assert row["selector"] == "## Sowing" or row["selector"].endswith("roses > ## Pruning")
+        assert row["selector"].startswith("## ") is (title == "Sowing")
         (again,) = call("npl_load_tailored", selectors=[row["selector"]], file=".")["data"]["sections"]
         assert (again["file"], again["start_line"]) == (row["file"], row["start_line"])
