@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from npl_index.errors import InvalidRequestError
 
 _MAGIC = re.compile(r"[*?\[]")
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")  # the innermost
+_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")  # the innermost
 _MAX_SEGMENTS = 64
 _MAX_WILDCARDS = 64
 

@@ -15,8 +15,15 @@ _MAX_LENGTH = 4096  # hostile inline markup costs some 10 microseconds per chara
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
-_ANCHOR = re.compile(r"\s*\{:? *#[^\s{}]+(?: [^{}]*)?\}\s*\Z")
+_ANCHOR = re.compile(r"\{:?\s*#[^\s{}][^{}]*\}\s*")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+def without_anchor(heading: str) -> str:
+    """Return a heading without the address behind it, ``{#install}``, which is for generators of pages."""
+    start = heading.rfind("{")
+    before = heading[: max(0, start)].rstrip()
+    return before if before and _ANCHOR.fullmatch(heading, start) else heading
 
 
 def one_line(source: str) -> str:
@@ -33,9 +40,7 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     :param source: the heading's inline source.
     :param references: the document's link definitions by label, as markdown-it keeps them.
     """
-    # Generators of pages read ``{#id}`` at the end as the heading's address; nobody sees it.
-    if source.endswith("}") and len(source) <= _MAX_LENGTH:
-        source = _ANCHOR.sub("", source) or source
+    source = without_anchor(source)
     if _MARKUP.search(source) is None or len(source) > _MAX_LENGTH:
         return " ".join(source.split())
     if _CODE_ONLY.fullmatch(source):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from npl_index.markdown.headings import without_anchor
+
 NAME_LENGTH = 200
 """Characters of a heading that are compared; longer names do not fit into a selector."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _WORD = re.compile(r"[^\s+#]+[+#]*")
-_ANCHOR = re.compile(r"(?<=\S)\s*\{:?\s*#[^{}]*\}$")
 
 
 def label(text: str) -> str:
@@ -21,11 +22,6 @@ def label(text: str) -> str:
 def heading_label(text: str) -> str:
     """Return a heading's label without its anchor, cut to its first ``NAME_LENGTH`` characters."""
     return without_anchor(label(text))[:NAME_LENGTH].rstrip()
-
-
-def without_anchor(name: str) -> str:
-    """Return a heading without the anchor behind it, ``{ #install }``, which no reader sees."""
-    return _ANCHOR.sub("", name) if name.endswith("}") else name
 
 
 def without_controls(text: str, mark: str = "\ufffd") -> str:

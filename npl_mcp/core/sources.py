@@ -94,7 +94,7 @@ class Sources:
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
         """Return what a list names one by one; a file may have a comma in its name."""
         text = ref.file or ""
-        parts = (_COMMA_AND_SPACE if "=" in text else _COMMA).split(text)
+        parts = _split(text)
         if len(parts) == 1 or (self.is_file(ref) and self._files.holds(ref.file or "")):
             return [ref]
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
@@ -216,9 +216,23 @@ _CURRENT = (
     "SELECT artifact_id, revision_num, filename FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
 )
-_COMMA = re.compile(r",(?![^{}]*\})")  # of a list, not of braces
-_COMMA_AND_SPACE = re.compile(r",\s(?![^{}]*\})")  # where filters have values with commas
+_MARK = re.compile(r"[{},]")
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
+
+
+def _split(text: str) -> list[str]:
+    """Return the names of a list: commas in braces are part of a name, and so are those of filters' values."""
+    parts: list[str] = []
+    start = depth = 0
+    for found in _MARK.finditer(text):
+        if found[0] == "{":
+            depth += 1
+        elif found[0] == "}":
+            depth = max(0, depth - 1)
+        elif not depth and ("=" not in text or text[found.end() : found.end() + 1].isspace()):
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
 
 
 def _parse(name: str) -> tuple[int, int | None]:
