@@ -30,27 +30,41 @@ def choose(
     :param known: is left out.
     :returns: the units, and the tokens of what was left out.
     """
-    wanted: dict[Place, tuple[Part, float]] = {}
+    chosen: dict[Place, list[Span]] = {}
     for selected in selections:
         for index in _within(documents.tree(selected.tree), selected, depth):
-            place = (selected.tree, index)
-            if place not in wanted:
-                wanted[place] = documents.part(place, chosen=True, lines=selected.lines), 1.0
-    for hit in hits:
-        place = (hit.document, hit.section)
-        if place not in wanted:
-            wanted[place] = documents.part(place, chosen=False), hit.score.total
+            lines = selected.lines or documents.tree(selected.tree).sections[index].own
+            chosen.setdefault((selected.tree, index), []).append(lines)
+    wanted = [
+        (documents.part(place, chosen=True, lines=lines), 1.0)
+        for place, spans in chosen.items()
+        for lines in _joined(spans)
+    ]
+    places = ((hit, (hit.document, hit.section)) for hit in hits)
+    wanted += [
+        (documents.part(place, chosen=False), hit.score.total) for hit, place in places if place not in chosen
+    ]
     left_out = 0
     parts: list[tuple[Part, float]] = []
-    for place, (part, score) in wanted.items():
+    for part, score in wanted:
         rest = [part]
-        if place in known:
-            rest = list(_without(documents, part, known[place]))
-            left_out += part.last - sum(one.last for one in rest)
+        if (part.document, part.section) in known:
+            rest = list(_without(documents, part, known[part.document, part.section]))
+            left_out += max(0, part.last - sum(one.last for one in rest))
         parts += [(one, score) for one in rest if one.last]
     units = [Unit(group, 1.0) for group in families(documents, [part for part, _ in parts if part.chosen])]
     units += [Unit((part,), score) for part, score in parts if not part.chosen]
     return units, left_out
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Return the lines of all spans, each line in one of the results, in order."""
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if joined and span.start <= joined[-1].stop:
+            span = Span(joined[-1].start, max(joined.pop().stop, span.stop))
+        joined.append(span)
+    return joined
 
 
 def _within(tree: SectionTree, selected: Selected, depth: int | None) -> Iterable[int]:

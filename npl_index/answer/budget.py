@@ -103,7 +103,7 @@ Splitter = Callable[[Unit], Sequence[Unit]]
 
 Cutter = Callable[[Part, int, bool], "Sequence[Part] | None"]
 """Takes a part, tokens as they are sent, and whether a bare heading is better than nothing; gives a piece
-that fits and what is left, or ``None``."""
+that fits and what is left before and behind it, or ``None``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,8 @@ class _Packing:
     def _reserves(self, unit: Unit, waiting: Sequence[Unit]) -> Iterator[int]:
         """Return what to leave for the names of what does not fit; the best unit comes before any name."""
         trace = self._prices.trace(unit)
-        yield trace + self._reserved(waiting)
+        # What stands before a piece is named, and what stands behind it.
+        yield 2 * trace + self._reserved(waiting)
         if not self.kept:
             yield trace
             yield 0

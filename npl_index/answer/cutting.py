@@ -1,77 +1,192 @@
-"""Cutting a section that does not fit at an end of one of its blocks."""
+"""Cutting a section that does not fit: the run of its blocks around what was asked for.
+
+What cannot be kept is neither parsed nor counted, and each block that is looked at is counted once, so that a
+cut takes time in proportion to what is kept, however long the section.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from npl_index.answer.budget import Part
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.finding import Found, best_place, find_all, safe_start
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
-_STRIDE = 8_192
-"""Characters, at most, after which a part that has to be cut is compared with the room."""
+_WIDTH = 5
+"""Characters of a token, more or less, in a block that is far too long."""
+
+_MARGIN = 256
+"""Characters read beside what fits on average, so that a small room, too, sees the end of a block."""
+
+_TRIES = 4
+"""Blocks given up, at most, where a run costs more than its blocks one by one."""
 
 
-def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, Part] | None:
-    """Cut a part at the last end of a block that leaves it within ``room`` tokens.
+class _Blocks(NamedTuple):
+    """Consecutive blocks of a part.
 
+    :param bounds: the lines before which a cut may fall, where the first begins and the last ends included.
+    :param tokens: of all before each bound.
+    :param worth: of all that was found before each bound.
+    """
+
+    bounds: Sequence[int]
+    tokens: Sequence[int]
+    worth: Sequence[float]
+
+
+def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | None:
+    """Keep of a part the run of blocks that holds most of what was asked for, within ``room`` tokens.
+
+    Where nothing of that is found, the part's beginning is kept. A fence is never cut.
+
+    :returns: what is kept, then what stands before it and behind it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = documents.tree(part.document)
-    place = (part.document, part.section)
-    first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    reach = _reach(documents, tree, part.lines, room)
-    ends = _block_ends(tree, Span(part.lines.start, reach), first, documents.clock)
-    low, high = 0, len(ends)
-    best: Part | None = None
-    while low < high:
-        middle = (low + high) // 2
-        head = documents.part(place, chosen=part.chosen, lines=Span(part.lines.start, ends[middle]))
-        if head.cost <= room:
-            best, low = head, middle + 1
-        else:
-            high = middle
-    if best is None:
-        return None
-    followed, last = part.followed - best.followed, part.last - best.followed
-    rest = part._replace(
-        lines=Span(best.lines.stop, part.lines.stop),
-        followed=followed,
-        last=last,
-        cost=documents.counter.upper_bound(max(followed, last, 0)),
-    )
-    return best, rest
+    body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+    begin, end = tree.line_starts[body], tree.line_starts[part.lines.stop]
+    found = find_all(tree.source, begin, end, documents.wanted)
+    reach = _reach(documents, part, room, found)
+    pieces = _cut_within(documents, part, room, reach, found)
+    if pieces is None and reach.start > part.lines.start:
+        # It stands in a block that does not fit.
+        pieces = _cut_within(documents, part, room, _reach(documents, part, room, ()), ())
+    return pieces
 
 
-def _reach(documents: DocumentSet, tree: SectionTree, lines: Span, room: int) -> int:
-    """Return a line behind the place where a text has more than ``room`` tokens, or its end.
+def _cut_within(
+    documents: DocumentSet, part: Part, room: int, reach: Span, found: Sequence[Found]
+) -> tuple[Part, ...] | None:
+    """Cut a part as :func:`cut` does, with a look at some of its lines only."""
+    bounds = _bounds(documents.tree(part.document), part, reach, documents.clock)
+    blocks = _measured(documents, part, bounds, found, room)
+    at_start = bounds[0] == part.lines.start
+    run = _best_run(documents, blocks, room, at_start, documents.heading_tokens(part))
+    for _ in range(_TRIES):
+        if run is None:
+            break
+        lines = Span(bounds[run[0]], bounds[run[1]])
+        piece = documents.part((part.document, part.section), chosen=part.chosen, lines=lines)
+        if piece.cost <= room:
+            return (piece, *_rest(documents, part, piece))
+        run = _shorter(blocks, *run)
+    return None
 
-    What lies behind it cannot be kept, so that it is neither parsed nor counted: a cut takes time in
-    proportion to what is kept, however long the section.
-    """
+
+def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]) -> Span:
+    """Return the lines that are looked at to cut a part."""
+    tree = documents.tree(part.document)
     starts = tree.line_starts
-    stride = min(_STRIDE, 4 * room + _STRIDE // 32)
-    at, stop, tokens = starts[lines.start], starts[lines.stop], 0
-    while tokens <= room and at < stop:
-        line = starts[min(lines.stop, bisect_left(starts, at + stride))]
-        end = line if line <= at + 2 * stride else at + stride  # a long line is not read to its end
-        tokens += count_tokens(tree.source[at:end], documents.counter, documents.clock)
-        at = end
-    return min(lines.stop, bisect_left(starts, at))
+    begin, end = starts[part.lines.start], starts[part.lines.stop]
+    width = (
+        room * (end - begin) * 5 // (4 * max(1, part.last)) + _MARGIN
+    )  # a quarter more than fits on average
+    at = best_place(found, width, begin, end)
+    line = safe_start(tree, part.lines, bisect_right(starts, at) - 1) if at > begin else part.lines.start
+    if line is None:
+        at, line = begin, part.lines.start
+    stop = bisect_left(starts, max(at, starts[line]) + width + _MARGIN)
+    return Span(line, min(part.lines.stop, max(stop, line + 1)))
 
 
-def _block_ends(tree: SectionTree, lines: Span, first: int, clock: Deadline) -> list[int]:
+def _bounds(tree: SectionTree, part: Part, lines: Span, clock: Deadline) -> list[int]:
     """Return the lines before which a cut falls between blocks, in order.
 
     Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; a
-    fence is never cut.
-
-    :param lines: of the section.
-    :param first: no cut is made before this line or at it, so that more than the heading is kept.
+    fence is never cut, and more than the heading is kept.
     """
-    tokens = parse_blocks(tree.text(lines), npl=tree.dialect == "npl", deadline=clock)
-    ends = {lines.start + token.map[1] for token in tokens if token.map}
-    return sorted(end for end in ends if first < end < lines.stop)
+    first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+    while first < lines.start and not tree.line(first).strip():
+        first += 1
+    start = part.lines.start if lines.start <= first else lines.start
+    source = tree.source[tree.line_starts[start] : tree.line_starts[lines.stop]]
+    tokens = [token for token in parse_blocks(source, npl=tree.dialect == "npl", deadline=clock) if token.map]
+    ends = {start + token.map[1] for token in tokens if token.map}
+    if tokens and source.startswith("|"):  # rows of a table whose head stands before
+        ends.update(range(start + 1, start + (tokens[0].map or (0, 1))[1]))
+    bounds = [start, *sorted(end for end in ends if max(first, start) < end < lines.stop)]
+    return [*bounds, lines.stop] if lines.stop == part.lines.stop else bounds
+
+
+def _measured(
+    documents: DocumentSet, part: Part, bounds: Sequence[int], found: Sequence[Found], room: int
+) -> _Blocks:
+    """Count each block once; of one that is far too long only what shows that."""
+    tree = documents.tree(part.document)
+    source, starts = tree.source, tree.line_starts
+    longest = _WIDTH * room + 32 * _MARGIN
+    tokens = [0]
+    for begin, end in pairwise(starts[bound] for bound in bounds):
+        count = count_tokens(source[begin : min(end, begin + longest)], documents.counter, documents.clock)
+        if end - begin > longest and count <= room:
+            count = count_tokens(source[begin:end], documents.counter, documents.clock)
+        tokens.append(count)
+    worth = [0.0] * len(bounds)
+    offsets = [starts[bound] for bound in bounds]
+    for one in found:
+        block = bisect_right(offsets, one.at)
+        if 0 < block < len(bounds):
+            worth[block] += one.worth
+    return _Blocks(bounds, list(accumulate(tokens)), list(accumulate(worth)))
+
+
+def _best_run(
+    documents: DocumentSet, blocks: _Blocks, room: int, at_start: bool, heading: int
+) -> tuple[int, int] | None:
+    """Return the bounds of the longest run that fits and holds most of what was found.
+
+    Of equal ones it is the one that begins where the part begins, else the one in the middle.
+
+    :param heading: tokens of the heading, which comes with what does not begin with it.
+    """
+    bounds, tokens, worth = blocks
+    runs: list[tuple[int, int]] = []
+    most, stop = 0.0, 0
+    for start in range(len(bounds) - 1):
+        lead = 0 if at_start and not start else heading
+        stop = max(start, stop)
+        while (
+            stop + 1 < len(bounds)
+            and documents.counter.upper_bound(lead + tokens[stop + 1] - tokens[start]) <= room
+        ):
+            stop += 1
+        held = round(worth[stop] - worth[start], 6)
+        if stop == start or held < most or (start and not held):
+            continue
+        if held > most:
+            most, runs = held, []
+        runs.append((start, stop))
+    if not runs or not (most or at_start):
+        return None
+    return runs[0] if at_start and not runs[0][0] else runs[len(runs) // 2]
+
+
+def _shorter(blocks: _Blocks, start: int, stop: int) -> tuple[int, int] | None:
+    """Return a run without the block at its end that holds less of what was found."""
+    if stop - start < 2:
+        return None
+    first = blocks.worth[start + 1] - blocks.worth[start]
+    last = blocks.worth[stop] - blocks.worth[stop - 1]
+    return (start, stop - 1) if last <= first else (start + 1, stop)
+
+
+def _rest(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
+    """Return what stands before a piece and behind it; its tokens are shared out by length, not counted."""
+    tree = documents.tree(part.document)
+    starts = tree.line_starts
+    spans = [Span(part.lines.start, piece.lines.start), Span(piece.lines.stop, part.lines.stop)]
+    sizes = [starts[span.stop] - starts[span.start] for span in spans]
+    left = max(2, part.last - piece.last)
+    for span, size in zip(spans, sizes, strict=True):
+        if size and not tree.source[starts[span.start] : starts[span.stop]].isspace():
+            tokens = max(1, left * size // sum(sizes))
+            cost = documents.counter.upper_bound(tokens)
+            yield part._replace(lines=span, followed=tokens, last=tokens, cost=cost)

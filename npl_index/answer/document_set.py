@@ -36,6 +36,7 @@ class DocumentSet:
     :param complete: these are all documents that a selector without a document's name is looked up in, so
         that a heading that only one of them has needs none.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
+    :param wanted: index terms that are asked for, and how much; a large section is cut around them.
     :param clock: when selecting, counting and cutting end in an error.
     """
 
@@ -49,6 +50,7 @@ class DocumentSet:
     aliases: Sequence[Sequence[str]] = ()
     complete: bool = False
     tag: str = ""
+    wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE
 
     def tree(self, document: int) -> SectionTree:
@@ -80,8 +82,27 @@ class DocumentSet:
         return trimmed_text(tree, tree.sections[place[1]].own)
 
     def part_text(self, part: Part) -> str:
-        """Return a part's text."""
-        return trimmed_text(self.tree(part.document), part.lines)
+        """Return a part's text, under its section's heading."""
+        return self._under_heading((part.document, part.section), part.lines)
+
+    def _under_heading(self, place: Place, lines: Span) -> str:
+        """Return some lines of a section's own text; what does not begin with its heading gets it."""
+        tree = self.tree(place[0])
+        text = trimmed_text(tree, lines)
+        heading = self._heading(place, lines)
+        return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
+
+    def _heading(self, place: Place, lines: Span) -> Span | None:
+        """Return the heading above some lines of a section's own text, if it is not among them."""
+        heading = self.tree(place[0]).sections[place[1]].heading_lines
+        return heading if heading.start < heading.stop <= lines.start else None
+
+    def heading_tokens(self, part: Part) -> int:
+        """Return the tokens of the heading and the blank line behind it, for what does not begin with it."""
+        heading = self.tree(part.document).sections[part.section].heading_lines
+        if heading.start == heading.stop:
+            return 0
+        return measure(trimmed_text(self.tree(part.document), heading), self.counter)[0]
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""
@@ -113,7 +134,7 @@ class DocumentSet:
         )
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
-        """Make a part of a section's own text, or of some lines of it."""
+        """Make a part of a section's own text, or of some lines of it, which come under its heading."""
         document, index = place
         tree = self.collection.documents[document].tree
         own = tree.sections[index].own
@@ -122,7 +143,7 @@ class DocumentSet:
             return Part(
                 document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
             )
-        followed, last = measure(trimmed_text(tree, lines), self.counter, self.clock)
+        followed, last = measure(self._under_heading(place, lines), self.counter, self.clock)
         cost = self.counter.upper_bound(max(followed, last))
         return Part(document, index, lines, followed, last, cost, chosen)
 

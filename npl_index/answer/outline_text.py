@@ -2,7 +2,7 @@
 
 ::
 
-    line range, tokens, c code, t table, e example; selector: guide > ## A > ### B
+    lines, tokens, c code t table e example; selector: guide > ## A > ### B
     1-60 905 cte # Garden Guide
     12-30 310 c+2 ## Watering
     31-60 410 ## Pruning
@@ -58,10 +58,10 @@ class OutlineText:
         if budget is None or cost <= budget:
             return whole, nodes
         unfolding = f"token_budget={cost} shows all"
-        frame = "\n".join(
-            (self.first, *self.remarks, f"+{_inside(nodes)}: headings not shown; {unfolding}", "")
-        )
-        used = counter.count(frame)
+        remarks = self.remarks
+        if 2 * counter.upper_bound(counter.count("\n".join(remarks))) > budget:
+            remarks, unfolding = (), f"{unfolding}, with {len(remarks)} remarks"
+        used = counter.count(self._text((), remarks, unfolding, _inside(nodes)))
         folded = fold(
             nodes,
             lambda node, depth: counter.count(self.line(node, depth) + "\n"),
@@ -69,7 +69,7 @@ class OutlineText:
         )
         if not folded.nodes:
             return f"{_inside(nodes)} headings; {unfolding}\n", ()
-        return self._text(folded.nodes, self.remarks, unfolding, folded.hidden), folded.nodes
+        return self._text(folded.nodes, remarks, unfolding, folded.hidden), folded.nodes
 
     def _text(
         self, nodes: Sequence[OutlineNode], remarks: Sequence[str], unfolding: str | None, hidden: int = 0
@@ -91,9 +91,9 @@ class OutlineText:
         if not self.several:
             version = f"version {label(self.version)}; " if self.version else ""
             root = self.documents[0].selector if self.documents else ""
-            return f"{version}line range, tokens{self._legend}; selector: {root} > ## A > ### B"
+            return f"{version}lines, tokens{self._legend}; selector: {root} > ## A > ### B"
         tokens = sum(document.token_count for document in self.documents)
-        ranges = " (after the line range of a heading)" if any(one.children for one in self.documents) else ""
+        ranges = " (after the lines of a heading)" if any(one.children for one in self.documents) else ""
         paths = f"end of path; path is {self._folder} + end" if self._folder else "path"
         return (
             f"{len(self.documents)} files, {tokens} tokens; tokens{ranges}{self._legend}, +headings inside, "
@@ -104,7 +104,8 @@ class OutlineText:
     def _legend(self) -> str:
         """Say what the letters mean that occur."""
         used = {letter for document in self.documents for letter in _letters(document)}
-        return "".join(f", {letter} {what}" for letter, what in _HOLDS.items() if letter in used)
+        legend = " ".join(f"{letter} {what}" for letter, what in _HOLDS.items() if letter in used)
+        return legend and f", {legend}"
 
     @cached_property
     def _folder(self) -> str:

@@ -14,7 +14,7 @@ from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, sug
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
-from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.cut import GENEROUS_MOST, cut
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -138,6 +138,7 @@ def write(
     found = _find(request, documents, weights)
     if documents.several or isinstance(form, Markdown):
         documents = documents.tagged([part for unit in found.units for part in unit.parts])
+    documents = replace(documents, wanted=_terms(request, found.keywords))
     nothing = Tailored(
         content="",
         sections=(),
@@ -206,6 +207,12 @@ def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _
     return _Found(
         keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)
     )
+
+
+def _terms(request: TailorRequest, keywords: Keywords) -> tuple[tuple[str, float], ...]:
+    """Return the index terms that a request asks for, and how much."""
+    named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
+    return tuple({**dict(keywords.weights), **named}.items())
 
 
 def _scope(request: TailorRequest, documents: DocumentSet) -> Scope | None:

@@ -31,7 +31,8 @@ Grammar in EBNF; spaces may stand between all elements::
   direct children after ``>``, descendants otherwise. A document's title counts as the document, so
   the headings below the title are its direct children too.
 - ``[depth=0]`` selects a section's own text, ``[depth=1]`` its direct subsections as well, and so on.
-- ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text.
+- ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text; they come
+  under the section's heading.
 - A range runs from the first section up to the end of the second one.
 - Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
   and with ``_`` for ``-``. An unknown predicate is not a syntax error; no section fulfils it.

@@ -155,8 +155,12 @@ def _within(reply: IndexReply, budget: int, counter: TokenCounter) -> IndexReply
     everything = _cost(reply, counter)
     if everything <= budget:
         return reply
-    unfold = f"token_budget={everything} shows all headings"
+    unfold = f"token_budget={everything} shows all"
     frame = replace(reply, sections=(), unfold=unfold)
+    if 2 * _cost(frame, counter) > budget:
+        remarks = len(reply.unreadable or ()) + len(reply.warnings or ())
+        unfold += f", with {remarks} remarks" if remarks else ""
+        frame = replace(frame, unreadable=None, warnings=None, unfold=unfold)
     used = counter.count(_sent(frame))
     spare = 0
 

@@ -162,16 +162,18 @@ def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: in
 
 
 def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> None:
-    """Cut, ask for the rest, cut again: the parts are the whole, in order."""
+    """Cut, ask for the rest, cut again: the parts are the whole, in order, each under the heading."""
     on = document_set({"list.md": "# L\n\n" + "".join(f"- item {n}\n" for n in range(100))})
     wanted, seen = ["list"], []
     while wanted:
         answer = ask(on, selectors=wanted, token_budget=200)
         assert answer.total_tokens <= 200
         assert answer.content
-        seen += [line for line in answer.content.split("\n") if line]
+        heading, *lines = (line for line in answer.content.split("\n") if line)
+        assert heading == "# L"
+        seen += lines
         wanted = list(answer.request_more)
-    assert seen == ["# L", *(f"- item {n}" for n in range(100))]
+    assert seen == [*(f"- item {n}" for n in range(100))]
 
 
 def test_a_fence_larger_than_the_budget_is_named_not_broken() -> None:

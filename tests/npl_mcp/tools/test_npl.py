@@ -211,16 +211,37 @@ def test_a_section_larger_than_the_budget_is_cut_between_blocks(call: Call, docs
     """Its beginning comes now, and paging through request_more gives all of it."""
     paragraphs = [f"Paragraph {n} says something about tulips and bulbs." for n in range(40)]
     (docs / "long.md").write_text("# Tulips\n\n" + "\n\n".join(paragraphs) + "\n", encoding="utf-8")
-    selectors, seen = ["long"], ""
+    selectors, seen = ["long"], []
     for _ in range(20):
         data = call("npl_load_tailored", selectors=selectors, token_budget=300, file="long.md")["data"]
         assert data["total_tokens"] <= 300
-        seen += data["content"] + "\n"
+        heading, *lines = filter(None, data["content"].split("\n"))
+        assert heading == "# Tulips"
+        seen += lines
         if not data["truncated"]:
             break
         assert data["sections"][0]["cut"] is True
         selectors = data["request_more"]
-    assert [line for line in seen.split("\n") if line] == ["# Tulips", *paragraphs]
+    assert seen == paragraphs
+
+
+def test_what_was_asked_for_is_found_near_the_end_of_a_large_section(call: Call, docs: Path) -> None:
+    """With the heading; the row's selector selects just what came, and what is around it can be asked for."""
+    rules = [f"- Rule {n} is about beds, paths and tools of the garden." for n in range(300)]
+    rules[280] = "- Hedgehogs may cross at night."
+    (docs / "rules.md").write_text("# Rules\n\n## Garden\n\n" + "\n".join(rules) + "\n", encoding="utf-8")
+    asked = {"context": "may hedgehogs cross?", "token_budget": 400}
+    data = call("npl_load_tailored", file="rules.md", **asked)["data"]
+    assert data["content"].startswith("## Garden\n\n- Rule 2")
+    assert rules[280] in data["content"]
+    (row,) = data["sections"]
+    assert (docs / "rules.md").read_text().split("\n")[row["start_line"] - 1] == data["content"].split("\n")[
+        2
+    ]
+    again = call("npl_load_tailored", selectors=[row["selector"]], file="rules.md")["data"]
+    assert again["content"] == data["content"]
+    rest = call("npl_load_tailored", selectors=data["request_more"], file="rules.md")["data"]["content"]
+    assert sorted(set((data["content"] + rest).split("\n")[2:])) == sorted({"", "## Garden", *rules})
 
 
 def test_a_folder_is_ranked_as_one(call: Call) -> None:

@@ -1,0 +1,204 @@
+"""What is kept of a section that does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.answer.cutting import cut
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.errors import DocumentTimeoutError
+from npl_index.markdown.state import Deadline
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.tokens.estimated import estimator
+from tests.npl_index.conftest import document_set, exact_counter
+
+BLOCKS = [
+    "A paragraph about soil, of which there are many in a long section.\n\n",
+    "- an item about seeds\n- another one\n  - and one below it\n\n",
+    "```sh\nwater --slowly\n\nwait\n```\n\n",
+    "| month | work |\n|:--|:--|\n| May | sow |\n| June | wait |\n\n",
+    "> Somebody said\n> something.\n\n",
+    "frost\n: a cold night\n\n",
+    "* * *\n\n",
+    "1. first\n\n   ```\n   inside an item\n   ```\n2. second\n\n",
+]
+
+
+def wanting(on: DocumentSet, question: str) -> DocumentSet:
+    return replace(on, wanted=extract_keywords(question).weights)
+
+
+def kept(on: DocumentSet, room: int, question: str = "", section: int = 1) -> str:
+    pieces = cut(wanting(on, question), on.part((0, section), chosen=False), room)
+    return "" if pieces is None else on.part_text(pieces[0])
+
+
+def words(kind: str, times: int) -> str:
+    return "".join(kind.replace("N", str(number)) for number in range(times))
+
+
+KINDS = {
+    "paragraphs": "Paragraph N says something of the weather in the garden.\n\n",
+    "items": "- item N says something of the weather\n",
+    "rows": "| row N | weather |\n",
+    "quotes": "> Quote N of the weather.\n\n",
+    "definitions": "term N\n: what it means\n\n",
+    "fences": "```\nfence N\n```\n\n",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("at", [0.02, 0.5, 0.97])
+@pytest.mark.parametrize("room", [50, 300])
+def test_the_blocks_around_the_match_are_kept(kind: str, at: float, room: int) -> None:
+    """Under the section's heading, wherever in the section the match stands."""
+    needle = {"rows": "| greenfly | spray |\n", "items": "- spray against greenfly\n"}.get(
+        kind, "Against greenfly, spray soap.\n\n"
+    )
+    head = "| a | b |\n|--|--|\n" if kind == "rows" else ""
+    before, after = words(KINDS[kind], int(1000 * at)), words(KINDS[kind], int(1000 * (1 - at)))
+    on = document_set({"long.md": f"# Pests\n\n## Weather\n\n{head}{before}{needle}{after}"})
+    text = kept(on, room, "what helps against greenflies?", section=2)
+    assert text.startswith("## Weather\n\n")
+    assert needle.strip() in text
+    assert estimator().count(text) <= room
+    assert estimator().count(text) > room / 3
+    assert text.count("```") % 2 == 0
+
+
+def test_what_holds_most_of_the_question_is_kept() -> None:
+    """A word alone, even an earlier one, weighs less than the words together."""
+    filler = words(KINDS["paragraphs"], 60)
+    texts = (
+        "The proxy.\n\n",
+        "A timeout.\n\n",
+        "The timeout of the proxy is a minute.\n\n",
+        "The proxy.\n\n",
+    )
+    on = document_set({"long.md": "# T\n\n" + filler + filler.join(texts) + filler})
+    assert "is a minute" in kept(on, 60, "timeout of the proxy")
+
+
+@pytest.mark.parametrize("question", ["", "nothing of this kind", "weather"])
+def test_without_a_place_to_look_for_the_beginning_is_kept(question: str) -> None:
+    """Nothing was asked, nothing is found, or it stands everywhere."""
+    on = document_set({"long.md": "# T\n\n" + words(KINDS["paragraphs"], 500)})
+    assert kept(on, 50, question).startswith("# T\n\nParagraph 0 ")
+
+
+def test_a_match_near_the_beginning_keeps_the_beginning() -> None:
+    """There is room for both."""
+    on = document_set(
+        {"long.md": "# T\n\nFirst.\n\nSecond.\n\nAbout frogs.\n\n" + words(KINDS["items"], 500)}
+    )
+    assert kept(on, 100, "frogs").startswith("# T\n\nFirst.")
+
+
+def test_a_match_in_a_fence_that_does_not_fit_keeps_the_beginning() -> None:
+    """A fence is never cut."""
+    fence = "```\n" + "line\n" * 300 + "frogs\n```\n\n"
+    on = document_set({"long.md": "# T\n\nFirst.\n\n" + fence + "Last.\n"})
+    assert kept(on, 50, "frogs") == "# T\n\nFirst.\n"
+    assert kept(document_set({"long.md": "# T\n\n" + fence}), 50, "frogs") == ""
+
+
+def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
+    """The row's selector brings the same text again, ``request_more`` what stands before and behind it."""
+    lines = [f"Paragraph {number}." for number in range(800)]
+    lines[400] = "Newts like ponds."
+    on = document_set({"long.md": "# T\n\n## Animals\n\n" + "\n\n".join(lines) + "\n"})
+    answer = tailor(TailorRequest.parse(context="newts", token_budget=700), on)
+    (row,) = answer.sections
+    assert row.cut
+    assert answer.content.startswith("## Animals\n\nParagraph 3")
+    assert "Paragraph 399.\n\nNewts like ponds.\n\nParagraph 401." in answer.content
+    again = tailor(TailorRequest.parse(selectors=[row.selector]), on)
+    assert again.content == answer.content
+    assert (again.sections[0].selector, again.total_tokens) == (row.selector, row.token_count)
+    rest = tailor(TailorRequest.parse(selectors=answer.request_more), on)
+    assert {part.title for part in rest.sections} == {"Animals"}
+    everything = [line for line in (answer.content + rest.content).split("\n") if line and line[0] != "#"]
+    assert sorted(everything) == sorted(lines)
+
+
+@given(
+    st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=60),
+    st.integers(1, 400),
+    st.sampled_from(["", "soil", "seeds below", "water slowly", "June", "frost inside"]),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=150)
+def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact: bool) -> None:
+    """What is kept fits, and with what stands before and behind it nothing is lost or there twice."""
+    counter = exact_counter() if exact else estimator()
+    on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
+    part = on.part((0, 1), chosen=False)
+    pieces = cut(on, part, room)
+    if pieces is None:
+        return
+    assert pieces[0].cost <= room
+    tree = on.tree(0)
+    inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
+    covered = {line for start, stop in inside for line in range(start, stop)}
+    assert sum(stop - start for start, stop in inside) == len(covered)
+    missing = [tree.line(line) for line in range(part.lines.start, part.lines.stop) if line not in covered]
+    assert not "".join(missing).strip()
+    assert on.part_text(pieces[0]).count("```") % 2 == 0
+    assert all(piece.last > 0 for piece in pieces)
+
+
+class Meter:
+    """A counter that says how many characters it was shown."""
+
+    name, exact = "meter", False
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def count(self, text: str) -> int:
+        self.shown += len(text)
+        return estimator().count(text)
+
+    def upper_bound(self, count: int) -> int:
+        return estimator().upper_bound(count)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
+    """However long the section is, and wherever in it the match stands."""
+    shown = []
+    for times in (300, 3_000):
+        meter = Meter()
+        text = words(KINDS[kind], times).replace(str(times - 20), "greenfly")
+        on = document_set({"x.md": "# T\n\n" + text}, meter)
+        part = on.part((0, 1), chosen=False)
+        meter.shown = 0
+        assert cut(wanting(on, "greenfly"), part, 50)
+        shown.append(meter.shown)
+    assert max(shown) < 3_000
+
+
+@pytest.mark.parametrize("line", ["x" * 300_000, "word " * 60_000, "- " * 100_000, "文" * 200_000])
+def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
+    """Only as far as it takes to see that."""
+    meter = Meter()
+    on = document_set({"x.md": f"# T\n\nShort.\n\n{line}\n"}, meter)
+    part = on.part((0, 1), chosen=False)
+    meter.shown = 0
+    pieces = cut(wanting(on, "word x"), part, 50)
+    assert pieces
+    assert on.part_text(pieces[0]) == "# T\n\nShort.\n"
+    assert meter.shown < 30_000
+
+
+def test_cutting_looks_at_the_clock() -> None:
+    """A cut ends with the limit."""
+    on = document_set({"x.md": "# T\n\n" + words(KINDS["items"], 100)})
+    late = replace(on, clock=Deadline("x.md", -1.0))
+    with pytest.raises(DocumentTimeoutError):
+        cut(late, on.part((0, 1), chosen=False), 50)
