@@ -1,18 +1,24 @@
 """How well the ranking finds the sections that people labelled as the answer.
 
-Usage: ``python -m benchmarks.relevance [--set FOLDER]... [--npl FOLDER] [--json FILE]``
+Usage: ``python -m benchmarks.relevance [--set FOLDER]... [--sets FOLDER] [--npl FOLDER] [--json FILE]``
 
 A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of the latter holds ``query`` and
 ``relevant``, a list of ``{"file": …, "line": …}`` (line of the heading, from 1; the section counts with all
 inside it), ``{"file": …, "heading": …}`` (the section's own text), or ``{"file": …}`` (the whole file).
+``--sets`` names a folder of sets; means over families of questions follow then, where sets of one kind (the
+part of the name behind the last ``_``, if several share it) are one family. A set with ``tasks.json`` instead
+of questions (``q``, and ``gold``: the names of all files that the task needs) is asked over its folder.
 ``--npl`` names a folder of NPL prompts, to which the questions in ``npl_queries.jsonl`` beside this file
 belong: tasks of prompt authors, with the sections they would want to read, written before the ranking was
 tried on them. Without any of these the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
 
 Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
 are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
-section and one of the first three are right, precision, recall and F1 of what is returned without a
-budget, and the recall of what fits into 2,000 words.
+section and one of the first three are right, the mean reciprocal rank of SQLite FTS5 (headings weighted 4
+times, Porter stemmer, words joined by OR), precision, recall and F1 of what is returned without a budget,
+and what a budget of 3,000 tokens holds: the recall, and the median of tokens where the file has more than
+12 kB. Of tasks the share of the needed files that 1,000, 2,000 and 8,000 tokens touch, and the share of the
+tokens that come from these files.
 """
 
 from __future__ import annotations
@@ -20,10 +26,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, median
 
+from benchmarks.relevance.packing import measure_tasks, pack
+from benchmarks.relevance.plain import PlainSearch
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
@@ -31,7 +41,8 @@ from npl_index.ranking.indexing import Collection, IndexedDocument, index_docume
 from npl_index.ranking.scoring import Hit, Query, rank
 
 HERE = Path(__file__).parent
-BUDGET = 2_000
+BUDGET = 3_000
+LARGE_FILE = 12_000
 FEWEST_HEADINGS = 4
 
 
@@ -101,6 +112,7 @@ class Scope:
                 for document, (name, indexed) in enumerate(files.items())
                 for number in range(len(indexed.tree.sections))
             }
+        self.plain = PlainSearch(self.collection)
 
     def numbers(self, label: Label) -> set[int]:
         """Number the sections that a label stands for."""
@@ -146,47 +158,51 @@ class Tally:
     reciprocal_rank: float = 0.0
     first: float = 0.0
     first_three: float = 0.0
+    fts5: float = 0.0
     precision: float = 0.0
     recall: float = 0.0
     f1: float = 0.0
     in_budget: float = 0.0
+    tokens: list[int] = field(default_factory=list)
 
     def add(self, scope: Scope, question: Question, labels: Sequence[Label]) -> None:
         """Ask a question and count."""
         collection = scope.collection
         wanted = [scope.numbers(label) for label in labels]
         union = set().union(*wanted)
-        hits = rank(collection, Query(extract_keywords(question.text)))
+        query = Query(extract_keywords(question.text))
+        hits = rank(collection, query)
         right = [scope.number(hit) in union for hit in hits]
         self.questions += 1
-        self.reciprocal_rank += 1 / (right.index(True) + 1) if any(right) else 0.0
+        self.reciprocal_rank += reciprocal_rank(right)
         self.first += any(right[:1])
         self.first_three += any(right[:3])
-        kept = {scope.number(hit) for hit in cut(hits, collection)}
+        self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
+        kept = {scope.number(hit) for hit in cut(hits, collection, query)}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = set(self._packed(scope, cut(hits, collection, generous=True)))
-        self.in_budget += sum(bool(numbers & packed) for numbers in wanted) / len(wanted)
-
-    @staticmethod
-    def _packed(scope: Scope, hits: Iterable[Hit]) -> Iterator[int]:
-        room = BUDGET
-        for hit in hits:
-            words = scope.collection.documents[hit.document].tree.sections[hit.section].own_traits.word_count
-            if words <= room:
-                room -= words
-                yield scope.number(hit)
+        packed = pack(collection, cut(hits, collection, query, generous=True), BUDGET)
+        held = {scope.number(hit) for hit, _ in packed}
+        self.in_budget += sum(bool(numbers & held) for numbers in wanted) / len(wanted)
+        if sum(len(one.document.data) for one in collection.documents) > LARGE_FILE:
+            self.tokens.append(sum(tokens for _, tokens in packed))
 
     def row(self) -> dict[str, float]:
-        """Return the means."""
-        sums = {name: value for name, value in vars(self).items() if name != "questions"}
+        """Return the means, and the median of tokens."""
+        sums = {name: value for name, value in vars(self).items() if name not in ("questions", "tokens")}
         return {
             "questions": self.questions,
             **{name: round(v / (self.questions or 1), 3) for name, v in sums.items()},
+            "tokens": median(self.tokens) if self.tokens else 0,
         }
+
+
+def reciprocal_rank(right: Sequence[bool]) -> float:
+    """Return one by the position of the first right answer, 0 if there is none."""
+    return 1 / (right.index(True) + 1) if any(right) else 0.0
 
 
 def measure(files: dict[str, IndexedDocument], questions: Sequence[Question]) -> dict[str, dict[str, float]]:
@@ -205,25 +221,62 @@ def measure(files: dict[str, IndexedDocument], questions: Sequence[Question]) ->
     return {name: tally.row() for name, tally in tallies.items() if tally.questions}
 
 
+def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return for each way of asking the mean reciprocal rank over families of questions."""
+    kinds = Counter(name.rpartition("_")[2] for name in results)
+    ranks: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for name, rows in results.items():
+        kind = name.rpartition("_")[2]
+        family = kind if kinds[kind] > 2 else name
+        for scope, row in rows.items():
+            if "reciprocal_rank" in row:
+                pair = row["reciprocal_rank"], row["fts5"]
+                ranks.setdefault(scope, {}).setdefault(family, []).append(pair)
+    means = {
+        scope: [tuple(map(fmean, zip(*pairs, strict=True))) for pairs in groups.values()]
+        for scope, groups in ranks.items()
+    }
+    return {
+        scope: {
+            "families": len(rows),
+            "reciprocal_rank": round(fmean(row[0] for row in rows), 3),
+            "fts5": round(fmean(row[1] for row in rows), 3),
+        }
+        for scope, rows in means.items()
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks.relevance", description=__doc__.split("\n")[0])
     parser.add_argument(
         "--set", action="append", default=[], type=Path, help="folder with corpus/ and queries*.jsonl"
     )
+    parser.add_argument("--sets", type=Path, help="folder of such folders")
     parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     given = parser.parse_args(arguments)
-    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in given.set]
+    folders = [
+        *given.set,
+        *(sorted(path.parent for path in given.sets.glob("*/corpus")) if given.sets else ()),
+    ]
+    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in folders]
     if given.npl:
         sets.append(("npl", given.npl, [HERE / "npl_queries.jsonl"]))
     if not sets:
         sets.append(("corpus", HERE.parents[1] / "corpus", [HERE / "corpus_queries.jsonl"]))
     results = {}
     for name, corpus, files in sets:
-        results[name] = measure(read_documents(corpus), read_questions(files))
+        documents, tasks = read_documents(corpus), corpus.parent / "tasks.json"
+        results[name] = (
+            measure(documents, read_questions(files)) if files else measure_tasks(documents, tasks)
+        )
         for scope, row in results[name].items():
             print(f"{name:16} {scope:7}", *(f"{key} {value}" for key, value in row.items()), sep="  ")
+    if len(results) > 1:
+        results["all"] = families(results)
+        for scope, row in results["all"].items():
+            print(f"{'all':16} {scope:7}", *(f"{key} {value}" for key, value in row.items()), sep="  ")
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 0

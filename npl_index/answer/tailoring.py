@@ -15,8 +15,8 @@ from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
-from npl_index.ranking.cut import GENEROUS_MOST, cut
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, LIMIT, Hit, Query, rank
+from npl_index.ranking.cut import cut
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -200,9 +200,9 @@ def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _
     selections, failures = _selected(scope, "selectors", request.selectors)
     excluded, others = _selected(scope, "exclude", request.exclude)
     known = known_lines(documents, excluded)
-    limit = LIMIT if request.explain else GENEROUS_MOST + NEIGHBOURS
-    hits = rank(documents.collection, Query(keywords, request.topics), weights=weights, limit=limit)
-    relevant = cut(hits, documents.collection, generous=request.token_budget is not None)
+    query = Query(keywords, request.topics)
+    hits = rank(documents.collection, query, weights=weights)
+    relevant = cut(hits, documents.collection, query, generous=request.token_budget is not None)
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     return _Found(
         keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)

@@ -4,9 +4,10 @@ A *term* is what sections and queries are compared by. Words are normalised
 (Unicode NFKC, case folded, accents of Latin, Greek, Cyrillic, Hebrew and Arabic
 letters removed) and stemmed with the Snowball stemmer for English. An identifier
 gives its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
-``maxretries``. Scripts written without spaces give overlapping pieces: single
-characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
-Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
+``maxretries``, ``--force`` gives ``forc`` and ``--force``. Scripts written
+without spaces give overlapping pieces: single characters and pairs for Han,
+kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols
+such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
+_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z][0-9]+[A-Za-z]")
+_MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
@@ -142,13 +145,15 @@ def _ascii_terms(raw: str) -> list[str]:
         return []
     if lower.endswith("'s"):
         word, lower = word[:-2], lower[:-2]
+    flag = [f"--{lower}"] if raw.startswith("--") else []
     if _SPLITS.search(word) is None:
-        return [_stem(lower)]
+        return [_stem(lower), *flag]
     bits = [bit for part in _JOINT.split(word) for bit in _PART.findall(part)]
     parts = [bit.lower() for bit in bits if len(bit) > 1]
     found = [_stem(part) for part in parts if part not in stop_words()]
-    if lower not in parts:
-        found.append(_stem(lower))
+    if flag or lower not in parts:
+        # "server.portal" is not "server.port", which its stem would be.
+        found += flag or [lower if _MARKED.search(lower) else _stem(lower)]
     return found
 
 
@@ -226,11 +231,13 @@ class Keywords:
     :param weights: index terms with their weight in a query, in order of appearance. Words that stand
         side by side are neighbours here, too.
     :param pairs: index terms that stand side by side.
+    :param parts: index terms that are here only as parts of an identifier, each with the identifier.
     """
 
     words: tuple[str, ...] = ()
     weights: tuple[tuple[str, float], ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
@@ -254,10 +261,28 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
         weights = {term: weight for term, weight in weights.items() if term in kept}
     pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
     shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
-    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS])
+    parts = tuple((part, whole) for part, whole in _identifier_parts(runs).items() if part in weights)
+    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
     return keywords
+
+
+def _identifier_parts(runs: Iterable[Iterable[_Word]]) -> dict[str, str]:
+    """Return terms that stand only in identifiers such as ``py_modules``, each with its identifier.
+
+    Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning".
+    """
+    found: dict[str, str] = {}
+    others: set[str] = set()
+    for run in runs:
+        for word in run:
+            *parts, whole = word.terms
+            if parts and _IDENTIFIER.search(word.text):
+                found |= dict.fromkeys(parts, whole)
+            else:
+                others.update(word.terms)
+    return {part: whole for part, whole in found.items() if part not in others}
 
 
 def _sample(text: str) -> str:

@@ -22,7 +22,7 @@ Two sections with bodies of equal length; the idf is ``log((2 + 12 + 1) / (holde
     [2.0, 2.68, 2.68]
     >>> begin, end = index.starts[1], index.starts[2]  # "tea": once, in the heading of section 0
     >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
-    ([0], [4.5])
+    ([0], [4.0])
     >>> begin, end = index.starts[0], index.starts[1]  # "kettl": twice in body 0, once in body 1
     >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
     ([0, 1], [2.0, 1.0])
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 K1 = 1.3
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
 
-FIELD_WEIGHTS = (4.5, 0.7, 1.0)
+FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
 
 FIELD_NORMS = (0.0, 0.0, 0.55)
@@ -58,13 +58,24 @@ BACKGROUND = 12.0
 """Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
 sections it is chance which word stands in one of them only; what is known about English says more."""
 
-HEADING_SHARE = 0.5
+HEADING_SHARE = 0.25
 """What a section gains, as a share of its own score, when the query covers its heading completely."""
 
 NAME_ON_PAGE = 2.0
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
 
 _MAX_CELLS = 1 << 16
+
+
+class Sequences(NamedTuple):
+    """Terms of sections in order.
+
+    :param rows: row of each term, one section after another, int32.
+    :param starts: where each section begins, and where the last one ends.
+    """
+
+    rows: NDArray[Any]
+    starts: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,8 @@ class WeightedPostings:
     :param masses: mass of each posting, float32.
     :param name_masses: the part of the mass that comes from heading and path, float32.
     :param heading_shares: the term's share of the heading, by idf; 0 where the heading lacks it, float32.
+    :param headings: the terms of each section's heading in order.
+    :param bodies: the terms of each section's body in order.
     :param body_norms: length norm of each section's body.
     :param variants: from a query's term to the rows that stand for it.
     """
@@ -97,7 +110,9 @@ class WeightedPostings:
     masses: NDArray[Any]
     name_masses: NDArray[Any]
     heading_shares: NDArray[Any]
-    body_norms: list[float]
+    headings: Sequences
+    bodies: Sequences
+    body_norms: NDArray[Any]
     variants: Callable[[str], Variants] = field(repr=False, compare=False)
 
 
@@ -133,9 +148,17 @@ def weigh(parts: Sequence[Counts]) -> WeightedPostings:
         masses=(name_mass + in_body).astype(np.float32),
         name_masses=name_mass.astype(np.float32),
         heading_shares=heading_shares.astype(np.float32),
-        body_norms=norms[2].tolist(),
+        headings=Sequences(joined.headings, _starts(joined.lengths[0])),
+        bodies=Sequences(joined.bodies, _starts(joined.lengths[2])),
+        body_norms=norms[2],
         variants=variant_finder(terms, joined.row_of),
     )
+
+
+def _starts(lengths: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    return np.concatenate(([0], lengths.cumsum().astype(np.int64)))
 
 
 def _length_norm(b: float, lengths: NDArray[Any]) -> NDArray[Any]:
@@ -168,11 +191,13 @@ class Matches(NamedTuple):
 
     :param scores: of each section, by BM25F, with what a covered heading adds.
     :param names: share of the query, by weight of its terms, that each section's heading and path cover.
+    :param covered: share of the query that each section covers with heading, path and body.
     :param pages: weight of the query's terms that stand anywhere on each page; 0 where there is one page.
     """
 
     scores: NDArray[Any]
     names: NDArray[Any]
+    covered: NDArray[Any]
     pages: NDArray[Any]
 
 
@@ -193,18 +218,19 @@ def match(
         _match_few(postings, page_starts, concepts[begin : begin + step], weights)
         for begin in range(0, max(1, len(concepts)), step)
     ]
-    scores, names, headings, pages = (reduce(np.add, part) for part in zip(*parts, strict=True))
+    scores, names, covered, headings, pages = (reduce(np.add, part) for part in zip(*parts, strict=True))
     scores *= 1 + HEADING_SHARE * np.minimum(headings, 1)
-    return Matches(scores, names / (sum(concept.weight for concept in concepts) or 1.0), pages)
+    whole = sum(concept.weight for concept in concepts) or 1.0
+    return Matches(scores, names / whole, covered / whole, pages)
 
 
 def _match_few(
     postings: WeightedPostings, page_starts: Sequence[int], concepts: Sequence[Concept], weights: Weights
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+) -> tuple[NDArray[Any], ...]:
     """Look some concepts up at once, in tables of concepts (rows) by sections (columns).
 
-    :returns: per section its score, the weight of the concepts in heading or path, and the covered share of
-        the heading; per page the weight of the concepts on it.
+    :returns: per section its score, the weight of the concepts in heading or path, the weight of those
+        anywhere, and the covered share of the heading; per page the weight of the concepts on it.
     """
     import numpy as np
 
@@ -220,6 +246,8 @@ def _match_few(
         mass += (name_factor - body_factor) * np.bincount(cells, from_names * shares, len(mass))
     named = np.zeros(len(mass))
     named[cells[from_names > 0]] = 1.0
+    held = np.zeros(len(mass))
+    held[cells[::-1]] = shares[::-1]  # from the end, since the term itself comes before its variants
     table, name_table = mass.reshape(shape), named.reshape(shape)
     headings = np.bincount(postings.ids[where], postings.heading_shares[where] * shares, postings.size)
     pages = np.zeros(len(page_starts))
@@ -227,7 +255,8 @@ def _match_few(
         worth = np.where(name_table > 0, NAME_ON_PAGE, table > 0)
         pages = (weight * np.maximum.reduceat(worth, page_starts, axis=1)).sum(axis=0)
     scores = (weight * (table / (table + K1))).sum(axis=0)
-    return scores, (weight * name_table).sum(axis=0), headings, pages
+    names, covered = (weight * name_table).sum(axis=0), (weight * held.reshape(shape)).sum(axis=0)
+    return scores, names, covered, headings, pages
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

@@ -1,46 +1,114 @@
-"""The relevance cut: how many of the ranked sections are returned.
+"""The relevance cut: how many of the ranked sections are handed over.
 
-A fixed number of hits is wrong for nearly every question, and a fixed score is, too: scores of different
-questions cannot be compared. Sections nearly as good as the best one are kept; the first gap ends the list.
+A fixed number of hits is wrong for nearly every question, and so is a fixed score: scores of different
+questions cannot be compared. What a further section is worth depends on three things that can:
+
+- its score, as a share of the best one's;
+- how much of the query what was taken before leaves open. A short question is answered by one section; of a
+  task with many aspects each section answers a few;
+- its size, since a long section costs what several short ones do.
+
+The first section that is worth less than asked ends the list, so that nothing is handed over in place of
+something better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
 
+from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import Hit
+from npl_index.ranking.reading import held, read
+from npl_index.ranking.scoring import Hit, Query, concepts_in
 
-GAP = 0.82
-"""Share of the best total that a hit needs to be returned."""
+ORDINARY = 800
+"""Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
-MOST = 3
-MOST_NAMED = 5
-"""Sections returned without a budget: those near the best, and those whose heading is a topic."""
-
-GENEROUS_GAP = 0.4
-GENEROUS_MOST = 16
-"""The gap and the number of sections when a budget limits the answer."""
+_LEAST = ORDINARY / 4
+_STEP = 12
+"""Sections that are read at once; mostly no more are needed."""
 
 
-def cut(hits: Sequence[Hit], collection: Collection, *, generous: bool = False) -> list[Hit]:
-    """Keep the hits that are nearly as good as the best, and some whose heading is a topic the caller named.
+class Demand(NamedTuple):
+    """Which share of the best score a section needs.
 
-    Headings without text of their own are left out; what stands below them has part of their score.
+    :param open: while nothing of the query is covered.
+    :param answered: when all of it is.
+    :param size: by what share more for a section e times as long as an ordinary one.
+    """
+
+    open: float
+    answered: float
+    size: float
+
+    def least(self, covered: float, size: int) -> float:
+        """Return the share that a section needs, at most 1.
+
+        :param covered: share of the query that the sections taken so far cover.
+        :param size: bytes of the section.
+        """
+        share = self.open + (self.answered - self.open) * covered
+        return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
+
+
+FEW = Demand(open=0.8, answered=0.82, size=0.05)
+MANY = Demand(open=0.25, answered=0.6, size=0.12)
+"""What is asked for without a budget, and with one: the caller said how much is welcome.
+
+They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
+
+
+def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: bool = False) -> list[Hit]:
+    """Keep the hits that are worth handing over, best first.
+
+    Headings without text of their own are left out; what stands below them has part of their score. A section
+    whose heading is a topic that the caller named is always worth it.
 
     :param hits: best first.
-    :param generous: keep all that may be of use, because a budget will limit them.
+    :param generous: a budget limits the answer, so that more may be of use.
     """
+    concepts = concepts_in(collection, query)
+    demand, opened = (MANY if generous else FEW), _Open(concepts)
     kept: list[Hit] = []
-    gap, most = (GENEROUS_GAP, GENEROUS_MOST) if generous else (GAP, MOST)
-    near = named = 0
-    for hit in hits:
-        if not collection.has_text(hit.document, hit.section):
-            continue
-        if near < most and (not kept or hit.score.total >= gap * kept[0].score.total):
-            near += 1
+    for begin in range(0, len(hits), _STEP):
+        some = hits[begin : begin + _STEP]
+        shares = _shares(collection, some, concepts)
+        for place, hit in enumerate(some):
+            if not collection.has_text(hit.document, hit.section):
+                continue
+            if kept and hit.score.topic < 1:
+                own = collection.documents[hit.document].tree.sections[hit.section].own_bytes
+                least = demand.least(opened.covered, own.stop - own.start)
+                if hit.score.total < least * kept[0].score.total:
+                    return kept
             kept.append(hit)
-        elif hit.score.topic == 1 and named < MOST_NAMED:
-            named += 1
-            kept.append(hit)
+            opened.take(shares[place])
     return kept
+
+
+class _Open:
+    """What of a query no section that was taken covers."""
+
+    def __init__(self, concepts: Sequence[Concept]) -> None:
+        self._weights = [concept.weight for concept in concepts]
+        self._whole = sum(self._weights) or 1.0
+        self._open = [1.0] * len(concepts)
+        self.covered = 0.0
+
+    def take(self, shares: Sequence[float]) -> None:
+        """Take a section that has these shares of the concepts."""
+        self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
+        rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
+        self.covered = 1 - rest / self._whole
+
+
+def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Concept]) -> list[list[float]]:
+    """Return for each hit the shares that it has of the concepts."""
+    import numpy as np
+
+    numbers = np.array([collection.offsets[hit.document] + hit.section for hit in hits])
+    shares: list[list[float]] = held(read(collection.postings, numbers), concepts).T.tolist()
+    # What is too long to be read covers nothing.
+    return shares + [[0.0] * len(concepts)] * (len(hits) - len(shares))

@@ -7,16 +7,15 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from math import log
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
 
 from npl_index.ranking.analysis import without_compounds
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.reading import Texts, best_windows, counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,17 +29,32 @@ PARENT_SHARE = 0.35
 PAIR_SHARE = 0.3
 """What two words of the query side by side add, compared with a single word of the same rarity."""
 
-PAIR_DEPTH = 32
-"""Sections, best first, whose texts are looked through for words side by side; fewer in small collections."""
+DEPTH = 80
+"""Sections, best first, that are read word by word."""
 
-PAIR_FLOOR = 0.4
-"""Share of the best value below which no section is looked through."""
+COVERED_SHARE = 0.2
+NEAR_SHARE = 0.1
+"""What a section gains that covers the whole query, and one that has all of it in one place, compared with
+what the best section has without either."""
+
+HEADED_SHARE = 1.0
+"""What a section gains whose heading is the query."""
+
+WINDOW = 12
+"""Terms that count as one place."""
+
+LATE_COST = 0.08
+CHILD_COST = 0.3 / 8
+MANY_CHILDREN = 8
+"""What the end of a page costs, and each subsection up to so many, as a share of a section's value: overviews
+and last chapters mention much and answer little."""
 
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
 """Fit of a topic that shares its words with a heading, and of one that is merely spelt alike, at most."""
 
 _SIMILARITY_CUTOFF = 80.0
+_MARKS = frozenset("._#+")
 
 
 def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
@@ -72,42 +86,61 @@ def from_parent(collection: Collection, values: NDArray[Any]) -> NDArray[Any]:
     return np.where(values > 0, PARENT_SHARE * values[collection.parents] * collection.inherits, 0)
 
 
-def from_word_pairs(
-    collection: Collection, pairs: Sequence[tuple[str, str]], values: NDArray[Any]
-) -> NDArray[Any]:
-    """Return what words that stand side by side in the query and in a section add to the best sections.
+def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], texts: Texts) -> NDArray[Any]:
+    """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
-    normalised and saturated as in BM25F, and the fewer of the sections looked at hold it, the more it says
+    normalised and saturated as in BM25F, and the fewer of the sections read hold it, the more it says
     (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005, add ordered pairs to
     single words in the same way). Only the best sections are read, since postings have no positions.
-
-    :param values: at least one is above 0.
     """
     import numpy as np
 
-    added = np.zeros(len(values))
     known = collection.postings.row_of
-    wanted = {pair for pair in pairs if pair[0] in known and pair[1] in known}
-    if not wanted:
-        return added
-    holders: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    norms = collection.postings.body_norms
-    depth = min(PAIR_DEPTH, PAIR_DEPTH // 4 + len(values) // PAIR_DEPTH)
-    candidates = highest(np.where(values > PAIR_FLOOR * values.max(), values, 0), depth)
-    for number, document, section in zip(candidates.tolist(), *collection.locate(candidates), strict=True):
-        counts = collection.documents[document].counts
-        # The inner loop of a warm call: filter is twice as fast as a comprehension.
-        in_heading = list(filter(wanted.__contains__, pairwise(counts.headings[section])))
-        in_body = list(filter(wanted.__contains__, pairwise(counts.bodies[section])))
-        for pair in dict.fromkeys((*in_heading, *in_body)):
-            mass = in_body.count(pair) / norms[number] + FIELD_WEIGHTS[0] * in_heading.count(pair)
-            holders.setdefault(pair, []).append((number, mass))
-    for held in holders.values():
-        weight = PAIR_SHARE * log((len(values) + 1) / len(held))
-        for number, mass in held:
-            added[number] += weight * mass / (mass + K1)
+    rows = [(known[one], known[other]) for one, other in pairs if one in known and other in known]
+    in_heading, in_body = (counts_of(words, rows) for words in (texts.headings, texts.bodies))
+    mass = in_body / collection.postings.body_norms[texts.numbers] + FIELD_WEIGHTS[0] * in_heading
+    holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
+    weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
+    added: NDArray[Any] = (weight * mass / (mass + K1)).sum(axis=0)
     return added
+
+
+def from_nearness(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
+    """Return for the sections read which share of the query stands together, within :data:`WINDOW` terms.
+
+    Words of a question that stand in one sentence answer it; strewn over a long section they do not (Tao and
+    Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007).
+    """
+    whole = sum(concept.weight for concept in concepts) or 1.0
+    shares: NDArray[Any] = best_windows(texts.bodies, concepts, WINDOW) / whole
+    return shares
+
+
+def headed_by(collection: Collection, asked: Iterable[Sequence[str]]) -> list[int]:
+    """Return the sections whose heading is what is asked for: who names a section wants that one.
+
+    ``--force`` is not called "Force": where identifiers are asked for, the heading has them.
+
+    :param asked: terms of the context, and of each topic.
+    """
+    found = []
+    for words in asked:
+        identifiers = {word for word in words if word.startswith("--") or not _MARKS.isdisjoint(word)}
+        for number in collection.headings.get(" ".join(without_compounds(words)), ()):
+            document, section = collection.place(number)
+            if identifiers.issubset(collection.documents[document].counts.headings[section]):
+                found.append(number)
+    return found
+
+
+def from_place(collection: Collection) -> NDArray[Any]:
+    """Return by what the value of each section is multiplied for where it stands on its page."""
+    import numpy as np
+
+    children = np.minimum(collection.children, MANY_CHILDREN)
+    factors: NDArray[Any] = 1 - LATE_COST * collection.positions - CHILD_COST * children
+    return factors
 
 
 def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
@@ -126,9 +159,10 @@ def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
 def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[Any]:
     """Return for each section how well the best topic fits its heading, 0 to 1.
 
-    A heading that is the topic has 1; one that holds all its words, or is held by it, from ``TOPIC_IN_PART``
-    up; one that is merely spelt alike at most ``TOPIC_SIMILAR``. Who names a topic means a section that is
-    called so, however rare its words are, so the fit is a number of its own and not part of BM25F.
+    A heading that is the topic has 1; one that holds all its words from ``TOPIC_IN_PART`` up, one that is
+    held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a
+    section that is called so, however rare its words are, so the fit is a number of its own and not part of
+    BM25F.
 
     :param topics: terms of each.
     """
@@ -154,4 +188,5 @@ def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[s
         common = wanted.intersection(held)
         if len(common) in (len(wanted), len(held)):
             share = 2 * len(common) / (len(words) + len(held))  # Dice's coefficient
-            yield heading, 1.0 if heading == topic else TOPIC_IN_PART + 0.3 * share
+            part = TOPIC_IN_PART if len(common) == len(wanted) else TOPIC_SIMILAR
+            yield heading, 1.0 if heading == topic else part + (0.9 - TOPIC_IN_PART) * share

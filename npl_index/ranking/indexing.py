@@ -124,6 +124,8 @@ class Collection:
     :param postings: of all documents, with common statistics.
     :param parents: number of each section's parent; its own number where there is none.
     :param inherits: 1.0 for sections that have a parent, else 0.0.
+    :param children: how many each section has.
+    :param positions: where each section stands on its page: 0 for the first, towards 1 for the last.
     :param pages: number of each section's page. A page is a document, or within a document that has
         several headings of level 1 the part below one of them.
     :param page_starts: first section of each page.
@@ -136,6 +138,8 @@ class Collection:
     postings: WeightedPostings
     parents: NDArray[Any]
     inherits: NDArray[Any]
+    children: NDArray[Any]
+    positions: NDArray[Any]
     pages: NDArray[Any]
     page_starts: tuple[int, ...]
     headings: dict[str, list[int]]
@@ -165,13 +169,18 @@ class Collection:
             for term in set(heading.split(" ")):
                 headings_with.setdefault(term, []).append(heading)
         numbers = np.arange(len(parents))
+        pages = np.searchsorted(page_starts, numbers, side="right") - 1
+        lengths = np.diff([*page_starts, len(parents)])
+        inherits = (np.array(parents) != numbers).astype(float)
         return cls(
             documents=tuple(documents),
             offsets=offsets,
             postings=weigh([indexed.counts for indexed in documents]),
             parents=np.array(parents),
-            inherits=(np.array(parents) != numbers).astype(float),
-            pages=np.searchsorted(page_starts, numbers, side="right") - 1,
+            inherits=inherits,
+            children=np.bincount(parents, inherits, len(parents)),
+            positions=(numbers - np.array(page_starts)[pages]) / lengths[pages],
+            pages=pages,
             page_starts=tuple(page_starts),
             headings=headings,
             headings_with=headings_with,
@@ -183,13 +192,15 @@ class Collection:
         known = Counter(heading for indexed in self.documents for heading in indexed.headings)
         return frozenset(heading for heading, count in known.items() if count == 1)
 
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the document and the section in it that has this number."""
+        document = bisect_right(self.offsets, number) - 1
+        return document, number - self.offsets[document]
+
     def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
         """Return the documents and the sections in them that have these numbers."""
-        listed: list[int] = numbers.tolist()
-        documents = [bisect_right(self.offsets, number) - 1 for number in listed]
-        return documents, [
-            number - self.offsets[document] for number, document in zip(listed, documents, strict=True)
-        ]
+        places = [self.place(number) for number in numbers.tolist()]
+        return [document for document, _ in places], [section for _, section in places]
 
     def has_text(self, document: int, section: int) -> bool:
         """Tell whether a section has text of its own below its heading."""
@@ -205,4 +216,6 @@ class Collection:
     def nbytes(self) -> int:
         """Bytes of memory it takes beside its documents; an estimate."""
         postings = self.postings
-        return 64 * len(self) + _TERM_BYTES * len(postings.terms) + _POSTING_BYTES * len(postings.ids)
+        texts = postings.headings.rows.nbytes + postings.bodies.rows.nbytes
+        own = 64 * len(self) + _TERM_BYTES * len(postings.terms) + _POSTING_BYTES * len(postings.ids)
+        return own + texts

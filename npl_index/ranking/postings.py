@@ -35,7 +35,7 @@ class Counts:
 
     :param terms: sorted, without repetition.
     :param headings: terms of each section's heading, in order.
-    :param bodies: terms of each section's body, in order.
+    :param bodies: rows of the terms of each section's body, in order, one section after another, uint32.
     :param starts: one more than there are terms, uint32.
     :param sections: section of each posting, ascending within a term, uint16 or uint32.
     :param in_heading: occurrences in the section's heading, at most 255, uint8.
@@ -46,7 +46,7 @@ class Counts:
 
     terms: tuple[str, ...]
     headings: tuple[tuple[str, ...], ...]
-    bodies: tuple[tuple[str, ...], ...]
+    bodies: NDArray[Any]
     starts: NDArray[Any]
     sections: NDArray[Any]
     in_heading: NDArray[Any]
@@ -67,13 +67,12 @@ class Counts:
     """Number type of each array when it is stored."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name, as they are stored; headings and bodies as rows of their terms."""
+        """Return the arrays by name, as they are stored; headings as rows of their terms."""
         import numpy as np  # see count
 
         rows = {term: row for row, term in enumerate(self.terms)}
         values = {name: getattr(self, name) for name in self.ARRAYS}
-        for name in ("headings", "bodies"):
-            values[name] = [rows[term] for section in values[name] for term in section]
+        values["headings"] = [rows[term] for section in self.headings for term in section]
         return {name: np.array(values[name], kind) for name, kind in self.ARRAYS.items()}
 
     @classmethod
@@ -94,6 +93,7 @@ class Counts:
             and (owners < sections).all()
             and {len(arrays[name]) for name in ("in_heading", "in_path", "in_body")} == {len(owners)}
             and all((arrays[name] < len(terms)).all() for name in ("headings", "bodies"))
+            and int(arrays["lengths"][2 * sections :].sum(dtype="int64")) == len(arrays["bodies"])
             and all(one < other for one, other in pairwise(terms))
         )
         if not sound:
@@ -102,13 +102,12 @@ class Counts:
         arrays["sections"] = owners.astype(id_type(sections))
         interned = tuple(map(sys.intern, terms))
         headings = _split(interned, arrays.pop("headings"), lengths[0])
-        bodies = _split(interned, arrays.pop("bodies"), lengths[2])
-        return cls(interned, headings, bodies, **arrays)
+        return cls(interned, headings, **arrays)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes; an estimate."""
-        texts = sum(map(sys.getsizeof, self.headings)) + sum(map(sys.getsizeof, self.bodies))
+        texts = sum(map(sys.getsizeof, self.headings)) + self.bodies.nbytes
         return texts + _TERM_BYTES * len(self.terms) + _POSTING_BYTES * len(self.sections)
 
     def spelt_headings(self) -> Iterator[str]:
@@ -161,7 +160,7 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
     return Counts(
         terms=tuple(terms),
         headings=tuple(map(tuple, fields[0])),
-        bodies=tuple(map(tuple, fields[2])),
+        bodies=np.array([rows[term] for term in chain.from_iterable(fields[2])], dtype=np.uint32),
         starts=np.searchsorted(found, np.arange(len(terms) + 1) * size).astype(np.uint32),
         sections=(found % size).astype(id_type(size)),
         in_heading=np.minimum(tallies[0], 0xFF).astype(np.uint8),
@@ -185,6 +184,8 @@ class Joined(NamedTuple):
     :param sections: section of each posting.
     :param tallies: occurrences of each posting in heading, path and body, float64.
     :param lengths: terms per field and section, float64.
+    :param headings: row of each term of the headings, one section after another, int32.
+    :param bodies: the same of the bodies.
     """
 
     terms: Sequence[str]
@@ -193,6 +194,8 @@ class Joined(NamedTuple):
     sections: NDArray[Any]
     tallies: list[NDArray[Any]]
     lengths: NDArray[Any]
+    headings: NDArray[Any]
+    bodies: NDArray[Any]
 
 
 def join(parts: Sequence[Counts]) -> Joined:
@@ -203,11 +206,12 @@ def join(parts: Sequence[Counts]) -> Joined:
         parts[0].terms if len(parts) == 1 else sorted(set(chain.from_iterable(part.terms for part in parts)))
     )
     row_of = {term: row for row, term in enumerate(terms)}
-    rows, sections, first = [], [], 0
+    rows, sections, bodies, first = [], [], [], 0
     for part in parts:
         own_rows = np.fromiter((row_of[term] for term in part.terms), dtype=np.int64, count=len(part.terms))
         rows.append(np.repeat(own_rows, part.starts[1:] - part.starts[:-1]))
         sections.append(part.sections.astype(np.int64) + first)
+        bodies.append(own_rows.astype(np.int32)[part.bodies])
         first += len(part.headings)
     joined_rows = np.concatenate(rows)
     order = np.argsort(joined_rows, kind="stable")
@@ -216,4 +220,14 @@ def join(parts: Sequence[Counts]) -> Joined:
         for name in ("in_heading", "in_path", "in_body")
     ]
     lengths = np.concatenate([part.lengths for part in parts], axis=1).astype(np.float64)
-    return Joined(terms, row_of, joined_rows[order], np.concatenate(sections)[order], tallies, lengths)
+    headings = [row_of[term] for part in parts for term in chain.from_iterable(part.headings)]
+    return Joined(
+        terms=terms,
+        row_of=row_of,
+        rows=joined_rows[order],
+        sections=np.concatenate(sections)[order],
+        tallies=tallies,
+        lengths=lengths,
+        headings=np.array(headings, dtype=np.int32),
+        bodies=np.concatenate(bodies),
+    )

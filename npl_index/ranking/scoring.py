@@ -1,8 +1,10 @@
 r"""Ranking of sections by relevance.
 
-The order comes from a rank value: BM25F over heading, path and body, and what page, parent and word order add
-(:mod:`~npl_index.ranking.bm25f`, :mod:`~npl_index.ranking.evidence`), scaled to the weights of name and
-content, plus the weight of topics times their fit.
+The order comes from a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); what
+page, parent and word order add; how much of the query the section covers, and in one place; where it stands
+on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and content, and the
+weight of topics times their fit is added. Each of these depends on the question, the section, its document
+and counts over the collection only, so that an edit elsewhere changes nothing but the counts.
 
 The reported score keeps that order and lies between 0 and 1. The best hit's is the weighted sum of its parts,
 ``name``, ``content`` and ``topic``; every other hit has the share of it that its rank value has of the best
@@ -31,11 +33,14 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     [2.81, 2.81, 2.13]
 
 By their own words "Tea" leads with two of the three. "Water" has one in its heading, where it counts more
-than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a half::
+than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a
+quarter::
 
-    >>> own, names, pages = match(collection.postings, collection.page_starts, concepts, DEFAULT_WEIGHTS)
+    >>> own, names, covered, pages = match(
+    ...     collection.postings, collection.page_starts, concepts, DEFAULT_WEIGHTS
+    ... )
     >>> own.round(2).tolist()
-    [0.0, 4.84, 3.95, 0.93]
+    [0.0, 3.98, 2.98, 0.93]
 
 The page of "Tea" and "Water" speaks of all three words, words in headings twice; that of "Coffee" of one. The
 best page adds a quarter of the best section's score::
@@ -44,29 +49,50 @@ best page adds a quarter of the best section's score::
     [0.0, 12.68, 2.13]
     >>> values = own + from_page(collection, pages, own)
     >>> values.round(2).tolist()
-    [0.0, 6.05, 5.16, 1.13]
+    [0.0, 4.98, 3.98, 1.09]
 
-"green tea" stands in the body of "Tea" as it does in the query; "tea water" stands nowhere::
+The best sections, here all that match, are read word by word. "green tea" stands in the body of "Tea" as it
+does in the query; "tea water" stands nowhere::
 
-    >>> values = values + from_word_pairs(collection, query.keywords.pairs, values)
+    >>> texts = read(collection.postings, highest(values, DEPTH))
+    >>> values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
     >>> values.round(2).tolist()
-    [0.0, 6.21, 5.16, 1.13]
+    [0.0, 5.14, 3.98, 1.09]
 
 "Water" is the part of "Tea" that the query is about, and gets 35 % of its parent's score::
 
     >>> values = values + from_parent(collection, values)
     >>> values.round(2).tolist()
-    [0.0, 6.21, 7.33, 1.13]
+    [0.0, 5.14, 5.78, 1.09]
 
-"Water" covers 64 % of the query with heading and path, and its own words are worth 82 % of the best
+Now the values are compared with the best one. What a section and the headings above it cover of the query
+adds up to 20 %, what stands in one place up to 10 %::
+
+    >>> covered.round(2).tolist()
+    [0.0, 0.73, 0.64, 0.27]
+    >>> from_nearness(texts, concepts).round(2).tolist()
+    [0.73, 0.0, 0.27]
+    >>> values = values / values.max() + COVERED_SHARE * covered
+    >>> values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
+    >>> values.round(2).tolist()
+    [0.0, 1.11, 1.13, 0.27]
+
+"Tea" loses a little because it has a subsection, and "Water" because it stands late on its page::
+
+    >>> from_place(collection).round(2).tolist()
+    [0.92, 0.96, 0.96, 1.0]
+    >>> (values * from_place(collection)).round(2).tolist()
+    [0.0, 1.07, 1.08, 0.27]
+
+"Water" covers 64 % of the query with heading and path, and its own words are worth 75 % of the best
 section's; its score is 4/7 of the one and 3/7 of the other, since no topic was named. The others follow in
 proportion::
 
     >>> for hit in rank(collection, query):
     ...     print(hit.section, [round(part, 2) for part in hit.score])
-    2 [0.71, 0.64, 0.82, 0.0]
-    1 [0.6, 0.36, 1.0, 0.0]
-    3 [0.11, 0.0, 0.19, 0.0]
+    2 [0.69, 0.64, 0.75, 0.0]
+    1 [0.67, 0.36, 1.0, 0.0]
+    3 [0.17, 0.0, 0.23, 0.0]
 
 With the topic "water" named, 30 % of the score says how well a heading fits it::
 
@@ -84,16 +110,38 @@ from typing import NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Keywords, terms
 from npl_index.ranking.bm25f import Concept, match
-from npl_index.ranking.evidence import from_page, from_parent, from_word_pairs, highest, topic_fit
+from npl_index.ranking.evidence import (
+    COVERED_SHARE,
+    DEPTH,
+    HEADED_SHARE,
+    NEAR_SHARE,
+    from_nearness,
+    from_page,
+    from_parent,
+    from_place,
+    from_word_pairs,
+    headed_by,
+    highest,
+    topic_fit,
+)
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.reading import read
 
 logger = logging.getLogger(__name__)
 
 SCORE_CUTOFF = 0.1
-LIMIT = 64
-"""Sections that are returned at most."""
+LIMIT = DEPTH
+"""Sections that are returned at most: those that are read word by word."""
 
 DEFAULT_WEIGHTS = Weights()
+
+PART_WEIGHT = 0.2
+"""Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
+
+TOPIC_GAIN = 2.0
+"""What the fit of a topic counts for the order, compared with its weight in the score: a heading that is the
+topic comes before one that shares words with it, and that before one that is spelt alike, whatever the texts
+below them say."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -151,20 +199,28 @@ def rank(
     """
     import numpy as np
 
-    topics = [words for words in map(terms, query.topics) if words]
+    topics = [
+        words for topic in query.topics if (words := terms(topic) or terms(topic, keep_stop_words=True))
+    ]
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
-    own, names, pages = match(collection.postings, collection.page_starts, concepts, weights)
+    own, names, covered, pages = match(collection.postings, collection.page_starts, concepts, weights)
     fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
     best = float(own.max(initial=0.0))
     values = own
     if best:
         values = values + from_page(collection, pages, own)
-        values = values + from_word_pairs(collection, query.keywords.pairs, values)
+        texts = read(collection.postings, highest(values + from_parent(collection, values), DEPTH))
+        values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
+        values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
+        asked = [[term for term, _ in query.keywords.weights], *topics]
+        values[headed_by(collection, asked)] += HEADED_SHARE * weights.name
+        values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
+        values *= from_place(collection)
         values *= (weights.name + weights.content) / values.max()
     if topics:
-        values = values + weights.topic * fits
+        values = values + TOPIC_GAIN * weights.topic * fits
     order = highest(values, limit)
     if not len(order):
         return []
@@ -189,6 +245,17 @@ def _shares(weights: Weights, *, with_topics: bool) -> Weights:
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in given))
 
 
+def topic_terms(topics: Sequence[str]) -> list[list[str]]:
+    """Return the terms of each topic that has any; one of stop words only ("How to") keeps them."""
+    found = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
+    return [words for words in found if words]
+
+
+def concepts_in(collection: Collection, query: Query) -> list[Concept]:
+    """Return the concepts that a query consists of."""
+    return concepts_of(collection, query.keywords, topic_terms(query.topics))
+
+
 def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[Concept]:
     """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
     postings = collection.postings
@@ -196,6 +263,9 @@ def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[lis
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
+    for part, whole in keywords.parts:
+        if whole in postings.row_of:
+            wanted[part] *= PART_WEIGHT
     concepts = []
     for term, weight in wanted.items():
         variants = postings.variants(term)

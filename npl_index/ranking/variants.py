@@ -30,7 +30,8 @@ def variant_finder(terms: Sequence[str], row_of: Mapping[str, int]) -> Callable[
 
     The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
     ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
-    ``kuberay``. A word that is unknown has the words most like it, too.
+    ``kuberay``. A word that is unknown has the words most like it, too. An identifier with marks or digits
+    that is there stands for itself only: who asks for ``zyxw3`` does not mean ``zyxw1``.
 
     :param terms: sorted.
     :param row_of: the position of each.
@@ -41,6 +42,8 @@ def variant_finder(terms: Sequence[str], row_of: Mapping[str, int]) -> Callable[
     def find(term: str) -> Variants:
         row = row_of.get(term)
         found = [] if row is None else [(row, 1.0)]
+        if row is not None and not term.isalpha():
+            return tuple(found)
         if len(term) >= MIN_PART and term[0].isalpha():
             others = dict(_parts(term, row_of))
             others.update(_extensions(term, terms))
@@ -53,10 +56,11 @@ def variant_finder(terms: Sequence[str], row_of: Mapping[str, int]) -> Callable[
 
 
 def _parts(term: str, row_of: Mapping[str, int]) -> Iterator[tuple[int, float]]:
-    """Find the words that a term begins or ends with."""
+    """Find the words that a term begins with; and those a rare one ends with, since "network" is no work."""
     length = len(term)
+    rare = commonness(term) <= RARE
     for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
-        for part in (term[:part_length], term[-part_length:]):
+        for part in (term[:part_length], term[-part_length:])[: 1 + rare]:
             row = row_of.get(part)
             if row is not None:
                 yield row, part_length / length

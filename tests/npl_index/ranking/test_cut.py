@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
-from tests.npl_index.ranking.test_scoring import ONE, ask, names
+from npl_index.ranking.scoring import Query
+from tests.npl_index.ranking.test_scoring import ONE, ask, collection, names
+
+
+def asked(context: str, *topics: str) -> Query:
+    """Make the query that :func:`ask` asks."""
+    return Query(extract_keywords(context), topics)
 
 
 def test_the_cut_keeps_the_best() -> None:
     """What is returned are the first hits, few of them, and with a budget at least as many."""
-    hits = ask("agent definition of a table list")
-    few, more = cut(hits, ONE), cut(hits, ONE, generous=True)
+    hits, query = ask("agent definition of a table list"), asked("agent definition of a table list")
+    few, more = cut(hits, ONE, query), cut(hits, ONE, query, generous=True)
     assert few == hits[: len(few)]
     assert 0 < len(few) <= len(more) <= len(hits)
     assert set(few) <= set(more)
@@ -19,17 +26,55 @@ def test_a_bare_heading_gives_way_to_its_sections() -> None:
     """A heading without text of its own is not returned; what stands below it is."""
     hits = ask("formatting")
     assert "Formatting" in names(hits)
-    assert names(cut(hits, ONE))[0] == "Table Formatting"
+    assert names(cut(hits, ONE, asked("formatting")))[0] == "Table Formatting"
 
 
 def test_named_topics_survive_the_cut() -> None:
     """A section whose heading is a topic the caller named is returned, however good another one is."""
     topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
-    hits = ask("corner marks with name and type of an agent declaration", *topics)
+    context = "corner marks with name and type of an agent declaration"
+    hits = ask(context, *topics)
     wanted = {"Agent Declaration", "Definition List", "Runtime Environment", "Table Formatting"}
-    assert wanted <= set(names(cut(hits, ONE)))
+    assert wanted <= set(names(cut(hits, ONE, asked(context, *topics))))
 
 
 def test_cutting_nothing() -> None:
     """Without hits nothing is returned."""
-    assert cut([], ONE) == []
+    assert cut([], ONE, asked("nothing")) == []
+
+
+def test_a_short_question_brings_its_section() -> None:
+    """What one section answers brings that section, however large the budget is."""
+    filler = "".join(f"## Part {n}\n\nSomething else about the garden, number {n}.\n\n" for n in range(40))
+    among = collection(f"# Garden\n\n{filler}## Watering\n\nWater the roses in the garden each evening.\n")
+    question = "how often to water the roses"
+    kept = cut(ask(question, among=among), among, asked(question), generous=True)
+    assert names(kept, among) == ["Watering"]
+
+
+def test_a_task_with_many_aspects_brings_the_sections_of_all() -> None:
+    """With a budget there is no number of sections at which the list ends."""
+    aspects = [f"aspect{chr(97 + n)}x" for n in range(26)]
+    text = "".join(f"## About {aspect}\n\nWhat to know of {aspect}.\n\n" for aspect in aspects)
+    among = collection(f"# All\n\nText.\n\n{text}")
+    task = " and ".join(aspects)
+    kept = cut(ask(task, among=among), among, asked(task), generous=True)
+    assert len(kept) == len(aspects)
+
+
+def test_nothing_better_is_passed_over() -> None:
+    """What is handed over is the beginning of the ranking, leaving out headings without text."""
+    question = "tables and lists with a definition, an agent, formatting and the environment"
+    hits = [hit for hit in ask(question) if ONE.has_text(hit.document, hit.section)]
+    for generous in (False, True):
+        kept = cut(hits, ONE, asked(question), generous=generous)
+        assert kept == hits[: len(kept)]
+
+
+def test_a_body_of_stop_words_is_text() -> None:
+    """A section that says "Not yet." answers its heading's question."""
+    among = collection("# FAQ\n\n## Does it run on Windows?\n\nNot yet.\n\n## Does it run fast?\n\nVery.\n")
+    question = "does it run on Windows"
+    for generous in (False, True):
+        kept = cut(ask(question, among=among), among, asked(question), generous=generous)
+        assert names(kept, among)[0] == "Does it run on Windows?"

@@ -19,7 +19,7 @@ def same(one: IndexedDocument, other: IndexedDocument) -> bool:
     arrays = zip(mine.arrays().values(), theirs.arrays().values(), strict=True)
     return (
         one.tree == other.tree
-        and (mine.terms, mine.headings, mine.bodies) == (theirs.terms, theirs.headings, theirs.bodies)
+        and (mine.terms, mine.headings) == (theirs.terms, theirs.headings)
         and all((a == b).all() for a, b in arrays)
     )
 

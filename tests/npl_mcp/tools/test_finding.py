@@ -1,0 +1,147 @@
+"""What a question brings: the right section, and little else. Seen by an MCP client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Call
+
+QUESTIONS = """\
+# Kettle
+
+## Does it run on solar power?
+
+Not yet.
+
+## Requirements
+
+None.
+
+## Setting up
+
+Do it.
+
+## Does it whistle?
+
+When the water boils, unless the lid is open.
+"""
+
+SETTINGS = """\
+# Settings of the kettle
+
+What can be set, and how the parts of the kettle work together.
+
+## kettle.host
+
+Which address the kettle listens to. Ports and hosts belong together, see the port of the kettle.
+
+## kettle.port
+
+Where the kettle listens.
+
+## kettle.strictPort
+
+Whether the kettle gives up when the port is taken. Without it the next port is tried.
+
+## Ports of other kettles
+
+A kettle has a port; every other kettle has a port of its own, and the port of a kettle is a number.
+"""
+
+GUIDE = """\
+# Using the kettle
+
+{filler}
+## When no kettle answers
+
+The exit code is 69 when there is no kettle on the network.
+
+## How to add a new sound
+
+Put a file into the folder of sounds, and name it in the list.
+
+## Exact temperatures
+
+With the second sensor temperatures are exact; without it they are estimated to three degrees.
+"""
+
+
+@pytest.fixture
+def kettle(docs: Path) -> Path:
+    """Documents of a kettle, beside what is there."""
+    filler = "".join(
+        f"## Note {n}\n\nOn tea number {n}: a kettle, a cup, the code of good tea and a new leaf to add.\n\n"
+        for n in range(60)
+    )
+    folder = docs / "kettle"
+    folder.mkdir()
+    (folder / "questions.md").write_text(QUESTIONS, encoding="utf-8")
+    (folder / "settings.md").write_text(SETTINGS, encoding="utf-8")
+    (folder / "guide.md").write_text(GUIDE.format(filler=filler), encoding="utf-8")
+    for n in range(1, 9):
+        name = f"qrst{n}uvw"
+        text = f"# {name}\n\nAll about {name}: what {name} does.\n\n## Uses of {name}\n\nMany.\n"
+        (folder / f"part-{n}.md").write_text(
+            text if n != 5 else "# Parts\n\nAnd qrst5uvw.\n", encoding="utf-8"
+        )
+    return folder
+
+
+def titles(answer: dict[str, Any]) -> list[str]:
+    return [section["title"] for section in answer["data"]["sections"]]
+
+
+@pytest.mark.parametrize("budget", [{}, {"token_budget": 1_000}], ids=["no budget", "budget"])
+@pytest.mark.parametrize(
+    ("question", "heading", "text"),
+    [
+        ("does it run on solar power", "Does it run on solar power?", "Not yet."),
+        ("requirements", "Requirements", "None."),
+        ("setting up the kettle", "Setting up", "Do it."),
+    ],
+)
+@pytest.mark.usefixtures("kettle")
+def test_stop_words_are_an_answer(
+    call: Call, budget: dict[str, int], question: str, heading: str, text: str
+) -> None:
+    """A section whose text has no word with a subject is handed over like any other."""
+    answer = call("npl_load_tailored", context=question, file="kettle/questions.md", **budget)
+    assert titles(answer)[0] == heading
+    assert text in answer["data"]["content"]
+
+
+@pytest.mark.usefixtures("kettle")
+def test_one_section_answers_a_short_question(call: Call) -> None:
+    """However large the budget, what answers comes without the rest of the file."""
+    answer = call(
+        "npl_load_tailored", context="are temperatures exact", file="kettle/guide.md", token_budget=3_000
+    )
+    assert titles(answer) == ["Exact temperatures"]
+    assert answer["data"]["total_tokens"] < 60
+
+
+@pytest.mark.usefixtures("kettle")
+def test_an_identifier_among_near_variants(call: Call) -> None:
+    """Of names that differ in a digit the one that was written comes first, wherever it stands."""
+    answer = call("npl_load_tailored", context="qrst5uvw", file="kettle", token_budget=1_000)
+    assert titles(answer)[0] == "Parts"
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("exit code for no kettle", "The exit code is 69"),
+        ("add a new sound", "Put a file into the folder"),
+        ("exact temperatures", "With the second sensor"),
+        ("kettle.port", "Where the kettle listens."),
+    ],
+)
+@pytest.mark.usefixtures("kettle")
+def test_small_questions_have_small_answers(call: Call, question: str, text: str) -> None:
+    """What a search for a few words would find is in 300 tokens, over all files."""
+    answer = call("npl_load_tailored", context=question, file="kettle", token_budget=300)
+    assert text in answer["data"]["content"]
+    assert answer["data"]["total_tokens"] <= 300
