@@ -246,6 +246,9 @@ INLINE_SECTIONS = 2_000
 INLINE_BYTES = 8_192
 """Bytes of a document's longest section: what a ranking brings is a few of them."""
 
+INLINE_CUT = 2_048
+"""The same where a budget may cut some of them."""
+
 INLINE_WORDS = 500
 """Characters of a task that is analysed there."""
 
@@ -300,8 +303,8 @@ def _tailored_in_memory(
         return False
     if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
         return False
-    # A section longer than the whole budget is parsed to find out where it can be cut.
-    return token_budget is None or counts.largest <= token_budget
+    # What does not fit is parsed to find out where it can be cut, a few sections for an answer.
+    return token_budget is None or (counts.largest <= token_budget and indexed.longest <= INLINE_CUT)
 
 
 def _kept(

@@ -403,6 +403,11 @@ IN_THREADS: dict[str, tuple[str, dict[str, Any]]] = {
     "many selectors": ("## Water\n\n" * 20, {"selectors": [f"## Name {n}" for n in range(64)]}),
     "many selectors by their other name": ("## Water\n\n" * 20, {"sections": ["## Name"] * 64}),
     "many topics": ("## Water\n\n" * 200, {"topics": [f"topic {n}" for n in range(64)]}),
+    "many sections that are known": (
+        "## Water\n\n" * 20,
+        {"context": "water", "exclude": [f"## Name {n}" for n in range(64)]},
+    ),
+    "a cut of some kilobytes": ("Some words.\n\n" * 300, {"context": "words", "token_budget": 2_000}),
     "a budget below every section": ("", {"context": "water", "token_budget": 3}),
 }
 
@@ -613,3 +618,14 @@ def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
     words = {word for one in data["suggestions"] for word in one["reason"].removeprefix("adds ").split(", ")}
     assert all(one["reason"].startswith("adds ") for one in data["suggestions"])
     assert not any(word in data["content"].casefold() for word in words)
+
+
+def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
+    """Among all documents of the root the heading is enough; where two have it, the selector is longer."""
+    for context, title in (("sow beans in May", "Sowing"), ("cut above an outward bud", "Pruning")):
+        row = call("npl_load_tailored", context=context, file=".")["data"]["sections"][0]
+        assert row["title"] == title
+        assert row["selector"] == "## Sowing" or row["selector"].endswith("roses > ## Pruning")
+        assert row["selector"].startswith("## ") is (title == "Sowing")
+        (again,) = call("npl_load_tailored", selectors=[row["selector"]], file=".")["data"]["sections"]
+        assert (again["file"], again["start_line"]) == (row["file"], row["start_line"])
