@@ -27,8 +27,8 @@ ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
 _LEAST = ORDINARY / 4
-_STEP = 12
-"""Sections that are read at once; mostly no more are needed."""
+_FIRST = 12
+"""Sections that are read first; mostly no more are needed."""
 
 
 class Demand(NamedTuple):
@@ -72,8 +72,7 @@ def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: 
     concepts = concepts_in(collection, query)
     demand, opened = (MANY if generous else FEW), _Open(concepts)
     kept: list[Hit] = []
-    for begin in range(0, len(hits), _STEP):
-        some = hits[begin : begin + _STEP]
+    for some in (hits[:_FIRST], hits[_FIRST:]):
         shares = _shares(collection, some, concepts)
         for place, hit in enumerate(some):
             if not collection.has_text(hit.document, hit.section):
@@ -108,6 +107,8 @@ def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Conc
     """Return for each hit the shares that it has of the concepts."""
     import numpy as np
 
+    if not hits:
+        return []
     numbers = np.array([collection.offsets[hit.document] + hit.section for hit in hits])
     shares: list[list[float]] = held(read(collection.postings, numbers), concepts).T.tolist()
     # What is too long to be read covers nothing.
