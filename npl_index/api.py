@@ -55,7 +55,7 @@ def load_tailored(
     :param context: the task or question.
     :param topics: concepts to match against headings and text.
     :param selectors: sections to include whatever their score, e.g. ``"guide > ## Usage"``.
-    :param budget: tokens of the content and a mark for each section at most; ``None`` for no limit.
+    :param budget: tokens of the content at most; ``None`` for no limit.
     :param explain: report every hit and the parts of its score.
     :param counter: counts tokens, by default an estimate for ``o200k_base``.
     :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
