@@ -221,7 +221,7 @@ _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 
 def _split(text: str) -> list[str]:
-    """Return the names of a list: commas in braces are part of a name, and so are those of filters' values."""
+    """Return the names of a list: those in braces and in the values of filters are part of a name."""
     parts: list[str] = []
     start = depth = 0
     for found in _MARK.finditer(text):
