@@ -1,15 +1,23 @@
-"""The server with one more tool that does nothing; the floor for what a call costs on this transport."""
+"""The server with one more tool that does nothing; the floor for what a call costs on this transport.
+
+It is set up as ``npl-mcp`` is, so that both tools run as they do for users.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.server.registry import register_all
-from npl_mcp.server.server import create_server
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.server.startup import lasting
+
+with lasting():
+    from npl_mcp.config.settings import Settings
+    from npl_mcp.core.app import App
+    from npl_mcp.server.registry import register_all
+    from npl_mcp.server.server import create_server, quiet_libraries
+    from npl_mcp.server.startup import prepare_process
+    from npl_mcp.server.stdio import open_streams
+    from npl_mcp.tools.spec import ToolSpec
 
 
 def noop(app: App) -> dict[str, str]:  # noqa: ARG001
@@ -18,7 +26,10 @@ def noop(app: App) -> dict[str, str]:  # noqa: ARG001
 
 
 if __name__ == "__main__":
+    quiet_libraries()
+    prepare_process()
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
     server = create_server(chosen)
     register_all(server, App(chosen), (ToolSpec(noop, {}, in_memory=lambda _: True),))
+    open_streams(chosen.body_limit)
     server.run(transport="stdio", show_banner=False)
