@@ -272,6 +272,3 @@ class Pricing:
     def suggested(self, suggestion: Suggestion) -> int:
         """Return the cost of an entry of ``suggestions``."""
         return self._count(self._form.suggested(suggestion))
-
-
-FORMS: dict[str, type[Json] | type[Markdown]] = {"json": Json, "markdown": Markdown}

@@ -199,9 +199,7 @@ def rank(
     """
     import numpy as np
 
-    topics = [
-        words for topic in query.topics if (words := terms(topic) or terms(topic, keep_stop_words=True))
-    ]
+    topics = topic_terms(query.topics)
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
     own, names, covered, pages = match(collection.postings, collection.page_starts, concepts, weights)

@@ -4,23 +4,14 @@
 # compilation costs a command two milliseconds.
 
 import socket
-import sys
 import time
 from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 
 from npl_mcp import __version__
 from npl_mcp.cli.transports.addresses import Address
 from npl_mcp.cli.transports.base import TransportError
-
-# Plain HTTP needs no TLS, whose module takes a third of the time to import http.client. That tries to import
-# it, and does without.
-_ssl = sys.modules.get("ssl")
-sys.modules["ssl"] = _ssl  # type: ignore[assignment]
-from http.client import HTTPConnection, HTTPException, HTTPResponse  # noqa: E402
-
-if _ssl is None:
-    del sys.modules["ssl"]
 
 CONNECT_SECONDS = 0.25
 MAX_BODY_BYTES = 64 * 1024 * 1024

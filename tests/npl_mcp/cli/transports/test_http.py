@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -400,3 +402,15 @@ def test_loopback_is_reached_without_a_proxy(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     assert call(stage(playing(message(HEALTHY), message(DONE))).where)["success"]
+
+
+def test_who_imports_it_keeps_what_the_library_offers() -> None:
+    """Nothing that others import later in the process is missing a part."""
+    code = (
+        "import npl_mcp.cli.transports.local, urllib.request, http.client;"
+        "urllib.request.HTTPSHandler, http.client.HTTPSConnection"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
