@@ -1,0 +1,72 @@
+"""A corpus of any size for benchmarks: sections of the documents at hand, shuffled into files.
+
+The same seed gives the same files. Section texts repeat, so each also gets a few made-up words, most of them
+rare, for a vocabulary that grows with the corpus as that of real documents does.
+
+    python benchmarks/scale_corpus.py FOLDER 5000
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+
+from common import corpus_texts
+
+SECTIONS = 13.6
+"""Sections a file has on average, as in documentation of real projects."""
+
+FOLDERS = 50
+WORDS = 120_000
+NEW_WORDS = 12
+"""Made-up words in each section; how often one is drawn falls with its rank, as in any language."""
+
+_HEADING = re.compile(r"^(#{1,6}) +(.*)$")
+_SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "ar", "en", "ol")]
+
+
+def sections() -> list[tuple[str, str]]:
+    """Return heading and text of every section of the documents at hand."""
+    here = Path(__file__).resolve().parent.parent
+    texts = [*corpus_texts(), *(path.read_text(encoding="utf-8") for path in sorted(here.glob("*.md")))]
+    found: list[tuple[str, str]] = []
+    for text in texts:
+        heading, lines, fence = "", [], False
+        for line in text.split("\n"):
+            fence ^= line.lstrip().startswith(("```", "~~~"))
+            match = None if fence else _HEADING.match(line)
+            if match:
+                found.append((heading, "\n".join(lines).strip()))
+                heading, lines = match[2], []
+            else:
+                lines.append(line)
+        found.append((heading, "\n".join(lines).strip()))
+    return [(heading, text) for heading, text in found if heading and text and text.count("```") % 2 == 0]
+
+
+def write(folder: Path, files: int, seed: int = 1) -> None:
+    """Write so many files below a folder that exists."""
+    chance = Random(seed)
+    known = sections()
+    words = ["".join(chance.choices(_SYLLABLES, k=chance.randint(2, 4))) for _ in range(WORDS)]
+    weights = list(accumulate(1 / (rank + 10) for rank in range(WORDS)))
+    for number in range(FOLDERS):
+        (folder / f"part{number:02}").mkdir(exist_ok=True)
+    for number in range(files):
+        level, lines = 1, []
+        for at in range(max(1, round(chance.gauss(SECTIONS, 4)))):
+            heading, text = chance.choice(known)
+            level = 1 if at == 0 else min(4, max(2, level + chance.choice((-1, 0, 0, 1))))
+            made = chance.choices(words, cum_weights=weights, k=NEW_WORDS)
+            lines += [f"{'#' * level} {heading} {made[0]}", "", text, "", " ".join(made[1:]) + ".", ""]
+        path = folder / f"part{number % FOLDERS:02}" / f"page-{number:05}.md"
+        path.write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    write(target, int(sys.argv[2]))
