@@ -14,7 +14,7 @@ from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.grammar import spell
-from npl_index.selectors.labels import label
+from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
@@ -126,9 +126,10 @@ class DocumentSet:
         document, index = place
         indexed = self.collection.documents[document]
         only_own = own and bool(indexed.tree.sections[index].children)
-        heading = indexed.headings[index]
-        if self.complete and not by_path and heading[0] and heading in self.collection.unique_headings:
-            return narrowed(f"{'#' * heading[0]} {spell(heading[1])}", own=only_own, lines=lines)
+        section = indexed.tree.sections[index]
+        if self.complete and not by_path and section.level and self.collection.is_unique(document, index):
+            heading = f"{'#' * section.level} {spell(heading_label(section.name))}"
+            return narrowed(heading, own=only_own, lines=lines)
         return narrowed(
             self.name(document, by_path=by_path) + indexed.steps[index], own=only_own, lines=lines
         )

@@ -296,7 +296,7 @@ def _near(found: _Found, documents: DocumentSet) -> list[tuple[Place, Suggestion
     for hit in found.hits[:BEST]:
         place = hit.document, hit.section
         if place not in wanted and place not in found.known:
-            own = documents.collection.has_text(*place)
+            own = documents.collection.size_of(*place) > 0
             reason = _reason(documents, place, found.keywords.words) or "ranks high"
             near.append((place, Suggestion(documents.selector(place, own=own), reason)))
     return near

@@ -30,15 +30,13 @@ Two sections with bodies of equal length; the idf is ``log((2 + 12 + 1) / (holde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import commonness
-from npl_index.ranking.postings import Counts, Joined, id_type, join
-from npl_index.ranking.variants import Variants, variant_finder
+from npl_index.ranking.parts import Postings
+from npl_index.ranking.variants import Variants
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,10 +47,11 @@ K1 = 1.3
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
 
-FIELD_NORMS = (0.0, 0.0, 0.55)
-"""``b`` of BM25 for heading, path and body: 0 ignores the field's length, 1 divides by it.
+BODY_NORM = 0.55
+"""``b`` of BM25 for the body: 0 ignores its length, 1 divides by it.
 
-A long body repeats its words because it is long; a long heading or path has no words twice."""
+A long body repeats its words because it is long; a long heading or path has no words twice, so that their
+lengths are ignored."""
 
 BACKGROUND = 12.0
 """Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
@@ -67,115 +66,27 @@ NAME_ON_PAGE = 2.0
 _MAX_CELLS = 1 << 16
 
 
-class Sequences(NamedTuple):
-    """Terms of sections in order.
+def idf_of(postings: Postings, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
 
-    :param rows: row of each term, one section after another, int32.
-    :param starts: where each section begins, and where the last one ends.
+    ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's share of
+    those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole branch is about,
+    so it makes the term no more common; one that stands in paths only is counted there.
     """
-
-    rows: NDArray[Any]
-    starts: NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedPostings:
-    """Postings of one or many documents with their weights; sections are numbered through all documents.
-
-    Row ``r`` is ``terms[r]``; its postings are those from ``starts[r]`` to ``starts[r + 1]``.
-
-    :param size: sections.
-    :param terms: sorted.
-    :param row_of: term to row.
-    :param idf: one per row: ``log((N + B + 1) / (n + B * p))`` for ``n`` of ``N`` sections that hold the
-        term in heading or body, ``B`` sections of background, ``p`` the term's share of those. Without
-        background it is the idf of ``BM25Plus``.
-    :param starts: one more than there are terms.
-    :param ids: section of each posting, ascending within a row.
-    :param masses: mass of each posting, float32.
-    :param name_masses: the part of the mass that comes from heading and path, float32.
-    :param heading_shares: the term's share of the heading, by idf; 0 where the heading lacks it, float32.
-    :param headings: the terms of each section's heading in order.
-    :param bodies: the terms of each section's body in order.
-    :param body_norms: length norm of each section's body.
-    :param variants: from a query's term to the rows that stand for it.
-    """
-
-    size: int
-    terms: Sequence[str]
-    row_of: dict[str, int]
-    idf: NDArray[Any]
-    starts: list[int]
-    ids: NDArray[Any]
-    masses: NDArray[Any]
-    name_masses: NDArray[Any]
-    heading_shares: NDArray[Any]
-    headings: Sequences
-    bodies: Sequences
-    body_norms: NDArray[Any]
-    variants: Callable[[str], Variants] = field(repr=False, compare=False)
-
-
-def weigh(parts: Sequence[Counts]) -> WeightedPostings:
-    """Join documents' counts, at least one, and weigh them with statistics that hold for all together."""
     import numpy as np  # see postings.count
 
-    joined = join(parts)
-    terms, rows, sections = joined.terms, joined.rows, joined.sections
-    size = joined.lengths.shape[1]
-    norms = [_length_norm(b, lengths) for b, lengths in zip(FIELD_NORMS, joined.lengths, strict=True)]
-    in_heading, in_path, in_body = (
-        weight * tally / norm[sections]
-        for weight, tally, norm in zip(FIELD_WEIGHTS, _telling(joined), norms, strict=True)
-    )
-    name_mass = in_heading + in_path
-    # A term in a path says what a whole branch is about, so it makes the term no more common; a term that
-    # stands in paths only is counted there.
-    own = np.bincount(rows[(in_heading + in_body) > 0], minlength=len(terms))
-    holders = np.where(own > 0, own, np.bincount(rows, minlength=len(terms)))
-    common = np.fromiter(map(commonness, terms), dtype=np.float64, count=len(terms))
-    idf = np.log((size + BACKGROUND + 1) / (holders + BACKGROUND * common))
-    in_this = np.where(in_heading > 0, idf[rows], 0)
-    whole = np.bincount(sections, in_this, size)[sections]
-    heading_shares = np.divide(in_this, whole, out=np.zeros(len(rows)), where=whole > 0)
-    return WeightedPostings(
-        size=size,
-        terms=terms,
-        row_of=joined.row_of,
-        idf=idf.astype(np.float32),
-        starts=np.searchsorted(rows, np.arange(len(terms) + 1)).tolist(),
-        ids=sections.astype(id_type(size)),
-        masses=(name_mass + in_body).astype(np.float32),
-        name_masses=name_mass.astype(np.float32),
-        heading_shares=heading_shares.astype(np.float32),
-        headings=Sequences(joined.headings, _starts(joined.lengths[0])),
-        bodies=Sequences(joined.bodies, _starts(joined.lengths[2])),
-        body_norms=norms[2],
-        variants=variant_finder(terms, joined.row_of),
-    )
+    known = postings.statistics
+    own = known.own[rows]
+    holders = np.where(own > 0, own, known.any[rows])
+    idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common[rows]))
+    return idf
 
 
-def _starts(lengths: NDArray[Any]) -> NDArray[Any]:
-    import numpy as np
-
-    return np.concatenate(([0], lengths.cumsum().astype(np.int64)))
-
-
-def _length_norm(b: float, lengths: NDArray[Any]) -> NDArray[Any]:
-    return 1 - b + b * lengths / (lengths.mean() or 1.0)
-
-
-def _telling(joined: Joined) -> list[NDArray[Any]]:
-    """Return the counts per field without those in paths of a term that every section's path holds.
-
-    A common folder's name tells no section from another, and would make all of them match.
-    """
-    import numpy as np
-
-    heading, path, body = joined.tallies
-    holders = np.bincount(joined.rows[path > 0], minlength=len(joined.terms))
-    everywhere = holders == joined.lengths.shape[1]
-    return [heading, np.where(everywhere[joined.rows], 0, path), body]
+def body_norms(postings: Postings, numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return by what the counts in the bodies of some sections are divided for their lengths."""
+    mean = postings.statistics.words / postings.statistics.sections or 1.0
+    norms: NDArray[Any] = 1 - BODY_NORM + BODY_NORM * postings.lengths[numbers] / mean
+    return norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,61 +113,129 @@ class Matches(NamedTuple):
 
 
 def match(
-    postings: WeightedPostings, page_starts: Sequence[int], concepts: Sequence[Concept], weights: Weights
+    postings: Postings, page_starts: NDArray[Any], concepts: Sequence[Concept], weights: Weights
 ) -> Matches:
     """Look a query up.
+
+    What concepts say of a section is added up one after another, so that sums are the same however many
+    sections there are beside it.
 
     :param page_starts: first section of each page.
     :param weights: how much headings and paths (``name``) and bodies (``content``) count.
     """
     import numpy as np
 
+    size, several = postings.size, postings.statistics.pages > 1
+    scores, names, covered = np.zeros((3, size))
+    pages = np.zeros(len(page_starts))
+    headings: list[tuple[NDArray[Any], ...]] = []
     # A long query in a large collection is looked up a few terms at a time, so that the tables stay small
     # enough for the processor's cache.
-    step = max(1, _MAX_CELLS // max(1, postings.size))
-    parts = [
-        _match_few(postings, page_starts, concepts[begin : begin + step], weights)
-        for begin in range(0, max(1, len(concepts)), step)
-    ]
-    scores, names, covered, headings, pages = (reduce(np.add, part) for part in zip(*parts, strict=True))
-    scores *= 1 + HEADING_SHARE * np.minimum(headings, 1)
+    step = max(1, _MAX_CELLS // max(1, size))
+    for begin in range(0, len(concepts), step):
+        some = concepts[begin : begin + step]
+        found = _weighed(postings, some)
+        mass, named, held = _tables(found, (len(some), size), weights)
+        if several:
+            worth = np.maximum.reduceat(np.where(named, NAME_ON_PAGE, mass > 0), page_starts, axis=1)
+        mass /= mass + K1
+        for number, concept in enumerate(some):
+            scores += concept.weight * mass[number]
+            names += concept.weight * named[number]
+            covered += concept.weight * held[number]
+            if several:
+                pages += concept.weight * worth[number]
+        in_heading = found.in_heading.nonzero()[0]
+        headings.append(tuple(array[in_heading] for array in (found.sections, found.rows, found.shares)))
+    if headings:
+        scores *= 1 + HEADING_SHARE * np.minimum(_covered_headings(postings, headings), 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
     return Matches(scores, names / whole, covered / whole, pages)
 
 
-def _match_few(
-    postings: WeightedPostings, page_starts: Sequence[int], concepts: Sequence[Concept], weights: Weights
-) -> tuple[NDArray[Any], ...]:
-    """Look some concepts up at once, in tables of concepts (rows) by sections (columns).
+class _Weighed(NamedTuple):
+    """Postings of some concepts.
 
-    :returns: per section its score, the weight of the concepts in heading or path, the weight of those
-        anywhere, and the covered share of the heading; per page the weight of the concepts on it.
+    :param cells: place of each in a table of concepts (rows) by sections (columns).
+    :param sections: section of each.
+    :param rows: row of each.
+    :param shares: share of the concept's weight that its term has.
+    :param in_heading: occurrences in the heading.
+    :param names: mass from heading and path.
+    :param masses: mass from all fields.
     """
+
+    cells: NDArray[Any]
+    sections: NDArray[Any]
+    rows: NDArray[Any]
+    shares: NDArray[Any]
+    in_heading: NDArray[Any]
+    names: NDArray[Any]
+    masses: NDArray[Any]
+
+
+def _weighed(postings: Postings, concepts: Sequence[Concept]) -> _Weighed:
+    """Find the postings of some concepts and weigh them."""
     import numpy as np
 
-    shape = (len(concepts), postings.size)
-    weight = np.array([concept.weight for concept in concepts]).reshape(-1, 1)
-    cells, shares, where = _cells(postings, concepts)
+    asked = [
+        (row, number * postings.size, share)
+        for number, concept in enumerate(concepts)
+        for row, share in concept.variants
+    ]
+    rows, bases, shares = zip(*asked, strict=True) if asked else ((), (), ())
+    runs, sections, in_heading, in_path, in_body = postings.find(rows)
+    every = np.array(rows, dtype=np.intp)
+    # A common folder's name tells no section from another, and would make all of them match.
+    everywhere = postings.statistics.path[every] == postings.statistics.sections
+    path_weights = np.where(everywhere, 0.0, FIELD_WEIGHTS[1])
+    names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
+    return _Weighed(
+        cells=sections + np.array(bases, dtype=np.intp)[runs],
+        sections=sections,
+        rows=every[runs],
+        shares=np.array(shares)[runs],
+        in_heading=in_heading,
+        names=names,
+        masses=names + FIELD_WEIGHTS[2] * in_body / body_norms(postings, sections),
+    )
+
+
+def _tables(
+    found: _Weighed, shape: tuple[int, int], weights: Weights
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return tables of concepts by sections: masses, whether heading or path has it, and the share held."""
+    import numpy as np
+
+    size = shape[0] * shape[1]
     name_factor, body_factor = _field_factors(weights)
     # Variants of one concept meet in one cell: their masses add up before they saturate, as counts of one
     # term in several fields do.
-    mass = body_factor * np.bincount(cells, postings.masses[where] * shares, len(concepts) * postings.size)
-    from_names = postings.name_masses[where]
+    mass = body_factor * np.bincount(found.cells, found.masses * found.shares, size)
     if name_factor != body_factor:
-        mass += (name_factor - body_factor) * np.bincount(cells, from_names * shares, len(mass))
-    named = np.zeros(len(mass))
-    named[cells[from_names > 0]] = 1.0
-    held = np.zeros(len(mass))
-    held[cells[::-1]] = shares[::-1]  # from the end, since the term itself comes before its variants
-    table, name_table = mass.reshape(shape), named.reshape(shape)
-    headings = np.bincount(postings.ids[where], postings.heading_shares[where] * shares, postings.size)
-    pages = np.zeros(len(page_starts))
-    if len(pages) > 1:
-        worth = np.where(name_table > 0, NAME_ON_PAGE, table > 0)
-        pages = (weight * np.maximum.reduceat(worth, page_starts, axis=1)).sum(axis=0)
-    scores = (weight * (table / (table + K1))).sum(axis=0)
-    names, covered = (weight * name_table).sum(axis=0), (weight * held.reshape(shape)).sum(axis=0)
-    return scores, names, covered, headings, pages
+        mass += (name_factor - body_factor) * np.bincount(found.cells, found.names * found.shares, size)
+    named = np.zeros(size, dtype=bool)
+    named[found.cells[found.names > 0]] = True
+    held = np.zeros(size)
+    held[found.cells[::-1]] = found.shares[::-1]  # from the end: the term itself comes before its variants
+    return mass.reshape(shape), named.reshape(shape), held.reshape(shape)
+
+
+def _covered_headings(postings: Postings, found: Sequence[tuple[NDArray[Any], ...]]) -> NDArray[Any]:
+    """Return for each section the share of its heading, by idf, that some postings cover."""
+    import numpy as np
+
+    sections, rows, shares = map(np.concatenate, zip(*found, strict=True))
+    whole, marked = np.zeros(postings.size), np.zeros(postings.size, dtype=bool)
+    marked[sections] = True
+    numbers = marked.nonzero()[0]
+    terms, lengths = postings.named(numbers)
+    owners = np.arange(len(numbers)).repeat(lengths)
+    whole[numbers] = np.bincount(owners, idf_of(postings, terms), len(numbers))
+    covered: NDArray[Any] = np.bincount(
+        sections, idf_of(postings, rows) / whole[sections] * shares, postings.size
+    )
+    return covered
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:
@@ -264,27 +243,3 @@ def _field_factors(weights: Weights) -> tuple[float, float]:
     default = Weights()
     scale = (default.name + default.content) / ((weights.name + weights.content) or 1.0)
     return scale * weights.name / default.name, scale * weights.content / default.content
-
-
-def _cells(
-    postings: WeightedPostings, concepts: Sequence[Concept]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Find the postings of some concepts.
-
-    :returns: for each posting its cell in a table of concepts (rows) by sections (columns), the share of
-        the concept's weight that its term has, and its place in the postings.
-    """
-    import numpy as np
-
-    starts = postings.starts
-    runs = [
-        (starts[row], starts[row + 1], number * postings.size, share)
-        for number, concept in enumerate(concepts)
-        for row, share in concept.variants
-    ]
-    begins, ends, bases, shares = np.array(runs).T if runs else np.zeros((4, 0))
-    lengths = (ends - begins).astype(np.intp)
-    # All runs as one array: number their postings through, then move each run to where it begins.
-    moves = (begins - (lengths.cumsum() - lengths)).astype(np.intp)
-    where = np.arange(lengths.sum()) + moves.repeat(lengths)
-    return postings.ids[where] + bases.astype(np.intp).repeat(lengths), shares.repeat(lengths), where

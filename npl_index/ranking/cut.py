@@ -75,11 +75,11 @@ def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: 
     for some in (hits[:_FIRST], hits[_FIRST:]):
         shares = _shares(collection, some, concepts)
         for place, hit in enumerate(some):
-            if not collection.has_text(hit.document, hit.section):
+            size = collection.size_of(hit.document, hit.section)
+            if not size:
                 continue
             if kept and hit.score.topic < 1:
-                own = collection.documents[hit.document].tree.sections[hit.section].own_bytes
-                least = demand.least(opened.covered, own.stop - own.start)
+                least = demand.least(opened.covered, size)
                 if hit.score.total < least * kept[0].score.total:
                     return kept
             kept.append(hit)
@@ -109,7 +109,7 @@ def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Conc
 
     if not hits:
         return []
-    numbers = np.array([collection.offsets[hit.document] + hit.section for hit in hits])
+    numbers = np.array([collection.number(hit.document, hit.section) for hit in hits])
     shares: list[list[float]] = held(read(collection.postings, numbers), concepts).T.tolist()
     # What is too long to be read covers nothing.
     return shares + [[0.0] * len(concepts)] * (len(hits) - len(shares))

@@ -8,12 +8,13 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
 
 from npl_index.ranking.analysis import without_compounds
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, body_norms
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 
@@ -69,9 +70,10 @@ def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any])
     """
     import numpy as np
 
-    if len(pages) == 1:
+    best = pages.max()
+    if not best:
         return np.zeros(len(scores))
-    share = PAGE_SHARE * scores.max() / pages.max() * pages[collection.pages]
+    share = PAGE_SHARE * scores.max() / best * pages[collection.pages]
     return np.where(scores > 0, share, 0)
 
 
@@ -96,10 +98,11 @@ def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], te
     """
     import numpy as np
 
-    known = collection.postings.row_of
-    rows = [(known[one], known[other]) for one, other in pairs if one in known and other in known]
+    known = {term: collection.postings.terms.row(term) for term in chain.from_iterable(pairs)}
+    both = ((known[one], known[other]) for one, other in pairs)
+    rows = [(one, other) for one, other in both if one is not None and other is not None]
     in_heading, in_body = (counts_of(words, rows) for words in (texts.headings, texts.bodies))
-    mass = in_body / collection.postings.body_norms[texts.numbers] + FIELD_WEIGHTS[0] * in_heading
+    mass = in_body / body_norms(collection.postings, texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
     added: NDArray[Any] = (weight * mass / (mass + K1)).sum(axis=0)
@@ -127,9 +130,8 @@ def headed_by(collection: Collection, asked: Iterable[Sequence[str]]) -> list[in
     found = []
     for words in asked:
         identifiers = {word for word in words if word.startswith("--") or not _MARKS.isdisjoint(word)}
-        for number in collection.headings.get(" ".join(without_compounds(words)), ()):
-            document, section = collection.place(number)
-            if identifiers.issubset(collection.documents[document].counts.headings[section]):
+        for number in collection.headed(" ".join(without_compounds(words))).tolist():
+            if identifiers.issubset(collection.heading_terms(number)):
                 found.append(number)
     return found
 
@@ -143,17 +145,17 @@ def from_place(collection: Collection) -> NDArray[Any]:
     return factors
 
 
-def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
+def highest(collection: Collection, values: NDArray[Any], limit: int) -> NDArray[Any]:
     """Return the positions of the highest values above 0, highest first, of equal ones the first."""
     import numpy as np
 
     found = (values > 0).nonzero()[0]
-    chosen = values[found]
     if len(found) > limit:
+        chosen = values[found]
         least = np.partition(chosen, len(found) - limit)[len(found) - limit]
         found = found[chosen >= least]
-        chosen = values[found]
-    return found[(-chosen).argsort(kind="stable")][:limit]
+    found = collection.in_order(found)
+    return found[(-values[found]).argsort(kind="stable")][:limit]
 
 
 def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[Any]:
@@ -171,7 +173,7 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[An
     fits = np.zeros(collection.postings.size)
     for words in topics:
         for heading, fit in _headings_like(collection, without_compounds(words)):
-            places = collection.headings[heading]
+            places = collection.headed(heading)
             fits[places] = np.maximum(fits[places], fit)
     return fits
 
@@ -180,10 +182,10 @@ def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[s
     topic = " ".join(words)
     wanted = set(words)
     for heading, similarity, _ in process.extract(
-        topic, collection.headings.keys(), scorer=fuzz.ratio, score_cutoff=_SIMILARITY_CUTOFF, limit=None
+        topic, collection.spelt, scorer=fuzz.ratio, score_cutoff=_SIMILARITY_CUTOFF, limit=None
     ):
         yield heading, TOPIC_SIMILAR * similarity / 100
-    for heading in {heading for word in wanted for heading in collection.headings_with.get(word, ())}:
+    for heading in collection.headings_with(wanted):
         held = heading.split(" ")
         common = wanted.intersection(held)
         if len(common) in (len(wanted), len(held)):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.ranking.analysis import terms
-from npl_index.ranking.bm25f import WeightedPostings, weigh
+from npl_index.ranking.parts import Postings
 from npl_index.ranking.postings import Counts, count
+from npl_index.ranking.segments import labelled, segment_of
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
 
@@ -27,25 +26,15 @@ if TYPE_CHECKING:
 _FILE_WORDS = re.compile(r"[/\s]|--+")
 _PIECE = 1 << 16
 _SECTION_BYTES = 1_200
-_POSTING_BYTES = 14
 _TERM_BYTES = 120
 
 
 @dataclass(frozen=True)
-class IndexedDocument:
-    """One document, its sections and its terms.
-
-    :param counts: terms per section; section numbers are those of the tree.
-    """
+class ParsedDocument:
+    """One document and its sections."""
 
     document: Document
     tree: SectionTree
-    counts: Counts
-
-    @cached_property
-    def collection(self) -> Collection:
-        """The document alone, ready to be searched."""
-        return Collection.build([self])
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
@@ -53,14 +42,24 @@ class IndexedDocument:
         return steps_of(self.tree)
 
     @cached_property
-    def headings(self) -> tuple[tuple[int, str], ...]:
-        """Level and label of each section, as selectors compare them."""
-        return tuple((section.level, heading_label(section.name)) for section in self.tree.sections)
-
-    @cached_property
     def longest(self) -> int:
         """Bytes of the longest section's own text."""
         return max(section.own_bytes.stop - section.own_bytes.start for section in self.tree.sections)
+
+
+@dataclass(frozen=True)
+class IndexedDocument(ParsedDocument):
+    """One document, its sections and its terms.
+
+    :param counts: terms per section; section numbers are those of the tree.
+    """
+
+    counts: Counts
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The document alone, ready to be searched."""
+        return Collection.build([self])
 
     @property
     def nbytes(self) -> int:
@@ -118,104 +117,149 @@ def _heading_terms(section: Section) -> list[str]:
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents that are searched together; their sections are numbered through.
+    """Documents that are searched together.
 
-    :param offsets: number of each document's first section, and the number of all sections.
-    :param postings: of all documents, with common statistics.
-    :param parents: number of each section's parent; its own number where there is none.
-    :param inherits: 1.0 for sections that have a parent, else 0.0.
-    :param children: how many each section has.
-    :param positions: where each section stands on its page: 0 for the first, towards 1 for the last.
-    :param pages: number of each section's page. A page is a document, or within a document that has
-        several headings of level 1 the part below one of them.
-    :param page_starts: first section of each page.
-    :param headings: sections by the terms of their heading, joined by spaces.
-    :param headings_with: for each term the keys of ``headings`` that hold it.
+    Their sections are numbered through in the order of the segments that hold them, dead ones included.
+
+    :param firsts: number of each document's first section.
+    :param sizes: how many sections each has.
     """
 
-    documents: tuple[IndexedDocument, ...]
-    offsets: tuple[int, ...]
-    postings: WeightedPostings
-    parents: NDArray[Any]
-    inherits: NDArray[Any]
-    children: NDArray[Any]
-    positions: NDArray[Any]
-    pages: NDArray[Any]
-    page_starts: tuple[int, ...]
-    headings: dict[str, list[int]]
-    headings_with: dict[str, list[str]]
+    documents: Sequence[ParsedDocument]
+    postings: Postings
+    firsts: NDArray[Any]
+    sizes: NDArray[Any]
 
     @classmethod
     def build(cls, documents: Sequence[IndexedDocument]) -> Collection:
         """Join documents, at least one; their texts are not analysed again."""
         import numpy as np  # slow to import, see postings.count
 
-        offsets = tuple(accumulate((len(indexed.tree.sections) for indexed in documents), initial=0))
-        parents: list[int] = []
-        page_starts: list[int] = []
-        headings: dict[str, list[int]] = {}
-        for offset, indexed in zip(offsets, documents, strict=False):
-            sections = indexed.tree.sections
-            several = sum(section.level == 1 for section in sections) > 1
-            for section, heading in zip(sections, indexed.counts.spelt_headings(), strict=True):
-                number = offset + section.index
-                if section.index == 0 or (several and section.level == 1):
-                    page_starts.append(number)
-                parents.append(number if section.parent is None else offset + section.parent)
-                if heading:
-                    headings.setdefault(heading, []).append(number)
-        headings_with: dict[str, list[str]] = {}
-        for heading in headings:
-            for term in set(heading.split(" ")):
-                headings_with.setdefault(term, []).append(heading)
-        numbers = np.arange(len(parents))
-        pages = np.searchsorted(page_starts, numbers, side="right") - 1
-        lengths = np.diff([*page_starts, len(parents)])
-        inherits = (np.array(parents) != numbers).astype(float)
-        return cls(
-            documents=tuple(documents),
-            offsets=offsets,
-            postings=weigh([indexed.counts for indexed in documents]),
-            parents=np.array(parents),
-            inherits=inherits,
-            children=np.bincount(parents, inherits, len(parents)),
-            positions=(numbers - np.array(page_starts)[pages]) / lengths[pages],
-            pages=pages,
-            page_starts=tuple(page_starts),
-            headings=headings,
-            headings_with=headings_with,
-        )
-
-    @cached_property
-    def unique_headings(self) -> frozenset[tuple[int, str]]:
-        """Levels and labels of the headings that no other section of any document is called like."""
-        known = Counter(heading for indexed in self.documents for heading in indexed.headings)
-        return frozenset(heading for heading, count in known.items() if count == 1)
-
-    def place(self, number: int) -> tuple[int, int]:
-        """Return the document and the section in it that has this number."""
-        document = bisect_right(self.offsets, number) - 1
-        return document, number - self.offsets[document]
-
-    def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
-        """Return the documents and the sections in them that have these numbers."""
-        places = [self.place(number) for number in numbers.tolist()]
-        return [document for document, _ in places], [section for _, section in places]
-
-    def has_text(self, document: int, section: int) -> bool:
-        """Tell whether a section has text of its own below its heading."""
-        tree = self.documents[document].tree
-        one = tree.sections[section]
-        return bool(tree.text(Span(one.heading_lines.stop, one.own.stop)).strip())
+        segment = segment_of(documents)
+        starts = segment.documents.astype(np.int64)
+        return cls(tuple(documents), Postings.of(segment), starts[:-1], np.diff(starts))
 
     def __len__(self) -> int:
         """Number of sections."""
-        return self.offsets[-1]
+        return self.postings.statistics.sections
+
+    # Where sections stand; arrays have one number for each section, the dead ones included.
+
+    @cached_property
+    def parents(self) -> NDArray[Any]:
+        """Number of each section's parent; its own number where there is none."""
+        return self._along("parents", [part.first for part in self.postings.parts])
+
+    @cached_property
+    def inherits(self) -> NDArray[Any]:
+        """1.0 for sections that have a parent, else 0.0."""
+        return self._along("inherits")
+
+    @cached_property
+    def children(self) -> NDArray[Any]:
+        """How many each section has."""
+        return self._along("children")
+
+    @cached_property
+    def positions(self) -> NDArray[Any]:
+        """Where each section stands on its page: 0 for the first, towards 1 for the last."""
+        return self._along("positions")
+
+    @cached_property
+    def pages(self) -> NDArray[Any]:
+        """Number of each section's page."""
+        parts = self.postings.parts
+        return self._along("pages", list(accumulate((part.segment.page_count for part in parts), initial=0)))
+
+    @cached_property
+    def page_starts(self) -> NDArray[Any]:
+        """First section of each page."""
+        import numpy as np
+
+        parts = self.postings.parts
+        return np.concatenate([part.segment.page_starts[:-1].astype(np.intp) + part.first for part in parts])
+
+    def _along(self, name: str, moves: Sequence[int] | None = None) -> NDArray[Any]:
+        """Return an array of all segments, one after another, its numbers moved by something for each."""
+        import numpy as np
+
+        arrays: list[NDArray[Any]] = [getattr(part.segment, name) for part in self.postings.parts]
+        if len(arrays) == 1:
+            return arrays[0]
+        if moves is not None:
+            arrays = [array.astype(np.intp) + move for array, move in zip(arrays, moves, strict=False)]
+        return np.concatenate(arrays)
+
+    def number(self, document: int, section: int) -> int:
+        """Return the number of a section."""
+        return int(self.firsts[document]) + section
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the document and the section in it that has this number."""
+        document = int(self._by_first[self._sorted_firsts.searchsorted(number, side="right") - 1])
+        return document, number - int(self.firsts[document])
+
+    def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
+        """Return the documents and the sections in them that have these numbers."""
+        documents = self._by_first[self._sorted_firsts.searchsorted(numbers, side="right") - 1]
+        return documents.tolist(), (numbers - self.firsts[documents]).tolist()
+
+    def in_order(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return sections in the order of the documents."""
+        import numpy as np
+
+        if self._sorted_firsts is self.firsts:
+            return numbers
+        documents, sections = self.locate(numbers)
+        return numbers[np.lexsort((sections, documents))]
+
+    @cached_property
+    def _by_first(self) -> NDArray[Any]:
+        return self.firsts.argsort()
+
+    @cached_property
+    def _sorted_firsts(self) -> NDArray[Any]:
+        ordered = (self.firsts[1:] > self.firsts[:-1]).all()
+        return self.firsts if ordered else self.firsts[self._by_first]
+
+    # What headings say.
+
+    @cached_property
+    def spelt(self) -> Sequence[str]:
+        """The different headings, spelt in terms; dead ones may be among them."""
+        first, *others = (part.segment.spelt.all() for part in self.postings.parts)
+        return list(dict.fromkeys(chain(first, *others))) if others else first
+
+    def headed(self, spelt: str) -> NDArray[Any]:
+        """Return the sections whose heading has these terms, compounds left out, joined by spaces."""
+        return self.postings.listed("spelt", spelt)
+
+    def headings_with(self, words: Iterable[str]) -> set[str]:
+        """Return the headings, spelt in terms, that hold at least one of some words."""
+        rows = [row for row in map(self.postings.terms.row, words) if row is not None]
+        found = self.postings.find(rows)
+        return self.postings.spelt_of(found.sections[found.in_heading > 0])
+
+    def is_unique(self, document: int, section: int) -> bool:
+        """Tell whether no other section of any document is called like this one, at its level."""
+        one = self.documents[document].tree.sections[section]
+        label = labelled(one.level, heading_label(one.name))
+        return len(self.postings.listed("labels", label)) == 1
+
+    def heading_terms(self, number: int) -> set[str]:
+        """Return the terms of a section's heading."""
+        import numpy as np
+
+        rows, _ = self.postings.named(np.array([number]))
+        return set(self.postings.terms.texts(rows.tolist()))
+
+    def size_of(self, document: int, section: int) -> int:
+        """Return the bytes of a section's own text; 0 where it is nothing but the heading."""
+        return self.postings.size_of(self.number(document, section))
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes beside its documents; an estimate."""
-        postings = self.postings
-        texts = postings.headings.rows.nbytes + postings.bodies.rows.nbytes
-        own = 64 * len(self) + _TERM_BYTES * len(postings.terms) + _POSTING_BYTES * len(postings.ids)
-        return own + texts
+        return sum(part.segment.nbytes for part in self.postings.parts) + _TERM_BYTES * len(
+            self.postings.statistics.any
+        )

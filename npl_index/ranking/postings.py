@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from npl_index.ranking.analysis import without_compounds
 
@@ -173,61 +173,3 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
 def id_type(size: int) -> str:
     """Return the smallest number type for sections below ``size``."""
     return "uint16" if size <= 0xFFFF else "uint32"
-
-
-class Joined(NamedTuple):
-    """Postings of several documents, ordered by row and section; sections are numbered through all of them.
-
-    :param terms: of all documents, sorted.
-    :param row_of: term to row.
-    :param rows: row of each posting.
-    :param sections: section of each posting.
-    :param tallies: occurrences of each posting in heading, path and body, float64.
-    :param lengths: terms per field and section, float64.
-    :param headings: row of each term of the headings, one section after another, int32.
-    :param bodies: the same of the bodies.
-    """
-
-    terms: Sequence[str]
-    row_of: dict[str, int]
-    rows: NDArray[Any]
-    sections: NDArray[Any]
-    tallies: list[NDArray[Any]]
-    lengths: NDArray[Any]
-    headings: NDArray[Any]
-    bodies: NDArray[Any]
-
-
-def join(parts: Sequence[Counts]) -> Joined:
-    """Join the counts of at least one document."""
-    import numpy as np
-
-    terms: Sequence[str] = (
-        parts[0].terms if len(parts) == 1 else sorted(set(chain.from_iterable(part.terms for part in parts)))
-    )
-    row_of = {term: row for row, term in enumerate(terms)}
-    rows, sections, bodies, first = [], [], [], 0
-    for part in parts:
-        own_rows = np.fromiter((row_of[term] for term in part.terms), dtype=np.int64, count=len(part.terms))
-        rows.append(np.repeat(own_rows, part.starts[1:] - part.starts[:-1]))
-        sections.append(part.sections.astype(np.int64) + first)
-        bodies.append(own_rows.astype(np.int32)[part.bodies])
-        first += len(part.headings)
-    joined_rows = np.concatenate(rows)
-    order = np.argsort(joined_rows, kind="stable")
-    tallies = [
-        np.concatenate([getattr(part, name) for part in parts])[order].astype(np.float64)
-        for name in ("in_heading", "in_path", "in_body")
-    ]
-    lengths = np.concatenate([part.lengths for part in parts], axis=1).astype(np.float64)
-    headings = [row_of[term] for part in parts for term in chain.from_iterable(part.headings)]
-    return Joined(
-        terms=terms,
-        row_of=row_of,
-        rows=joined_rows[order],
-        sections=np.concatenate(sections)[order],
-        tallies=tallies,
-        lengths=lengths,
-        headings=np.array(headings, dtype=np.int32),
-        bodies=np.concatenate(bodies),
-    )

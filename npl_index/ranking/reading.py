@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from npl_index.ranking.bm25f import Concept, Sequences, WeightedPostings
+from npl_index.ranking.bm25f import Concept
+from npl_index.ranking.parts import Postings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,28 +47,22 @@ class Texts(NamedTuple):
     bodies: Words
 
 
-def read(postings: WeightedPostings, numbers: NDArray[Any]) -> Texts:
+def read(postings: Postings, numbers: NDArray[Any]) -> Texts:
     """Fetch the words of some sections, best first, as far as :data:`MAX_READ` reaches."""
-    starts = postings.bodies.starts
-    lengths = starts[numbers + 1] - starts[numbers]
-    numbers = numbers[: max(1, int((lengths.cumsum() <= MAX_READ).sum()))]
-    vocabulary = len(postings.terms)
+    read = postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ
+    numbers = numbers[: max(1, int(read.sum()))]
+    vocabulary = len(postings.statistics.any)
     return Texts(
         numbers,
-        _words(postings.headings, numbers, vocabulary),
-        _words(postings.bodies, numbers, vocabulary),
+        _words(*postings.headings(numbers), vocabulary),
+        _words(*postings.bodies(numbers), vocabulary),
     )
 
 
-def _words(sequences: Sequences, numbers: NDArray[Any], vocabulary: int) -> Words:
+def _words(rows: NDArray[Any], lengths: NDArray[Any], vocabulary: int) -> Words:
     import numpy as np
 
-    begins = sequences.starts[numbers]
-    lengths = sequences.starts[numbers + 1] - begins
-    moves = begins - (lengths.cumsum() - lengths)
-    where = np.arange(lengths.sum()) + moves.repeat(lengths)
-    owners = np.arange(len(numbers)).repeat(lengths)
-    return Words(sequences.rows[where], owners, len(numbers), vocabulary)
+    return Words(rows, np.arange(len(lengths)).repeat(lengths), len(lengths), vocabulary)
 
 
 def counts_of(words: Words, pairs: Sequence[tuple[int, int]]) -> NDArray[Any]:

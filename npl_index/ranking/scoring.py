@@ -54,7 +54,7 @@ best page adds a quarter of the best section's score::
 The best sections, here all that match, are read word by word. "green tea" stands in the body of "Tea" as it
 does in the query; "tea water" stands nowhere::
 
-    >>> texts = read(collection.postings, highest(values, DEPTH))
+    >>> texts = read(collection.postings, highest(collection, values, DEPTH))
     >>> values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
     >>> values.round(2).tolist()
     [0.0, 5.14, 3.98, 1.09]
@@ -109,7 +109,7 @@ from typing import NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Keywords, terms
-from npl_index.ranking.bm25f import Concept, match
+from npl_index.ranking.bm25f import Concept, idf_of, match
 from npl_index.ranking.evidence import (
     COVERED_SHARE,
     DEPTH,
@@ -208,7 +208,7 @@ def rank(
     values = own
     if best:
         values = values + from_page(collection, pages, own)
-        texts = read(collection.postings, highest(values + from_parent(collection, values), DEPTH))
+        texts = read(collection.postings, highest(collection, values + from_parent(collection, values), DEPTH))
         values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
@@ -219,7 +219,7 @@ def rank(
         values *= (weights.name + weights.content) / values.max()
     if topics:
         values = values + TOPIC_GAIN * weights.topic * fits
-    order = highest(values, limit)
+    order = highest(collection, values, limit)
     if not len(order):
         return []
     parts = names[order], own[order] / (best or 1.0), fits[order]
@@ -256,20 +256,24 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
 
 def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[Concept]:
     """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
+    import numpy as np
+
     postings = collection.postings
     wanted = dict(keywords.weights)
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
     for part, whole in keywords.parts:
-        if whole in postings.row_of:
+        if postings.terms.row(whole) is not None:
             wanted[part] *= PART_WEIGHT
+    meant = [(weight, postings.variants(term)) for term, weight in wanted.items()]
+    rows = np.array([row for _, variants in meant for row, _ in variants], dtype=np.intp)
+    idf = dict(zip(rows.tolist(), idf_of(postings, rows).tolist(), strict=True))
     concepts = []
-    for term, weight in wanted.items():
-        variants = postings.variants(term)
+    for weight, variants in meant:
         if variants:
             # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
             # weigh more than a word that is there.
-            rows = [variants[0][0]] if variants[0][1] == 1 else [row for row, _ in variants]
-            concepts.append(Concept(weight * min(float(postings.idf[row]) for row in rows), variants))
+            telling = variants[:1] if variants[0][1] == 1 else variants
+            concepts.append(Concept(weight * min(idf[row] for row, _ in telling), variants))
     return concepts

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -20,65 +21,71 @@ letters and ``MIN_SHARE`` of the longer one's, and counts ``VARIANT_WEIGHT`` tim
 MAX_EXTENSIONS = 24
 _CACHED = 4096
 _SHORT_WORD = 7
+_LAST = chr(sys.maxunicode)
 
 Variants = tuple[tuple[int, float], ...]
 """Rows of terms, each with its share of the weight of the query's term."""
 
 
-def variant_finder(terms: Sequence[str], row_of: Mapping[str, int]) -> Callable[[str], Variants]:
+class Vocabulary(Protocol):
+    """The terms of an index."""
+
+    def row(self, term: str) -> int | None:
+        """Return the row of a term, ``None`` where the index lacks it."""
+        ...
+
+    def between(self, low: str, high: str, most: int | None = None) -> Sequence[tuple[int, str]]:
+        """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
+        ...
+
+
+def variant_finder(vocabulary: Vocabulary) -> Callable[[str], Variants]:
     """Return a function from a query's term to the terms that stand for it, the term itself first.
 
     The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
     ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
     ``kuberay``. A word that is unknown has the words most like it, too. An identifier with marks or digits
     that is there stands for itself only: who asks for ``zyxw3`` does not mean ``zyxw1``.
-
-    :param terms: sorted.
-    :param row_of: the position of each.
     """
 
     # Queries repeat their words, and looking for a misspelt one reads all words with its first letter.
     @lru_cache(_CACHED)
     def find(term: str) -> Variants:
-        row = row_of.get(term)
+        row = vocabulary.row(term)
         found = [] if row is None else [(row, 1.0)]
         if row is not None and not term.isalpha():
             return tuple(found)
         if len(term) >= MIN_PART and term[0].isalpha():
-            others = dict(_parts(term, row_of))
-            others.update(_extensions(term, terms))
+            others = dict(_parts(term, vocabulary))
+            others.update(_extensions(term, vocabulary))
             if row is None:
-                others.update(dict.fromkeys(_misspelt(term, terms), 1.0))
+                others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
             found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
         return tuple(found)
 
     return find
 
 
-def _parts(term: str, row_of: Mapping[str, int]) -> Iterator[tuple[int, float]]:
+def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
     """Find the words that a term begins with; and those a rare one ends with, since "network" is no work."""
     length = len(term)
     rare = commonness(term) <= RARE
     for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
         for part in (term[:part_length], term[-part_length:])[: 1 + rare]:
-            row = row_of.get(part)
+            row = vocabulary.row(part)
             if row is not None:
                 yield row, part_length / length
 
 
-def _extensions(term: str, terms: Sequence[str]) -> Iterator[tuple[int, float]]:
-    """Find the words that begin with a term; in sorted order they stand right behind it."""
+def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
+    """Find the words that begin with a term."""
     length = len(term)
-    begin = bisect_left(terms, term)
-    for row in range(begin, min(begin + MAX_EXTENSIONS, len(terms))):
-        other = terms[row]
-        if not other.startswith(term):
-            break
+    for row, other in vocabulary.between(term, term + _LAST, MAX_EXTENSIONS):
         if len(other) > length and length >= MIN_SHARE * len(other) and other.isalpha():
             yield row, length / len(other)
 
 
-def _misspelt(term: str, terms: Sequence[str]) -> list[int]:
+def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     """Find the words nearest to an unknown one.
 
     They have the same first letter and nearly the same length; at most two letters are wrong, left out, added
@@ -86,9 +93,8 @@ def _misspelt(term: str, terms: Sequence[str]) -> list[int]:
     """
     if len(term) == MIN_PART or commonness(term) > RARE:
         return []
-    begin = bisect_left(terms, term[0])
-    end = bisect_left(terms, chr(ord(term[0]) + 1))
-    near = {row: terms[row] for row in range(begin, end) if abs(len(terms[row]) - len(term)) <= 1}
+    alike = vocabulary.between(term[0], term[0] + _LAST)
+    near = {row: other for row, other in alike if abs(len(other) - len(term)) <= 1}
     allowed = 1 if len(term) <= _SHORT_WORD else 2
     matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=3)
     return [row for _, distance, row in matches if distance == matches[0][1]]

@@ -1,0 +1,389 @@
+"""The postings of a set of documents: segments side by side, and statistics that hold for all of them.
+
+The first segment is the base; later ones hold what was added since. A document that is gone stays in its
+segment and is dead: none of its sections is found, and its counts are taken off the statistics, which are
+whole numbers. So statistics, and with them every score, are those of a set that was made anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from npl_index.ranking.segments import Lists, Segment, ranges
+from npl_index.ranking.strings import Strings
+from npl_index.ranking.variants import Variants, variant_finder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Statistics(NamedTuple):
+    """What holds for all living sections together; arrays have one number per row.
+
+    :param sections: how many there are.
+    :param pages: of how many pages.
+    :param words: terms of all bodies.
+    :param own: sections that hold each term in heading or body.
+    :param any: sections that hold it anywhere.
+    :param path: sections that hold it in their path.
+    :param common: share of sections of ordinary prose that hold it.
+    """
+
+    sections: int
+    pages: int
+    words: int
+    own: NDArray[Any]
+    any: NDArray[Any]
+    path: NDArray[Any]
+    common: NDArray[Any]
+
+
+class Terms:
+    """The terms that living sections hold.
+
+    :param base: terms of the first segment; their rows are the same here.
+    :param added: further terms with their rows.
+    :param holders: how many living sections hold each row.
+    """
+
+    def __init__(self, base: Strings, added: Mapping[str, int], holders: NDArray[Any]) -> None:
+        self._base, self._added, self._holders = base, added, holders
+        self._sorted = sorted(added)
+
+    def row(self, term: str) -> int | None:
+        """Return the row of a term, ``None`` where no living section holds it."""
+        row = self._base.row(term)
+        if row is None:
+            row = self._added.get(term)
+        return row if row is not None and self._holders[row] > 0 else None
+
+    def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
+        """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
+        import numpy as np
+
+        begin, end = self._base.first(low), self._base.first(high)
+        rows = (begin + np.flatnonzero(self._holders[begin:end])[:most]).tolist()
+        found = list(zip(rows, self._base.texts(rows), strict=True)) if rows else []
+        others = self._sorted[bisect_left(self._sorted, low) : bisect_left(self._sorted, high)]
+        more = [(self._added[term], term) for term in others if self._holders[self._added[term]]]
+        if more:
+            found = sorted([*found, *more], key=lambda one: one[1])
+        return found[:most]
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the terms of some rows."""
+        known = len(self._base)
+        other = {row: term for term, row in self._added.items()} if any(row >= known for row in rows) else {}
+        return [other[row] if row >= known else self._base.texts([row])[0] for row in rows]
+
+    def all(self) -> list[tuple[int, str]]:
+        """Return all rows and terms, in the order of the terms."""
+        return self.between("", chr(sys.maxunicode))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A segment among others.
+
+    :param first: number of its first section.
+    :param alive: which of its sections are; ``None`` where all are.
+    :param rows: row of each of its terms among all; ``None`` where they are the same.
+    :param own_rows: the other way round.
+    """
+
+    segment: Segment
+    first: int
+    alive: NDArray[Any] | None = None
+    rows: NDArray[Any] | None = None
+    own_rows: Mapping[int, int] | None = None
+
+    def own_row(self, row: int) -> int:
+        """Return the segment's row of a row among all, -1 where it has none."""
+        if self.own_rows is None:
+            return row if row < len(self.segment.terms) else -1
+        return self.own_rows.get(row, -1)
+
+    def among_all(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows among all of some of the segment's."""
+        return rows if self.rows is None else self.rows[rows]
+
+
+class Runs(NamedTuple):
+    """Postings of some rows, one row after another; sections are numbered through all segments.
+
+    :param runs: for each posting which of the rows asked for it belongs to.
+    """
+
+    runs: NDArray[Any]
+    sections: NDArray[Any]
+    in_heading: NDArray[Any]
+    in_path: NDArray[Any]
+    in_body: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Which sections of a set hold which terms.
+
+    Rows of the base's terms are those of the base; terms that only later segments have come behind them.
+
+    :param added: rows of those.
+    """
+
+    parts: tuple[Part, ...]
+    statistics: Statistics
+    added: Mapping[str, int]
+
+    @classmethod
+    def of(cls, segment: Segment) -> Postings:
+        """Return the postings of one segment."""
+        import numpy as np  # slow to import, see postings.count
+
+        return cls(
+            (Part(segment, 0),),
+            Statistics(
+                sections=segment.size,
+                pages=segment.page_count,
+                words=int(segment.lengths.sum(dtype=np.int64)),
+                own=segment.own,
+                any=np.diff(segment.starts),
+                path=segment.path,
+                common=segment.common,
+            ),
+            {},
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """Number of sections, the dead ones included."""
+        return self.parts[-1].first + self.parts[-1].segment.size
+
+    @cached_property
+    def alive(self) -> NDArray[Any] | None:
+        """Which sections are; ``None`` where all are."""
+        import numpy as np
+
+        if all(part.alive is None for part in self.parts):
+            return None
+        return np.concatenate(
+            [np.ones(p.segment.size, bool) if p.alive is None else p.alive for p in self.parts]
+        )
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms that living sections hold."""
+        return Terms(self.parts[0].segment.terms, self.added, self.statistics.any)
+
+    @cached_property
+    def variants(self) -> Callable[[str], Variants]:
+        """From a query's term to the rows that stand for it."""
+        return variant_finder(self.terms)
+
+    def find(self, rows: Sequence[int]) -> Runs:
+        """Return the postings of some rows; a row may be asked for several times."""
+        import numpy as np
+
+        found = [_find(part, rows) for part in self.parts]
+        if len(found) == 1:
+            return found[0]
+        return Runs(*map(np.concatenate, zip(*found, strict=True)))
+
+    @cached_property
+    def lengths(self) -> NDArray[Any]:
+        """Terms of each section's body."""
+        import numpy as np
+
+        if len(self.parts) == 1:
+            return self.parts[0].segment.lengths
+        return np.concatenate([part.segment.lengths for part in self.parts])
+
+    def bodies(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of some sections' bodies, one after another, and how many each has."""
+        return self._lists("bodies", numbers)
+
+    def headings(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the same of their headings."""
+        return self._lists("headings", numbers)
+
+    def named(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the different rows of their headings, in the order of the terms."""
+        return self._lists("named", numbers)
+
+    def _lists(self, name: str, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        import numpy as np
+
+        if len(self.parts) == 1:
+            lists: Lists = getattr(self.parts[0].segment, name)
+            return lists.gather(numbers)
+        lengths = np.zeros(len(numbers), dtype=np.int64)
+        pieces = []
+        for part in self.parts:
+            inside = np.flatnonzero((numbers >= part.first) & (numbers < part.first + part.segment.size))
+            if len(inside):
+                values, lengths[inside] = getattr(part.segment, name).gather(numbers[inside] - part.first)
+                pieces.append((inside, part.among_all(values)))
+        begins = lengths.cumsum() - lengths
+        rows = np.zeros(int(lengths.sum()), dtype=np.int64)
+        for inside, values in pieces:
+            rows[ranges(begins[inside], lengths[inside])] = values
+        return rows, lengths
+
+
+    def listed(self, name: str, text: str) -> NDArray[Any]:
+        """Return the living sections that a segment's table lists for a text."""
+        import numpy as np
+
+        found = []
+        for part in self.parts:
+            row = getattr(part.segment, name).row(text)
+            if row is not None:
+                sections = getattr(part.segment, f"{name}_in").of(row).astype(np.int64)
+                living = sections if part.alive is None else sections[part.alive[sections]]
+                found.append(living + part.first)
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def spelt_of(self, numbers: NDArray[Any]) -> set[str]:
+        """Return the headings of some sections, spelt in terms."""
+        import numpy as np
+
+        found: set[str] = set()
+        for part in self.parts:
+            segment = part.segment
+            inside = numbers[(numbers >= part.first) & (numbers < part.first + segment.size)] - part.first
+            rows = np.unique(segment.spelt_row[inside])
+            found.update(segment.spelt.texts(rows[rows >= 0].tolist()))
+        return found
+
+    def size_of(self, number: int) -> int:
+        """Return the bytes of a section's own text; 0 where it is nothing but the heading."""
+        part = next(part for part in reversed(self.parts) if part.first <= number)
+        return int(part.segment.sizes[number - part.first])
+
+
+def _find(part: Part, rows: Sequence[int]) -> Runs:
+    import numpy as np
+
+    segment = part.segment
+    own = np.array([part.own_row(row) for row in rows], dtype=np.int64)
+    asked = np.flatnonzero(own >= 0)
+    begins = segment.starts[own[asked]]
+    lengths = segment.starts[own[asked] + 1] - begins
+    where = ranges(begins, lengths)
+    runs, sections = asked.repeat(lengths), segment.sections[where]
+    if part.alive is not None:
+        living = np.flatnonzero(part.alive[sections])
+        where, runs, sections = where[living], runs[living], sections[living]
+    return Runs(
+        runs,
+        sections.astype(np.int64) + part.first,
+        segment.in_heading[where],
+        segment.in_path[where],
+        segment.in_body[where],
+    )
+
+
+def add(postings: Postings, segment: Segment) -> Postings:
+    """Return postings with one more segment."""
+    import numpy as np
+
+    terms = segment.terms.all()
+    rows = np.array(postings.parts[0].segment.terms.rows(terms), dtype=np.int64)
+    added = dict(postings.added)
+    for place in np.flatnonzero(rows < 0).tolist():
+        rows[place] = added.setdefault(terms[place], len(postings.statistics.any) + len(added) - len(postings.added))
+    known = postings.statistics
+    fresh = len(added) - len(postings.added)
+    own, any_, path = (
+        np.concatenate((array, np.zeros(fresh, array.dtype))) for array in (known.own, known.any, known.path)
+    )
+    common = known.common
+    if fresh:
+        common = np.concatenate((common, np.zeros(fresh)))
+        common[rows] = segment.common
+    own[rows] += segment.own
+    any_[rows] += np.diff(segment.starts)
+    path[rows] += segment.path
+    part = Part(segment, postings.size, None, rows, {row: own for own, row in enumerate(rows.tolist())})
+    statistics = Statistics(
+        known.sections + segment.size,
+        known.pages + segment.page_count,
+        known.words + int(segment.lengths.sum(dtype=np.int64)),
+        own,
+        any_,
+        path,
+        common,
+    )
+    return Postings((*postings.parts, part), statistics, added)
+
+
+def remove(postings: Postings, dead: Mapping[int, Sequence[int]]) -> Postings:
+    """Return postings without some documents.
+
+    :param dead: by the number of the part, the documents in it.
+    """
+    import numpy as np
+
+    known = postings.statistics
+    own, any_, path = known.own.copy(), known.any.copy(), known.path.copy()
+    sections, pages, words = known.sections, known.pages, known.words
+    parts = list(postings.parts)
+    for number, documents in dead.items():
+        part = parts[number]
+        segment = part.segment
+        alive = np.ones(segment.size, bool) if part.alive is None else part.alive.copy()
+        for document in documents:
+            begin, end = int(segment.documents[document]), int(segment.documents[document + 1])
+            alive[begin:end] = False
+            sections -= end - begin
+            pages -= int(((segment.page_starts[:-1] >= begin) & (segment.page_starts[:-1] < end)).sum())
+            words -= int(segment.lengths[begin:end].sum(dtype=np.int64))
+            for total, (rows, counts) in zip((own, any_, path), held_by(segment, document), strict=True):
+                total[part.among_all(rows)] -= counts
+        parts[number] = Part(segment, part.first, alive, part.rows, part.own_rows)
+    statistics = Statistics(sections, pages, words, own, any_, path, known.common)
+    return Postings(tuple(parts), statistics, postings.added)
+
+
+def held_by(segment: Segment, document: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return what a document adds to the statistics: rows, and how many of its sections hold each.
+
+    :returns: in heading or body; anywhere; in the path.
+    """
+    import numpy as np
+
+    numbers = np.arange(int(segment.documents[document]), int(segment.documents[document + 1]))
+    words, lengths = segment.bodies.gather(numbers)
+    names, name_lengths = segment.named.gather(numbers)
+    size = len(segment.terms)
+    own = np.concatenate((_cells(numbers, words, lengths, size), _cells(numbers, names, name_lengths, size)))
+    path = _path_cells(segment, document, numbers, size)
+    return [
+        np.unique(np.unique(cells) % size, return_counts=True)
+        for cells in (own, np.concatenate((own, path)), path)
+    ]
+
+
+def _cells(numbers: NDArray[Any], rows: NDArray[Any], lengths: NDArray[Any], size: int) -> NDArray[Any]:
+    """Number pairs of a section and a row."""
+    cells: NDArray[Any] = numbers.repeat(lengths) * size + rows
+    return cells
+
+
+def _path_cells(segment: Segment, document: int, numbers: NDArray[Any], size: int) -> NDArray[Any]:
+    import numpy as np
+
+    first = int(numbers[0])
+    paths = [segment.files.of(document).astype(np.int64)]
+    below: dict[int, NDArray[Any]] = {}
+    for parent in (segment.parents[numbers[1:]].astype(np.int64) - first).tolist():
+        if parent not in below:
+            below[parent] = np.concatenate((paths[parent], segment.named.of(first + parent)))
+        paths.append(below[parent])
+    lengths = np.array(list(map(len, paths)))
+    return _cells(numbers, np.concatenate(paths), lengths, size)
+

@@ -1,0 +1,330 @@
+"""Some documents' sections and postings as arrays that never change, in memory or in a mapped file.
+
+A segment holds counts and nothing that depends on other documents, so that it stays as it is whatever is
+added or removed beside it. Rows, sections, pages and documents are numbered within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from npl_index.library.documents import Document
+from npl_index.markdown.sections import SectionTree, Span
+from npl_index.ranking.analysis import commonness
+from npl_index.ranking.postings import Counts
+from npl_index.ranking.strings import KeptStrings, Strings
+from npl_index.selectors.labels import heading_label
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Indexed(Protocol):
+    """A document whose sections and terms are known."""
+
+    @property
+    def document(self) -> Document: ...
+
+    @property
+    def tree(self) -> SectionTree: ...
+
+    @property
+    def counts(self) -> Counts: ...
+
+
+class Lists(NamedTuple):
+    """Lists of numbers, one after another.
+
+    :param values: of all lists.
+    :param starts: where each begins, and where the last one ends.
+    """
+
+    values: NDArray[Any]
+    starts: NDArray[Any]
+
+    def of(self, number: int) -> NDArray[Any]:
+        """Return one list."""
+        return self.values[self.starts[number] : self.starts[number + 1]]
+
+    def gather(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return some lists, one after another, and their lengths."""
+        begins = self.starts[numbers]
+        lengths = self.starts[numbers + 1] - begins
+        return self.values[ranges(begins, lengths)], lengths
+
+
+def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of some ranges, one after another."""
+    import numpy as np  # slow to import, see postings.count
+
+    # All ranges as one: number them through, then move each to where it begins.
+    moves = begins - (lengths.cumsum() - lengths)
+    return np.arange(int(lengths.sum())) + moves.repeat(lengths)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Sections and postings of at least one document.
+
+    Row ``r`` is the term ``terms`` has there; its postings are those from ``starts[r]`` to ``starts[r + 1]``.
+
+    :param terms: of all documents.
+    :param common: share of sections of ordinary prose that hold each term.
+    :param starts: one more than there are terms.
+    :param sections: section of each posting, ascending within a term.
+    :param in_heading: occurrences in the section's heading.
+    :param in_path: occurrences in its path.
+    :param in_body: occurrences in its body.
+    :param own: for each term the sections that hold it in heading or body.
+    :param path: for each term the sections that hold it in their path.
+    :param lengths: terms of each section's body.
+    :param bodies: rows of the terms of each section's body, in order.
+    :param headings: the same of its heading.
+    :param named: rows of the different terms of each section's heading, ascending.
+    :param files: rows of the different terms of each document's path.
+    :param parents: parent of each section; its own number where there is none.
+    :param page_starts: first section of each page, and the number of sections. A page is a document, or
+        within a document that has several headings of level 1 the part below one of them.
+    :param documents: first section of each document, and the number of sections.
+    :param spelt: the terms of the headings there are, compounds left out, joined by spaces.
+    :param spelt_in: sections of each.
+    :param labels: level and label of the headings there are, as :func:`labelled` writes them.
+    :param labels_in: sections of each.
+    :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
+    """
+
+    terms: Strings
+    common: NDArray[Any]
+    starts: NDArray[Any]
+    sections: NDArray[Any]
+    in_heading: NDArray[Any]
+    in_path: NDArray[Any]
+    in_body: NDArray[Any]
+    own: NDArray[Any]
+    path: NDArray[Any]
+    lengths: NDArray[Any]
+    bodies: Lists
+    headings: Lists
+    named: Lists
+    files: Lists
+    parents: NDArray[Any]
+    page_starts: NDArray[Any]
+    documents: NDArray[Any]
+    spelt: Strings
+    spelt_in: Lists
+    labels: Strings
+    labels_in: Lists
+    sizes: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """Number of sections."""
+        return len(self.lengths)
+
+    @property
+    def page_count(self) -> int:
+        """Number of pages."""
+        return len(self.page_starts) - 1
+
+    @cached_property
+    def pages(self) -> NDArray[Any]:
+        """Page of each section."""
+        import numpy as np
+
+        return np.arange(len(self.page_starts) - 1).repeat(np.diff(self.page_starts))
+
+    @cached_property
+    def spelt_row(self) -> NDArray[Any]:
+        """For each section the row of its heading in ``spelt``, -1 where it has none."""
+        import numpy as np
+
+        rows = np.full(self.size, -1, dtype=np.int32)
+        lengths = np.diff(self.spelt_in.starts)
+        rows[self.spelt_in.values] = np.arange(len(lengths), dtype=np.int32).repeat(lengths)
+        return rows
+
+    @cached_property
+    def positions(self) -> NDArray[Any]:
+        """Where each section stands on its page: 0 for the first, towards 1 for the last."""
+        import numpy as np
+
+        within = np.arange(self.size) - np.asarray(self.page_starts)[self.pages]
+        positions: NDArray[Any] = within / np.diff(self.page_starts)[self.pages]
+        return positions
+
+    @cached_property
+    def inherits(self) -> NDArray[Any]:
+        """1.0 for sections that have a parent, else 0.0."""
+        import numpy as np
+
+        return (self.parents != np.arange(self.size)).astype(float)
+
+    @cached_property
+    def children(self) -> NDArray[Any]:
+        """How many children each section has."""
+        import numpy as np
+
+        return np.bincount(self.parents, self.inherits, self.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        total = 0
+        for field in fields(self):
+            value = getattr(self, field.name)
+            arrays = value if isinstance(value, Lists) else (value,)
+            total += sum(getattr(array, "nbytes", 0) for array in arrays)
+        return total
+
+
+def labelled(level: int, label: str) -> str:
+    """Return level and label of a heading as one string."""
+    return f"{level} {label}"
+
+
+class Layout(NamedTuple):
+    """How the sections of some documents stand to each other.
+
+    :param parents: of each section; its own number where there is none.
+    :param page_starts: first section of each page, and the number of sections.
+    :param labels: level and label of each section's heading, see :func:`labelled`; empty where it has none.
+    :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
+    """
+
+    parents: Sequence[int]
+    page_starts: Sequence[int]
+    labels: Sequence[str]
+    sizes: Sequence[int]
+
+
+def segment_of(documents: Sequence[Indexed]) -> Segment:
+    """Make a segment of some documents, at least one, in memory."""
+    parents: list[int] = []
+    page_starts: list[int] = []
+    labels: list[str] = []
+    sizes: list[int] = []
+    for indexed in documents:
+        first, tree = len(parents), indexed.tree
+        several = sum(section.level == 1 for section in tree.sections) > 1
+        for section in tree.sections:
+            number = first + section.index
+            if section.index == 0 or (several and section.level == 1):
+                page_starts.append(number)
+            parents.append(number if section.parent is None else first + section.parent)
+            labels.append(labelled(section.level, heading_label(section.name)) if section.level else "")
+            own = section.own_bytes
+            below = tree.text(Span(section.heading_lines.stop, section.own.stop))
+            sizes.append(max(1, own.stop - own.start) if below and not below.isspace() else 0)
+    layout = Layout(parents, [*page_starts, len(parents)], labels, sizes)
+    return segment_from([indexed.counts for indexed in documents], layout)
+
+
+def segment_from(parts: Sequence[Counts], layout: Layout) -> Segment:
+    """Make a segment of counts, at least one."""
+    import numpy as np
+
+    terms = parts[0].terms if len(parts) == 1 else sorted(set(chain.from_iterable(p.terms for p in parts)))
+    known = KeptStrings(terms)
+    rows = [np.array(known.rows(part.terms), dtype=np.uint32) for part in parts]
+    firsts = list(accumulate((len(part.headings) for part in parts), initial=0))
+    postings = _postings(parts, rows, firsts, len(terms))
+    lengths = np.concatenate([part.lengths for part in parts], axis=1)
+    words = chain.from_iterable(chain.from_iterable(part.headings) for part in parts)
+    spelt, spelt_in = _by_text(chain.from_iterable(part.spelt_headings() for part in parts))
+    labels, labels_in = _by_text(layout.labels)
+    return Segment(
+        terms=known,
+        common=np.fromiter(map(commonness, terms), dtype=np.float64, count=len(terms)),
+        **postings,
+        lengths=lengths[2],
+        bodies=Lists(
+            np.concatenate([own[part.bodies] for part, own in zip(parts, rows, strict=True)]),
+            _ends(lengths[2]),
+        ),
+        headings=Lists(np.array(known.rows(list(words)), dtype=np.uint32), _ends(lengths[0])),
+        named=_held_by(postings, postings["in_heading"] > 0, firsts[-1]),
+        files=_files(postings, firsts),
+        parents=np.array(layout.parents, dtype=np.uint32),
+        page_starts=np.array(layout.page_starts, dtype=np.uint32),
+        documents=np.array(firsts, dtype=np.uint32),
+        spelt=spelt,
+        spelt_in=spelt_in,
+        labels=labels,
+        labels_in=labels_in,
+        sizes=np.array(layout.sizes, dtype=np.uint32),
+    )
+
+
+def _postings(
+    parts: Sequence[Counts], rows: Sequence[NDArray[Any]], firsts: Sequence[int], terms: int
+) -> dict[str, NDArray[Any]]:
+    """Join postings; those of one document stand in order already."""
+    import numpy as np
+
+    owners = np.concatenate(
+        [own.repeat(np.diff(part.starts)) for part, own in zip(parts, rows, strict=True)]
+    )
+    joined = {
+        "sections": np.concatenate(
+            [part.sections.astype(np.uint32) + np.uint32(at) for part, at in zip(parts, firsts, strict=False)]
+        ),
+        "in_heading": np.concatenate([part.in_heading for part in parts]),
+        "in_path": np.concatenate([part.in_path for part in parts]),
+        "in_body": np.concatenate([part.in_body for part in parts]),
+    }
+    if len(parts) > 1:
+        order = np.argsort(owners, kind="stable")
+        owners = owners[order]
+        joined = {name: array[order] for name, array in joined.items()}
+    holds = (joined["in_heading"] > 0) | (joined["in_body"] > 0)
+    return {
+        "starts": _ends(np.bincount(owners, minlength=terms)),
+        **joined,
+        "own": np.bincount(owners[holds], minlength=terms).astype(np.int32),
+        "path": np.bincount(owners[joined["in_path"] > 0], minlength=terms).astype(np.int32),
+    }
+
+
+def _ends(lengths: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _held_by(postings: dict[str, NDArray[Any]], chosen: NDArray[Any], size: int) -> Lists:
+    """Return for each section the rows that some postings give it, ascending."""
+    import numpy as np
+
+    rows = np.arange(len(postings["own"]), dtype=np.uint32).repeat(np.diff(postings["starts"]))[chosen]
+    sections = postings["sections"][chosen]
+    order = np.argsort(sections, kind="stable")
+    return Lists(rows[order], _ends(np.bincount(sections, minlength=size)))
+
+
+def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
+    """Return for each document the rows in the path of its first section, which are those of its file."""
+    import numpy as np
+
+    held = _held_by(postings, postings["in_path"] > 0, firsts[-1])
+    numbers = np.array(firsts[:-1])
+    values, lengths = held.gather(numbers)
+    return Lists(values, _ends(lengths))
+
+
+def _by_text(texts: Iterable[str]) -> tuple[Strings, Lists]:
+    """Return the different texts of sections, and the sections of each; an empty one is none."""
+    import numpy as np
+
+    found: dict[str, list[int]] = {}
+    for number, text in enumerate(texts):
+        if text:
+            found.setdefault(text, []).append(number)
+    known = sorted(found)
+    values = np.array([number for text in known for number in found[text]], dtype=np.uint32)
+    return KeptStrings(known), Lists(values, _ends(np.array([len(found[text]) for text in known], np.int64)))
