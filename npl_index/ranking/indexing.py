@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
@@ -14,7 +14,8 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.ranking.analysis import terms
-from npl_index.ranking.parts import Postings
+from npl_index.ranking.merging import merge, survivors
+from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
 from npl_index.ranking.segments import labelled, segment_of
 from npl_index.selectors.labels import heading_label
@@ -138,6 +139,46 @@ class Collection:
         segment = segment_of(documents)
         starts = segment.documents.astype(np.int64)
         return cls(tuple(documents), Postings.of(segment), starts[:-1], np.diff(starts))
+
+    def edited(self, gone: Iterable[int], fresh: Mapping[int, IndexedDocument]) -> Collection:
+        """Return the collection after some documents went and others came.
+
+        It answers as one made anew does, bit for bit, and costs what the documents cost that changed.
+
+        :param gone: places of documents that are no longer there, or no longer as they were.
+        :param fresh: documents by the place that each has afterwards.
+        """
+        import numpy as np
+
+        leaving = sorted(set(gone))
+        postings = without(self.postings, self.firsts[leaving])
+        left = np.delete(np.arange(len(self.documents)), leaving)
+        size = len(left) + len(fresh)
+        there = np.ones(size, bool)
+        there[sorted(fresh)] = False
+        documents: list[ParsedDocument] = [self.documents[at] for at in left.tolist()]
+        firsts, sizes = np.zeros((2, size), np.int64)
+        firsts[there], sizes[there] = self.firsts[left], self.sizes[left]
+        for place in sorted(fresh):
+            documents.insert(place, fresh[place])
+            firsts[place] = postings.size
+            postings = with_segment(postings, segment_of([fresh[place]]))
+            sizes[place] = postings.size - firsts[place]
+        return Collection(documents, postings, firsts, sizes)
+
+    def merged(self, first: int = 0) -> Collection:
+        """Return the same collection with the segments from one on merged."""
+        import numpy as np
+
+        postings = self.postings
+        parts = postings.parts[first:]
+        living = survivors([(part.segment, part.alive) for part in parts])
+        moved = np.concatenate([one.numbers for one in living])
+        begin = parts[0].first
+        firsts = np.where(self.firsts < begin, self.firsts, begin + moved[self.firsts - begin])
+        segment = merge(living)
+        joined = with_merged(postings, first, segment) if first else Postings.of(segment)
+        return Collection(self.documents, joined, firsts, self.sizes)
 
     def __len__(self) -> int:
         """Number of sections."""

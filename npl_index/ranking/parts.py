@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -287,16 +287,14 @@ def _find(part: Part, rows: Sequence[int]) -> Runs:
     )
 
 
-def add(postings: Postings, segment: Segment) -> Postings:
+def with_segment(postings: Postings, segment: Segment) -> Postings:
     """Return postings with one more segment."""
     import numpy as np
 
-    terms = segment.terms.all()
-    rows = np.array(postings.parts[0].segment.terms.rows(terms), dtype=np.int64)
-    added = dict(postings.added)
-    for place in np.flatnonzero(rows < 0).tolist():
-        rows[place] = added.setdefault(terms[place], len(postings.statistics.any) + len(added) - len(postings.added))
     known = postings.statistics
+    added = dict(postings.added)
+    part = _part(segment, postings.size, postings, added)
+    rows = part.among_all(np.arange(len(segment.terms)))
     fresh = len(added) - len(postings.added)
     own, any_, path = (
         np.concatenate((array, np.zeros(fresh, array.dtype))) for array in (known.own, known.any, known.path)
@@ -308,7 +306,6 @@ def add(postings: Postings, segment: Segment) -> Postings:
     own[rows] += segment.own
     any_[rows] += np.diff(segment.starts)
     path[rows] += segment.path
-    part = Part(segment, postings.size, None, rows, {row: own for own, row in enumerate(rows.tolist())})
     statistics = Statistics(
         known.sections + segment.size,
         known.pages + segment.page_count,
@@ -321,30 +318,49 @@ def add(postings: Postings, segment: Segment) -> Postings:
     return Postings((*postings.parts, part), statistics, added)
 
 
-def remove(postings: Postings, dead: Mapping[int, Sequence[int]]) -> Postings:
-    """Return postings without some documents.
+def with_merged(postings: Postings, first: int, segment: Segment) -> Postings:
+    """Return postings where a segment has the living documents of those from one on."""
+    part = _part(segment, postings.parts[first].first, postings, dict(postings.added))
+    return Postings((*postings.parts[:first], part), postings.statistics, postings.added)
 
-    :param dead: by the number of the part, the documents in it.
-    """
+
+def _part(segment: Segment, first: int, postings: Postings, added: dict[str, int]) -> Part:
+    """Make a segment a part behind others; terms that are new are added to ``added``."""
     import numpy as np
 
+    terms = segment.terms.all()
+    base = postings.parts[0].segment.terms
+    rows = np.array(base.rows(terms), dtype=np.int64)
+    for place in np.flatnonzero(rows < 0).tolist():
+        rows[place] = added.setdefault(terms[place], len(base) + len(added))
+    return Part(segment, first, None, rows, {row: own for own, row in enumerate(rows.tolist())})
+
+
+def without(postings: Postings, firsts: NDArray[Any]) -> Postings:
+    """Return postings without the documents whose first sections have these numbers."""
+    import numpy as np
+
+    if not len(firsts):
+        return postings
     known = postings.statistics
     own, any_, path = known.own.copy(), known.any.copy(), known.path.copy()
     sections, pages, words = known.sections, known.pages, known.words
     parts = list(postings.parts)
-    for number, documents in dead.items():
-        part = parts[number]
+    for number, part in enumerate(parts):
         segment = part.segment
+        here = firsts[(firsts >= part.first) & (firsts < part.first + segment.size)] - part.first
+        if not len(here):
+            continue
         alive = np.ones(segment.size, bool) if part.alive is None else part.alive.copy()
-        for document in documents:
+        for document in segment.documents.searchsorted(here.astype(np.uint32)).tolist():
             begin, end = int(segment.documents[document]), int(segment.documents[document + 1])
             alive[begin:end] = False
             sections -= end - begin
-            pages -= int(((segment.page_starts[:-1] >= begin) & (segment.page_starts[:-1] < end)).sum())
+            pages -= int(np.diff(segment.page_starts.searchsorted(np.array([begin, end], np.uint32)))[0])
             words -= int(segment.lengths[begin:end].sum(dtype=np.int64))
             for total, (rows, counts) in zip((own, any_, path), held_by(segment, document), strict=True):
                 total[part.among_all(rows)] -= counts
-        parts[number] = Part(segment, part.first, alive, part.rows, part.own_rows)
+        parts[number] = replace(part, alive=alive)
     statistics = Statistics(sections, pages, words, own, any_, path, known.common)
     return Postings(tuple(parts), statistics, postings.added)
 

@@ -243,9 +243,9 @@ def segment_from(parts: Sequence[Counts], layout: Layout) -> Segment:
         lengths=lengths[2],
         bodies=Lists(
             np.concatenate([own[part.bodies] for part, own in zip(parts, rows, strict=True)]),
-            _ends(lengths[2]),
+            ends(lengths[2]),
         ),
-        headings=Lists(np.array(known.rows(list(words)), dtype=np.uint32), _ends(lengths[0])),
+        headings=Lists(np.array(known.rows(list(words)), dtype=np.uint32), ends(lengths[0])),
         named=_held_by(postings, postings["in_heading"] > 0, firsts[-1]),
         files=_files(postings, firsts),
         parents=np.array(layout.parents, dtype=np.uint32),
@@ -282,14 +282,15 @@ def _postings(
         joined = {name: array[order] for name, array in joined.items()}
     holds = (joined["in_heading"] > 0) | (joined["in_body"] > 0)
     return {
-        "starts": _ends(np.bincount(owners, minlength=terms)),
+        "starts": ends(np.bincount(owners, minlength=terms)),
         **joined,
         "own": np.bincount(owners[holds], minlength=terms).astype(np.int32),
         "path": np.bincount(owners[joined["in_path"] > 0], minlength=terms).astype(np.int32),
     }
 
 
-def _ends(lengths: NDArray[Any]) -> NDArray[Any]:
+def ends(lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return where lists of these lengths begin, one after another, and where the last one ends."""
     import numpy as np
 
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
@@ -304,7 +305,7 @@ def _held_by(postings: dict[str, NDArray[Any]], chosen: NDArray[Any], size: int)
     rows = np.arange(len(postings["own"]), dtype=np.uint32).repeat(np.diff(postings["starts"]))[chosen]
     sections = postings["sections"][chosen]
     order = np.argsort(sections, kind="stable")
-    return Lists(rows[order], _ends(np.bincount(sections, minlength=size)))
+    return Lists(rows[order], ends(np.bincount(sections, minlength=size)))
 
 
 def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
@@ -314,7 +315,7 @@ def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
     held = _held_by(postings, postings["in_path"] > 0, firsts[-1])
     numbers = np.array(firsts[:-1])
     values, lengths = held.gather(numbers)
-    return Lists(values, _ends(lengths))
+    return Lists(values, ends(lengths))
 
 
 def _by_text(texts: Iterable[str]) -> tuple[Strings, Lists]:
@@ -327,4 +328,4 @@ def _by_text(texts: Iterable[str]) -> tuple[Strings, Lists]:
             found.setdefault(text, []).append(number)
     known = sorted(found)
     values = np.array([number for text in known for number in found[text]], dtype=np.uint32)
-    return KeptStrings(known), Lists(values, _ends(np.array([len(found[text]) for text in known], np.int64)))
+    return KeptStrings(known), Lists(values, ends(np.array([len(found[text]) for text in known], np.int64)))

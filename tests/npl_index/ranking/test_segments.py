@@ -1,0 +1,72 @@
+"""Sets of documents after edits: every score is that of a set made anew, bit for bit."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.cut import cut
+from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.merging import merge
+from npl_index.ranking.scoring import Query, rank
+
+WORDS = ["tea", "kettle", "kettles", "boil", "boiling", "retry-limit", "maxRetries", "zyxw3", "数据", "pot"]
+QUERIES = [
+    Query(extract_keywords("boil tea in a kettle")),
+    Query(extract_keywords("retry-limit maxRetries kettel")),
+    Query(extract_keywords("数据 zyxw3 pot"), ("tea kettle",)),
+    Query(extract_keywords(""), ("boiling", "retry limit")),
+]
+
+words = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+section = st.tuples(st.integers(1, 3), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), words)
+texts = st.lists(section, max_size=5).map(
+    lambda sections: "".join(f"{'#' * level} {' '.join(name)}\n\n{body}\n\n" for level, name, body in sections)
+)
+paths = st.sampled_from(["a/tea.md", "a/pot.md", "b/kettle.md", "b/deep/boil.md", "c.md", "d.md"])
+edits = st.lists(st.tuples(paths, st.one_of(st.none(), texts)), max_size=12)
+
+
+def indexed(path: str, text: str) -> IndexedDocument:
+    """Index a text as a document of a set."""
+    data = text.encode()
+    name = path.rpartition("/")[2].removesuffix(".md")
+    return index_document(
+        Document(name, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=False)
+    )
+
+
+def said(collection: Collection) -> list[object]:
+    """Return everything that ranking says, numbers as they are."""
+    found: list[object] = []
+    for query in QUERIES:
+        hits = rank(collection, query)
+        found += [(collection.documents[hit.document].document.path, *hit[1:]) for hit in hits]
+        found += [hit[:2] for hit in cut(hits, collection, query, generous=True)]
+    return [len(collection), *found]
+
+
+@settings(max_examples=300, deadline=None)
+@given(start=st.dictionaries(paths, texts, min_size=1), changes=edits, merged=st.integers(0, 12))
+def test_edits_leave_the_ranking_of_a_set_made_anew(
+    start: dict[str, str], changes: list[tuple[str, str | None]], merged: int
+) -> None:
+    """Whatever is written, renamed or removed, in whatever order, and whenever segments are merged."""
+    now = {path: indexed(path, text) for path, text in start.items()}
+    collection = Collection.build([now[path] for path in sorted(now)])
+    for number, (path, text) in enumerate(changes):
+        before = sorted(now)
+        gone = [before.index(path)] if path in now else []
+        if text is not None:
+            now[path] = indexed(path, text)
+        elif len(now) > 1:
+            now.pop(path, None)
+        else:
+            continue
+        fresh = {sorted(now).index(path): now[path]} if text is not None else {}
+        collection = collection.edited(gone, fresh)
+        if number == merged:
+            collection = collection.merged()
+    assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
