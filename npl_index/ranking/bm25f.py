@@ -136,21 +136,28 @@ def match(
         some = concepts[begin : begin + step]
         found = _weighed(postings, some)
         mass, named, held = _tables(found, (len(some), size), weights)
+        weight = np.array([[concept.weight] for concept in some])
         if several:
-            worth = np.maximum.reduceat(np.where(named, NAME_ON_PAGE, mass > 0), page_starts, axis=1)
-        mass /= mass + K1
-        for number, concept in enumerate(some):
-            scores += concept.weight * mass[number]
-            names += concept.weight * named[number]
-            covered += concept.weight * held[number]
-            if several:
-                pages += concept.weight * worth[number]
+            worth = np.where(named, NAME_ON_PAGE, mass > 0)
+            pages = _added(pages, weight * np.maximum.reduceat(worth, page_starts, axis=1))
+        scores = _added(scores, weight * (mass / (mass + K1)))
+        names, covered = _added(names, weight * named), _added(covered, weight * held)
         in_heading = found.in_heading.nonzero()[0]
         headings.append(tuple(array[in_heading] for array in (found.sections, found.rows, found.shares)))
     if headings:
         scores *= 1 + HEADING_SHARE * np.minimum(_covered_headings(postings, headings), 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
     return Matches(scores, names / whole, covered / whole, pages)
+
+
+def _added(sums: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    """Return sums after the rows of a table were added, one after the other."""
+    import numpy as np
+
+    rows[0] += sums
+    # A single column would be added in pairs.
+    total: NDArray[Any] = np.add.reduce(rows, axis=0) if rows.shape[1] > 1 else rows.cumsum(axis=0)[-1]
+    return total
 
 
 class _Weighed(NamedTuple):
@@ -226,14 +233,14 @@ def _covered_headings(postings: Postings, found: Sequence[tuple[NDArray[Any], ..
     import numpy as np
 
     sections, rows, shares = map(np.concatenate, zip(*found, strict=True))
-    whole, marked = np.zeros(postings.size), np.zeros(postings.size, dtype=bool)
+    marked = np.zeros(postings.size, dtype=bool)
     marked[sections] = True
     numbers = marked.nonzero()[0]
     terms, lengths = postings.named(numbers)
-    owners = np.arange(len(numbers)).repeat(lengths)
-    whole[numbers] = np.bincount(owners, idf_of(postings, terms), len(numbers))
+    idf = idf_of(postings, np.concatenate((terms, rows)))
+    whole = np.bincount(numbers.repeat(lengths), idf[: len(terms)], postings.size)
     covered: NDArray[Any] = np.bincount(
-        sections, idf_of(postings, rows) / whole[sections] * shares, postings.size
+        sections, idf[len(terms) :] / whole[sections] * shares, postings.size
     )
     return covered
 

@@ -102,11 +102,15 @@ class Part:
     rows: NDArray[Any] | None = None
     own_rows: Mapping[int, int] | None = None
 
-    def own_row(self, row: int) -> int:
-        """Return the segment's row of a row among all, -1 where it has none."""
-        if self.own_rows is None:
-            return row if row < len(self.segment.terms) else -1
-        return self.own_rows.get(row, -1)
+    def own(self, rows: Sequence[int]) -> NDArray[Any]:
+        """Return the segment's rows of rows among all, -1 where it has none."""
+        import numpy as np
+
+        if self.own_rows is not None:
+            return np.array([self.own_rows.get(row, -1) for row in rows], dtype=np.int64)
+        own = np.array(rows, dtype=np.int64)
+        own[own >= len(self.segment.terms)] = -1
+        return own
 
     def among_all(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows among all of some of the segment's."""
@@ -269,8 +273,8 @@ def _find(part: Part, rows: Sequence[int]) -> Runs:
     import numpy as np
 
     segment = part.segment
-    own = np.array([part.own_row(row) for row in rows], dtype=np.int64)
-    asked = np.flatnonzero(own >= 0)
+    own = part.own(rows)
+    asked = (own >= 0).nonzero()[0]
     begins = segment.starts[own[asked]]
     lengths = segment.starts[own[asked] + 1] - begins
     where = ranges(begins, lengths)
