@@ -108,7 +108,7 @@ class Scope:
         else:
             self.collection = Collection.build(list(files.values()))
             self._numbers = {
-                (name, number): self.collection.offsets[document] + number
+                (name, number): self.collection.number(document, number)
                 for document, (name, indexed) in enumerate(files.items())
                 for number in range(len(indexed.tree.sections))
             }
@@ -128,7 +128,7 @@ class Scope:
 
     def number(self, hit: Hit) -> int:
         """Number the section of a hit."""
-        return self.collection.offsets[hit.document] + hit.section
+        return self.collection.number(hit.document, hit.section)
 
 
 def join(files: dict[str, IndexedDocument]) -> tuple[IndexedDocument, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""BM25F: what the words in a section's heading, path and body say about a query.
+r"""BM25F: what the words in a section's heading, path and body say about a query.
 
 A term counts more in a heading than in a body. BM25F adds the weighted counts of all fields up *before* they
 saturate; scores of single fields, added up, would pay twice for one word in two fields (Robertson, Zaragoza
@@ -7,25 +7,36 @@ and Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004). For
     mass  = sum over fields of  weight * count / (1 - b + b * length / average length)
     score = idf * mass / (mass + K1)
 
-A section's score is the sum over the terms of the query. :func:`weigh` works the masses and idf out when
-documents are put together; :func:`match` adds scores up for a query. With one field the score is that of
-rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
+A section's score is the sum over the terms of the query. Segments hold counts alone; masses and idf are worked
+out for the terms that a query has (:func:`match`), so that an edit changes nothing that is stored. With one
+field the score is that of rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
 
-Two sections with bodies of equal length; the idf is ``log((2 + 12 + 1) / (holders + 12 * share))``, since
+Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (holders + 12 * share))``, since
 :data:`BACKGROUND` is 12::
 
-    >>> from npl_index.ranking.postings import count
-    >>> index = weigh([count([["tea"], []], [[], []], [["kettl", "kettl"], ["kettl", "teapot"]])])
-    >>> index.terms
-    ('kettl', 'tea', 'teapot')
-    >>> [round(float(idf), 2) for idf in index.idf]
-    [2.0, 2.68, 2.68]
-    >>> begin, end = index.starts[1], index.starts[2]  # "tea": once, in the heading of section 0
-    >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
-    ([0], [4.0])
-    >>> begin, end = index.starts[0], index.starts[1]  # "kettl": twice in body 0, once in body 1
-    >>> index.ids[begin:end].tolist(), index.masses[begin:end].tolist()
-    ([0, 1], [2.0, 1.0])
+    >>> import numpy as np
+    >>> from npl_index.library.documents import Document, Fingerprint
+    >>> from npl_index.ranking.indexing import index_document
+    >>> text = b"# Tea\n\nKettle, kettle.\n\n# Pot\n\nKettle, teapot.\n"
+    >>> state = Fingerprint("/brew.md", 0, len(text))
+    >>> collection = index_document(Document("brew", "brew.md", "", state, text, "", npl=False)).collection
+    >>> postings = collection.postings
+    >>> [term for _, term in postings.terms.all()]
+    ['brew', 'kettl', 'pot', 'tea', 'teapot']
+    >>> idf_of(postings, np.array([1, 3, 4])).round(2).tolist()
+    [2.07, 2.75, 2.75]
+
+"kettl" stands twice in the body of section 1, once in that of section 2, and "tea" in the heading of 1, where
+it counts 4 times as much; bodies are longer than on average, since that of the file is empty::
+
+    >>> body_norms(postings, np.array([1, 2])).round(3).tolist()
+    [1.275, 1.275]
+    >>> masses = [round(count / 1.275, 3) for count in (2, 1)]
+    >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
+    [1.13, 0.78]
+    >>> kettle = Concept(2.07, ((1, 1.0),))
+    >>> match(postings, collection.page_starts, [kettle], Weights()).scores.round(2).tolist()
+    [0.0, 1.13, 0.78]
 """
 
 from __future__ import annotations
@@ -78,7 +89,9 @@ def idf_of(postings: Postings, rows: NDArray[Any]) -> NDArray[Any]:
     known = postings.statistics
     own = known.own[rows]
     holders = np.where(own > 0, own, known.any[rows])
-    idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common[rows]))
+    idf: NDArray[Any] = np.log(
+        (known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common[rows])
+    )
     return idf
 
 
@@ -239,9 +252,7 @@ def _covered_headings(postings: Postings, found: Sequence[tuple[NDArray[Any], ..
     terms, lengths = postings.named(numbers)
     idf = idf_of(postings, np.concatenate((terms, rows)))
     whole = np.bincount(numbers.repeat(lengths), idf[: len(terms)], postings.size)
-    covered: NDArray[Any] = np.bincount(
-        sections, idf[len(terms) :] / whole[sections] * shares, postings.size
-    )
+    covered: NDArray[Any] = np.bincount(sections, idf[len(terms) :] / whole[sections] * shares, postings.size)
     return covered
 
 

@@ -177,4 +177,3 @@ def _counts(starts: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
     before = np.zeros(len(mask) + 1, np.int64)
     np.cumsum(mask, out=before[1:])
     return before[starts[1:]] - before[starts[:-1]]
-

@@ -237,7 +237,6 @@ class Postings:
             rows[ranges(begins[inside], lengths[inside])] = values
         return rows, lengths
 
-
     def listed(self, name: str, text: str) -> NDArray[Any]:
         """Return the living sections that a segment's table lists for a text."""
         import numpy as np
@@ -406,4 +405,3 @@ def _path_cells(segment: Segment, document: int, numbers: NDArray[Any], size: in
         paths.append(below[parent])
     lengths = np.array(list(map(len, paths)))
     return _cells(numbers, np.concatenate(paths), lengths, size)
-

@@ -208,7 +208,9 @@ def rank(
     values = own
     if best:
         values = values + from_page(collection, pages, own)
-        texts = read(collection.postings, highest(collection, values + from_parent(collection, values), DEPTH))
+        texts = read(
+            collection.postings, highest(collection, values + from_parent(collection, values), DEPTH)
+        )
         values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)

@@ -200,6 +200,11 @@ class Layout(NamedTuple):
     labels: Sequence[str]
     sizes: Sequence[int]
 
+    @classmethod
+    def flat(cls, size: int) -> Layout:
+        """Return the layout of sections without headings that stand side by side on one page."""
+        return cls(range(size), [0, size], [""] * size, [1] * size)
+
 
 def segment_of(documents: Sequence[Indexed]) -> Segment:
     """Make a segment of some documents, at least one, in memory."""
@@ -265,9 +270,7 @@ def _postings(
     """Join postings; those of one document stand in order already."""
     import numpy as np
 
-    owners = np.concatenate(
-        [own.repeat(np.diff(part.starts)) for part, own in zip(parts, rows, strict=True)]
-    )
+    owners = np.concatenate([own.repeat(np.diff(part.starts)) for part, own in zip(parts, rows, strict=True)])
     joined = {
         "sections": np.concatenate(
             [part.sections.astype(np.uint32) + np.uint32(at) for part, at in zip(parts, firsts, strict=False)]

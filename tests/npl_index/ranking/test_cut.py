@@ -65,7 +65,7 @@ def test_a_task_with_many_aspects_brings_the_sections_of_all() -> None:
 def test_nothing_better_is_passed_over() -> None:
     """What is handed over is the beginning of the ranking, leaving out headings without text."""
     question = "tables and lists with a definition, an agent, formatting and the environment"
-    hits = [hit for hit in ask(question) if ONE.has_text(hit.document, hit.section)]
+    hits = [hit for hit in ask(question) if ONE.size_of(hit.document, hit.section)]
     for generous in (False, True):
         kept = cut(hits, ONE, asked(question), generous=generous)
         assert kept == hits[: len(kept)]

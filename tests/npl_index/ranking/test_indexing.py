@@ -102,7 +102,7 @@ def test_pages() -> None:
     single, joined = indexed("# A\n\n## B\n"), indexed("# A\n\n## B\n\n# C\n\n## D\n")
     collection = Collection.build([single, joined])
     assert collection.pages.tolist() == [0, 0, 0, 1, 2, 2, 3, 3]
-    assert collection.offsets == (0, 3, 8)
+    assert (collection.firsts.tolist(), collection.sizes.tolist()) == ([0, 3], [3, 5])
     assert len(collection) == 8
 
 

@@ -11,23 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.ranking import reading
-from npl_index.ranking.bm25f import Concept, WeightedPostings, weigh
+from npl_index.ranking.bm25f import Concept
+from npl_index.ranking.parts import Postings
 from npl_index.ranking.postings import count
 from npl_index.ranking.reading import best_windows, counts_of, held, read
+from npl_index.ranking.segments import Layout, segment_from
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "holly", "oak"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=30), min_size=1, max_size=6)
 
 
-def postings_of(headings: Sequence[list[str]], bodies: Sequence[list[str]]) -> WeightedPostings:
+def postings_of(headings: Sequence[list[str]], bodies: Sequence[list[str]]) -> Postings:
     """Index sections without paths; the last one holds every word, so that all are known."""
     none: list[list[str]] = [[] for _ in range(len(bodies) + 1)]
-    return weigh([count([*headings, []], none, [*bodies, WORDS])])
+    counts = count([*headings, []], none, [*bodies, WORDS])
+    return Postings.of(segment_from([counts], Layout.flat(len(none))))
 
 
-def concepts_of(postings: WeightedPostings, words: Sequence[str]) -> list[Concept]:
+def row_of(postings: Postings, word: str) -> int:
+    """Return the row of a word that is there."""
+    row = postings.terms.row(word)
+    assert row is not None
+    return row
+
+
+def concepts_of(postings: Postings, words: Sequence[str]) -> list[Concept]:
     """Make concepts of single words with different weights."""
-    return [Concept(1.0 + place, ((postings.row_of[word], 1.0),)) for place, word in enumerate(words)]
+    return [Concept(1.0 + place, ((row_of(postings, word), 1.0),)) for place, word in enumerate(words)]
 
 
 @given(bodies=TEXTS, width=st.integers(1, 6))
@@ -57,7 +67,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     headings, bodies = headings[:size], bodies[:size]
     postings = postings_of(headings, bodies)
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
-    rows = [(postings.row_of[one], postings.row_of[other]) for one, other in pairs]
+    rows = [(row_of(postings, one), row_of(postings, other)) for one, other in pairs]
     texts = read(postings, np.arange(size))
     for words, sections in ((texts.headings, headings), (texts.bodies, bodies)):
         expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
@@ -69,10 +79,12 @@ def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]
     """A concept has the share of the best of its words that stands in heading or body."""
     size = min(len(headings), len(bodies))
     postings = postings_of(headings[:size], bodies[:size])
-    rows = postings.row_of
     concepts = [
-        Concept(2.0, ((rows["oak"], 1.0), (rows["ash"], 0.25), (rows["elm"], 0.5))),
-        Concept(1.0, ((rows["fir"], 1.0),)),
+        Concept(
+            2.0,
+            ((row_of(postings, "oak"), 1.0), (row_of(postings, "ash"), 0.25), (row_of(postings, "elm"), 0.5)),
+        ),
+        Concept(1.0, ((row_of(postings, "fir"), 1.0),)),
     ]
     shares = held(read(postings, np.arange(size)), concepts)
     for place in range(size):

@@ -9,7 +9,6 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.merging import merge
 from npl_index.ranking.scoring import Query, rank
 
 WORDS = ["tea", "kettle", "kettles", "boil", "boiling", "retry-limit", "maxRetries", "zyxw3", "数据", "pot"]
@@ -23,7 +22,9 @@ QUERIES = [
 words = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 section = st.tuples(st.integers(1, 3), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), words)
 texts = st.lists(section, max_size=5).map(
-    lambda sections: "".join(f"{'#' * level} {' '.join(name)}\n\n{body}\n\n" for level, name, body in sections)
+    lambda sections: "".join(
+        f"{'#' * level} {' '.join(name)}\n\n{body}\n\n" for level, name, body in sections
+    )
 )
 paths = st.sampled_from(["a/tea.md", "a/pot.md", "b/kettle.md", "b/deep/boil.md", "c.md", "d.md"])
 edits = st.lists(st.tuples(paths, st.one_of(st.none(), texts)), max_size=12)
