@@ -7,9 +7,9 @@ and Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004). For
     mass  = sum over fields of  weight * count / (1 - b + b * length / average length)
     score = idf * mass / (mass + K1)
 
-A section's score is the sum over the terms of the query. Segments hold counts alone; masses and idf are worked
-out for the terms that a query has (:func:`match`), so that an edit changes nothing that is stored. With one
-field the score is that of rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
+A section's score is the sum over the terms of the query. Segments hold counts alone; masses and idf are
+worked out for the terms that a query has (:func:`match`), so that an edit changes nothing that is stored.
+With one field the score is that of rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
 
 Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (holders + 12 * share))``, since
 :data:`BACKGROUND` is 12::
@@ -80,9 +80,9 @@ _MAX_CELLS = 1 << 16
 def idf_of(postings: Postings, rows: NDArray[Any]) -> NDArray[Any]:
     """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
 
-    ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's share of
-    those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole branch is about,
-    so it makes the term no more common; one that stands in paths only is counted there.
+    ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's share
+    of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole branch is
+    about, so it makes the term no more common; one that stands in paths only is counted there.
     """
     import numpy as np  # see postings.count
 

@@ -173,11 +173,11 @@ class Collection:
         postings = self.postings
         parts = postings.parts[first:]
         living = survivors([(part.segment, part.alive) for part in parts])
-        moved = np.concatenate([one.numbers for one in living])
         begin = parts[0].first
-        firsts = np.where(self.firsts < begin, self.firsts, begin + moved[self.firsts - begin])
-        segment = merge(living)
-        joined = with_merged(postings, first, segment) if first else Postings.of(segment)
+        firsts, later = self.firsts.copy(), self.firsts >= begin
+        firsts[later] = begin + np.concatenate([one.numbers for one in living])[firsts[later] - begin]
+        segments = [merge(living)] if later.any() else []
+        joined = with_merged(postings, first, segments) if first else Postings.of(*segments)
         return Collection(self.documents, joined, firsts, self.sizes)
 
     def __len__(self) -> int:

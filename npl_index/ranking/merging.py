@@ -1,8 +1,8 @@
 """Several segments become one, without the documents that are dead in them.
 
-Documents stay in the order of the segments, so that nothing has to be sorted: the postings of a term are those
-of the first segment, then those of the next. What reads the result brings equal scores into the order of the
-documents' names (:meth:`npl_index.ranking.indexing.Collection.in_order`).
+Documents stay in the order of the segments, so that nothing has to be sorted: the postings of a term are
+those of the first segment, then those of the next. What reads the result brings equal scores into the order
+of the documents' names (:meth:`npl_index.ranking.indexing.Collection.in_order`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Survivor(NamedTuple):
 
     def kept(self, name: str) -> NDArray[Any]:
         """Return an array about sections without the dead ones."""
-        array: NDArray[Any] = getattr(self.segment, name)
-        return array[self.sections]
+        kept: NDArray[Any] = getattr(self.segment, name)[self.sections]
+        return kept
 
 
 def survivors(parts: Sequence[tuple[Segment, NDArray[Any] | None]]) -> list[Survivor]:
@@ -106,6 +106,7 @@ def merge(living: Sequence[Survivor]) -> Segment:
         labels=labels.texts,
         labels_in=Lists(labels.columns[0], labels.starts),
         sizes=np.concatenate([one.kept("sizes") for one in living]),
+        records=_records(living),
     )
 
 
@@ -121,7 +122,8 @@ def _lengths(one: Survivor, name: str) -> NDArray[Any]:
     import numpy as np
 
     starts: NDArray[Any] = getattr(one.segment, name)
-    return np.diff(starts.astype(np.int64))[one.numbers[starts[:-1]] >= 0]
+    lengths: NDArray[Any] = np.diff(starts.astype(np.int64))[one.numbers[starts[:-1]] >= 0]
+    return lengths
 
 
 def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]]) -> Lists:
@@ -134,6 +136,13 @@ def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]]) -
         old, counts = lists.gather(one.documents if name == "files" else one.sections)
         values.append(own[old].astype(np.uint32))
         lengths.append(counts)
+    return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
+
+
+def _records(living: Sequence[Survivor]) -> Lists:
+    import numpy as np
+
+    values, lengths = zip(*(one.segment.records.gather(one.documents) for one in living), strict=True)
     return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
 
 
@@ -172,8 +181,7 @@ def _counts(starts: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
     """Return how many of each list's entries are alive."""
     import numpy as np
 
-    if mask.all():
-        return np.diff(starts)
     before = np.zeros(len(mask) + 1, np.int64)
     np.cumsum(mask, out=before[1:])
-    return before[starts[1:]] - before[starts[:-1]]
+    counts: NDArray[Any] = before[starts[1:]] - before[starts[:-1]]
+    return counts

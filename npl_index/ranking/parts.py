@@ -321,10 +321,11 @@ def with_segment(postings: Postings, segment: Segment) -> Postings:
     return Postings((*postings.parts, part), statistics, added)
 
 
-def with_merged(postings: Postings, first: int, segment: Segment) -> Postings:
-    """Return postings where a segment has the living documents of those from one on."""
-    part = _part(segment, postings.parts[first].first, postings, dict(postings.added))
-    return Postings((*postings.parts[:first], part), postings.statistics, postings.added)
+def with_merged(postings: Postings, first: int, segments: Sequence[Segment]) -> Postings:
+    """Return postings where one segment, or none, has the living documents of those from one on."""
+    begin, added = postings.parts[first].first, dict(postings.added)
+    parts = [_part(segment, begin, postings, added) for segment in segments]
+    return replace(postings, parts=(*postings.parts[:first], *parts))
 
 
 def _part(segment: Segment, first: int, postings: Postings, added: dict[str, int]) -> Part:

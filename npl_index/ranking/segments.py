@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from npl_index.library.documents import Document
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.analysis import commonness
 from npl_index.ranking.postings import Counts
@@ -27,13 +26,14 @@ class Indexed(Protocol):
     """A document whose sections and terms are known."""
 
     @property
-    def document(self) -> Document: ...
+    def tree(self) -> SectionTree:
+        """Its sections."""
+        ...
 
     @property
-    def tree(self) -> SectionTree: ...
-
-    @property
-    def counts(self) -> Counts: ...
+    def counts(self) -> Counts:
+        """Its terms."""
+        ...
 
 
 class Lists(NamedTuple):
@@ -54,7 +54,8 @@ class Lists(NamedTuple):
         """Return some lists, one after another, and their lengths."""
         begins = self.starts[numbers]
         lengths = self.starts[numbers + 1] - begins
-        return self.values[ranges(begins, lengths)], lengths
+        values: NDArray[Any] = self.values[ranges(begins, lengths)]
+        return values, lengths
 
 
 def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
@@ -63,7 +64,8 @@ def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
 
     # All ranges as one: number them through, then move each to where it begins.
     moves = begins - (lengths.cumsum() - lengths)
-    return np.arange(int(lengths.sum())) + moves.repeat(lengths)
+    numbers: NDArray[Any] = np.arange(int(lengths.sum())) + moves.repeat(lengths)
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Segment:
     :param labels: level and label of the headings there are, as :func:`labelled` writes them.
     :param labels_in: sections of each.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
+    :param records: the sections of each document as bytes, for who makes its tree again; may be empty.
     """
 
     terms: Strings
@@ -119,6 +122,7 @@ class Segment:
     labels: Strings
     labels_in: Lists
     sizes: NDArray[Any]
+    records: Lists
 
     @property
     def size(self) -> int:
@@ -135,7 +139,8 @@ class Segment:
         """Page of each section."""
         import numpy as np
 
-        return np.arange(len(self.page_starts) - 1).repeat(np.diff(self.page_starts))
+        pages: NDArray[Any] = np.arange(self.page_count).repeat(np.diff(self.page_starts))
+        return pages
 
     @cached_property
     def spelt_row(self) -> NDArray[Any]:
@@ -161,7 +166,8 @@ class Segment:
         """1.0 for sections that have a parent, else 0.0."""
         import numpy as np
 
-        return (self.parents != np.arange(self.size)).astype(float)
+        inherits: NDArray[Any] = (self.parents != np.arange(self.size)).astype(float)
+        return inherits
 
     @cached_property
     def children(self) -> NDArray[Any]:
@@ -206,8 +212,11 @@ class Layout(NamedTuple):
         return cls(range(size), [0, size], [""] * size, [1] * size)
 
 
-def segment_of(documents: Sequence[Indexed]) -> Segment:
-    """Make a segment of some documents, at least one, in memory."""
+def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> Segment:
+    """Make a segment of some documents, at least one, in memory.
+
+    :param records: of each document, or none at all.
+    """
     parents: list[int] = []
     page_starts: list[int] = []
     labels: list[str] = []
@@ -225,10 +234,10 @@ def segment_of(documents: Sequence[Indexed]) -> Segment:
             below = tree.text(Span(section.heading_lines.stop, section.own.stop))
             sizes.append(max(1, own.stop - own.start) if below and not below.isspace() else 0)
     layout = Layout(parents, [*page_starts, len(parents)], labels, sizes)
-    return segment_from([indexed.counts for indexed in documents], layout)
+    return segment_from([indexed.counts for indexed in documents], layout, records)
 
 
-def segment_from(parts: Sequence[Counts], layout: Layout) -> Segment:
+def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[bytes] = ()) -> Segment:
     """Make a segment of counts, at least one."""
     import numpy as np
 
@@ -261,6 +270,10 @@ def segment_from(parts: Sequence[Counts], layout: Layout) -> Segment:
         labels=labels,
         labels_in=labels_in,
         sizes=np.array(layout.sizes, dtype=np.uint32),
+        records=Lists(
+            np.frombuffer(b"".join(records), np.uint8),
+            ends(np.array(list(map(len, records)) or [0] * len(parts), np.int64)),
+        ),
     )
 
 

@@ -43,7 +43,16 @@ class _Row(NamedTuple):
 
 def dump(indexed: IndexedDocument) -> tuple[str, str]:
     """Write an indexed document down as two JSON texts: its sections, and its terms."""
-    tree, counts = indexed.tree, indexed.counts
+    counts = indexed.counts
+    keywords = {
+        "terms": " ".join(counts.terms),
+        **{name: b64encode(array.tobytes()).decode("ascii") for name, array in counts.arrays().items()},
+    }
+    return dump_tree(indexed.tree), _json(keywords)
+
+
+def dump_tree(tree: SectionTree) -> str:
+    """Write sections down as JSON text."""
     index = {
         "name": tree.name,
         "front_matter": tree.front_matter,
@@ -52,11 +61,7 @@ def dump(indexed: IndexedDocument) -> tuple[str, str]:
         "doubtful_fences": tree.doubtful_fences,
         "sections": [_row(section) for section in tree.sections],
     }
-    keywords = {
-        "terms": " ".join(counts.terms),
-        **{name: b64encode(array.tobytes()).decode("ascii") for name, array in counts.arrays().items()},
-    }
-    return _json(index), _json(keywords)
+    return _json(index)
 
 
 def _json(value: object) -> str:
@@ -97,6 +102,14 @@ def restore(document: Document, index_json: str, keywords_json: str) -> IndexedD
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
     return IndexedDocument(document, tree, counts)
+
+
+def restore_tree(document: Document, index_json: str) -> SectionTree | None:
+    """Read what :func:`dump_tree` wrote of this very document; ``None`` if anything in it cannot be right."""
+    try:
+        return _restore_tree(document, json.loads(index_json))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return None
 
 
 def _check(holds: bool) -> None:

@@ -82,9 +82,15 @@ class PackedStrings:
     :param prefixes: the first bytes of each as one number, uint64.
     """
 
+    ARRAYS = ("bytes", "starts", "prefixes")
+
     def __init__(self, bytes_: NDArray[Any], starts: NDArray[Any], prefixes: NDArray[Any]) -> None:
         self._bytes, self._starts, self._prefixes = bytes_, starts, prefixes
         self._rows: dict[str, int | None] = {}
+
+    def packed(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return its arrays."""
+        return self._bytes, self._starts, self._prefixes
 
     def __len__(self) -> int:
         return len(self._prefixes)
@@ -147,6 +153,11 @@ class PackedStrings:
     def all(self) -> Sequence[str]:
         """Return all strings."""
         return self.texts(range(len(self)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return int(self._bytes.nbytes + self._starts.nbytes + self._prefixes.nbytes)
 
 
 def pack(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

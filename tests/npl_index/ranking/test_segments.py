@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +11,8 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.packing import pieces, unpack
+from npl_index.ranking.parts import Postings
 from npl_index.ranking.scoring import Query, rank
 
 WORDS = ["tea", "kettle", "kettles", "boil", "boiling", "retry-limit", "maxRetries", "zyxw3", "数据", "pot"]
@@ -50,13 +54,22 @@ def said(collection: Collection) -> list[object]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(start=st.dictionaries(paths, texts, min_size=1), changes=edits, merged=st.integers(0, 12))
+@given(
+    start=st.dictionaries(paths, texts, min_size=1),
+    changes=edits,
+    merged=st.integers(0, 12),
+    first=st.integers(0, 1),
+    stored=st.booleans(),
+)
 def test_edits_leave_the_ranking_of_a_set_made_anew(
-    start: dict[str, str], changes: list[tuple[str, str | None]], merged: int
+    start: dict[str, str], changes: list[tuple[str, str | None]], merged: int, first: int, stored: bool
 ) -> None:
-    """Whatever is written, renamed or removed, in whatever order, and whenever segments are merged."""
+    """Whatever is written, renamed or removed, whenever segments are merged, in memory or stored."""
     now = {path: indexed(path, text) for path, text in start.items()}
     collection = Collection.build([now[path] for path in sorted(now)])
+    if stored:
+        base = unpack(b"".join(pieces(collection.postings.parts[0].segment)))
+        collection = replace(collection, postings=Postings.of(base))
     for number, (path, text) in enumerate(changes):
         before = sorted(now)
         gone = [before.index(path)] if path in now else []
@@ -69,5 +82,5 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
         fresh = {sorted(now).index(path): now[path]} if text is not None else {}
         collection = collection.edited(gone, fresh)
         if number == merged:
-            collection = collection.merged()
+            collection = collection.merged(min(first, len(collection.postings.parts) - 1))
     assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
