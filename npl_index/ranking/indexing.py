@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from npl_index.ranking.analysis import terms
 from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
-from npl_index.ranking.segments import labelled, segment_of
+from npl_index.ranking.segments import Segment, labelled, segment_of
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _FILE_WORDS = re.compile(r"[/\s]|--+")
 _PIECE = 1 << 16
 _SECTION_BYTES = 1_200
-_TERM_BYTES = 120
+_TERM_BYTES = 20
+_SECTION_ARRAYS = 40
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class ParsedDocument:
         """Bytes of the longest section's own text."""
         return max(section.own_bytes.stop - section.own_bytes.start for section in self.tree.sections)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory it takes; an estimate."""
+        texts = len(self.document.data) + len(self.tree.source)
+        return texts + _SECTION_BYTES * len(self.tree.sections)
+
 
 @dataclass(frozen=True)
 class IndexedDocument(ParsedDocument):
@@ -65,8 +72,7 @@ class IndexedDocument(ParsedDocument):
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes, its collection included; an estimate."""
-        texts = len(self.document.data) + len(self.tree.source)
-        return texts + _SECTION_BYTES * len(self.tree.sections) + 2 * self.counts.nbytes
+        return super().nbytes + 2 * self.counts.nbytes
 
 
 def index_document(document: Document, *, deadline: float | None = None) -> IndexedDocument:
@@ -134,37 +140,44 @@ class Collection:
     @classmethod
     def build(cls, documents: Sequence[IndexedDocument]) -> Collection:
         """Join documents, at least one; their texts are not analysed again."""
+        return cls.of(segment_of(documents), tuple(documents))
+
+    @classmethod
+    def of(cls, segment: Segment, documents: Sequence[ParsedDocument]) -> Collection:
+        """Return the collection of a segment's documents."""
         import numpy as np  # slow to import, see postings.count
 
-        segment = segment_of(documents)
         starts = segment.documents.astype(np.int64)
-        return cls(tuple(documents), Postings.of(segment), starts[:-1], np.diff(starts))
+        return cls(documents, Postings.of(segment), starts[:-1], np.diff(starts))
 
-    def edited(self, gone: Iterable[int], fresh: Mapping[int, IndexedDocument]) -> Collection:
+    def changed(self, order: Sequence[int], segments: Sequence[Segment] = ()) -> Collection:
         """Return the collection after some documents went and others came.
 
         It answers as one made anew does, bit for bit, and costs what the documents cost that changed.
 
-        :param gone: places of documents that are no longer there, or no longer as they were.
-        :param fresh: documents by the place that each has afterwards.
+        :param order: of the documents afterwards: places that they have now; those in the segments have the
+            places behind. Documents without a place are gone.
+        :param segments: hold documents that were not there, or not as they are.
+        :returns: it has no documents yet, see :meth:`with_documents`.
         """
         import numpy as np
 
-        leaving = sorted(set(gone))
-        postings = without(self.postings, self.firsts[leaving])
-        left = np.delete(np.arange(len(self.documents)), leaving)
-        size = len(left) + len(fresh)
-        there = np.ones(size, bool)
-        there[sorted(fresh)] = False
-        documents: list[ParsedDocument] = [self.documents[at] for at in left.tolist()]
-        firsts, sizes = np.zeros((2, size), np.int64)
-        firsts[there], sizes[there] = self.firsts[left], self.sizes[left]
-        for place in sorted(fresh):
-            documents.insert(place, fresh[place])
-            firsts[place] = postings.size
-            postings = with_segment(postings, segment_of([fresh[place]]))
-            sizes[place] = postings.size - firsts[place]
-        return Collection(documents, postings, firsts, sizes)
+        postings, firsts, sizes = self.postings, [self.firsts], [self.sizes]
+        for segment in segments:
+            starts = segment.documents.astype(np.int64)
+            firsts.append(postings.size + starts[:-1])
+            sizes.append(np.diff(starts))
+            postings = with_segment(postings, segment)
+        every, every_size = np.concatenate(firsts), np.concatenate(sizes)
+        gone = np.ones(len(every), bool)
+        gone[list(order)] = False
+        postings = without(postings, every[gone])
+        places = np.array(order, np.int64)
+        return Collection((), postings, every[places], every_size[places])
+
+    def with_documents(self, documents: Sequence[ParsedDocument]) -> Collection:
+        """Return the same collection with its documents, in their order."""
+        return replace(self, documents=documents)
 
     def merged(self, first: int = 0) -> Collection:
         """Return the same collection with the segments from one on merged."""
@@ -300,7 +313,9 @@ class Collection:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory it takes beside its documents; an estimate."""
-        return sum(part.segment.nbytes for part in self.postings.parts) + _TERM_BYTES * len(
-            self.postings.statistics.any
+        """Bytes of memory it takes beside its documents; an estimate. Mapped files take none of their own."""
+        parts = self.postings.parts
+        segments = sum(part.segment.nbytes for part in parts if not part.segment.mapped)
+        return (
+            segments + _SECTION_ARRAYS * self.postings.size + _TERM_BYTES * len(self.postings.statistics.any)
         )

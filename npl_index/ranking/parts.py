@@ -264,8 +264,17 @@ class Postings:
 
     def size_of(self, number: int) -> int:
         """Return the bytes of a section's own text; 0 where it is nothing but the heading."""
-        part = next(part for part in reversed(self.parts) if part.first <= number)
+        part = self._part(number)
         return int(part.segment.sizes[number - part.first])
+
+    def record(self, first: int) -> bytes:
+        """Return what the segment has of the sections of a document, by the number of its first section."""
+        part = self._part(first)
+        ordinal = part.segment.documents.searchsorted(first - part.first)
+        return part.segment.records.of(int(ordinal)).tobytes()
+
+    def _part(self, number: int) -> Part:
+        return next(part for part in reversed(self.parts) if part.first <= number)
 
 
 def _find(part: Part, rows: Sequence[int]) -> Runs:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate, chain
+from mmap import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from npl_index.markdown.sections import SectionTree, Span
@@ -130,6 +131,11 @@ class Segment:
         return len(self.lengths)
 
     @property
+    def document_count(self) -> int:
+        """Number of documents."""
+        return len(self.documents) - 1
+
+    @property
     def page_count(self) -> int:
         """Number of pages."""
         return len(self.page_starts) - 1
@@ -175,6 +181,11 @@ class Segment:
         import numpy as np
 
         return np.bincount(self.parents, self.inherits, self.size)
+
+    @property
+    def mapped(self) -> bool:
+        """Whether its arrays lie in a mapped file."""
+        return isinstance(self.sections.base, mmap)
 
     @property
     def nbytes(self) -> int:

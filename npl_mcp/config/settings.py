@@ -8,8 +8,10 @@ variable                    command-line flag       meaning
 ``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
 ``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
                                                     or ``CODE=folder`` of the change requests themselves
-``NPL_CACHE_MODE``          ``--cache``             ``memory`` (default) or ``sqlite`` (kept across restarts)
+``NPL_CACHE_MODE``          ``--cache``             ``disk`` (default): large folders stay indexed across
+                                                    starts; ``sqlite``: single files, too; ``memory``: none
 ``NPL_CACHE_BYTES``                                 size of the memory cache, default 256 MiB
+``NPL_INDEX_BYTES``                                 size of what is kept on disk, default 8 GiB
 ``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
 ``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
 ``NPL_MCP_WEB_URL``                                 address of a web interface that replies link to
@@ -57,9 +59,10 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_mcp.config.connection import SEARCH_PLACES, user_data
 
-CACHE_MODES = ("memory", "sqlite")
+CACHE_MODES = ("disk", "memory", "sqlite")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MEMORY_CACHE_BYTES = 256 * 1024 * 1024
+INDEX_BYTES = 8 * 1024 * 1024 * 1024
 MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
 MAX_CALLS = 64
 HOST = "127.0.0.1"
@@ -109,8 +112,10 @@ class Settings:
         data directory.
     :param max_artifact_bytes: larger artifacts are refused.
     :param web_url: address of a web interface, without a final slash.
-    :param cache_mode: ``memory`` or ``sqlite``.
+    :param cache_mode: ``disk`` keeps large sets of documents in the data folder, ``memory`` nothing,
+        ``sqlite`` parsed single files as well.
     :param cache_bytes: size of the memory cache.
+    :param index_bytes: size of the sets of documents that are kept in the data folder.
     :param structured: add structured content and output schemas to every tool.
     :param exact_names: list tools under the names they had before; both names are always accepted.
     :param domains: names of the domains whose tools are listed, or of presets; empty means all.
@@ -139,8 +144,9 @@ class Settings:
     data_dir: Path | None = None
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES
     web_url: str | None = None
-    cache_mode: str = "memory"
+    cache_mode: str = "disk"
     cache_bytes: int = MEMORY_CACHE_BYTES
+    index_bytes: int = INDEX_BYTES
     structured: bool = False
     exact_names: bool = False
     domains: tuple[str, ...] = ()
@@ -179,8 +185,9 @@ class Settings:
             "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
             "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
             "web_url": variables.get("NPL_MCP_WEB_URL", "").rstrip("/") or None,
-            "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "memory"), CACHE_MODES),
+            "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "disk"), CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
+            "index_bytes": _number(variables, "NPL_INDEX_BYTES", INDEX_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
             "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
             "domains": parse_words(variables.get("NPL_DOMAINS", "")),

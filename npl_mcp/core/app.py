@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 from cachetools import LRUCache
@@ -26,7 +27,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files
 from npl_mcp.core.sources import ArtifactDocuments, Sources
-from npl_mcp.core.state import SharedState, collection_bytes
+from npl_mcp.core.state import SharedState
 from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
@@ -58,19 +59,6 @@ class Gathered:
     unreadable: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """What a folder or a pattern led to last time.
-
-    :param found: its documents, those that could be read.
-    """
-
-    fingerprints: list[Fingerprint]
-    found: tuple[Found, ...]
-    collection: Collection
-    unreadable: tuple[str, ...]
-
-
 class App(Files):
     """What one caller sees: search roots and a project of a working directory, on top of what all share.
 
@@ -98,9 +86,6 @@ class App(Files):
         )
         self._views: LRUCache[Path, App] = LRUCache(VIEWS)
         self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
-        self._sets: LRUCache[DocumentRef, _Set] = LRUCache(
-            settings.cache_bytes, lambda kept: collection_bytes(kept.collection)
-        )
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -171,18 +156,16 @@ class App(Files):
         found = tuple(dict.fromkeys((*named, *meant)))
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
-            kept = self._gather_set(None if named else ref, found)
+            founds, collection, unreadable = self._gather_set(None if named else ref, found)
         else:
-            only = self._indexed(found[0], self.documents.stat(found[0]))
+            founds, collection, unreadable = found, self._alone(found[0]).collection, ()
             if not named and self.documents.is_file(ref):
                 with self.state.lock:
                     self._found[ref] = found[0]
-            kept = _Set([], found, only.collection, ())
-        aliases = self.documents.aliases(ref, kept.found)
+        aliases = self.documents.aliases(ref, founds)
         if named:
-            aliases = [(*own, *named.get(one, ())) for one, own in zip(kept.found, aliases, strict=True)]
-        files = self.documents.names(kept.found)
-        return Gathered(kept.collection, several, files, aliases, kept.unreadable)
+            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
+        return Gathered(collection, several, self.documents.names(founds), aliases, unreadable)
 
     def _meant(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
         try:
@@ -203,28 +186,27 @@ class App(Files):
             complete = complete and bool(found)
         return named, complete
 
-    def _gather_set(self, ref: DocumentRef | None, found: Sequence[Found]) -> _Set:
-        """Return the documents of a set.
+    def _alone(self, found: Found) -> IndexedDocument:
+        return self._indexed(found, self.documents.stat(found))
 
-        :param ref: by which they are remembered; ``None`` if they are not.
+    def _gather_set(
+        self, ref: DocumentRef | None, found: Sequence[Found]
+    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...]]:
+        """Return the documents of a set that can be read, and what was left out.
+
+        :param ref: by which the set is remembered; ``None`` if it is not.
         """
         states = [(one, state) for one in found if (state := self._state(one)) is not None]
-        fingerprints = [state for _, state in states]
         there = {one for one, _ in states}
         gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
-        with self.state.lock:
-            kept = None if ref is None else self._sets.get(ref)
-        if kept is not None and kept.fingerprints == fingerprints and not gone:
-            return kept
-        gathered = self._gather_all(states, fingerprints)
-        gathered = replace(gathered, unreadable=(*gathered.unreadable, *gone))
-        # A file that changed just now is compared by content each time, see npl_index.library.cache.
-        settled = not gathered.unreadable and all(map(self.state.indices.memory.peek, fingerprints))
-        if ref is not None and settled:
-            with self.state.lock:
-                if collection_bytes(gathered.collection) <= self._sets.maxsize:
-                    self._sets[ref] = gathered
-        return gathered
+        sets, read = self.state.sets, self.documents.read
+        kept = sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+        return kept.founds, kept.collection, (*kept.unreadable, *gone)
+
+    def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
+        """Return the name of a set: what was asked for, and the roots that its files lie under."""
+        roots = sorted({(one.root.path, self.library.roots.is_npl(one.root.path)) for one in found})
+        return blake2b(repr((ref, roots)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def _state(self, found: Found) -> Fingerprint | None:
         """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""
@@ -232,25 +214,6 @@ class App(Files):
             return self.documents.stat(found)
         except (DocumentNotFoundError, DocumentError):
             return None
-
-    def _gather_all(
-        self, states: Sequence[tuple[Found, Fingerprint]], fingerprints: list[Fingerprint]
-    ) -> _Set:
-        documents: dict[Found, IndexedDocument] = {}
-        unreadable: list[str] = []
-        for found, state in states:
-            try:
-                documents[found] = self._indexed(found, state)
-            except (DocumentError, DocumentNotFoundError) as error:
-                unreadable.append(f"{found.path}: {error.message}")
-        if not documents:
-            raise DocumentNotFoundError(
-                f"none of the {len(states)} files can be read",
-                hint=unreadable[0] if unreadable else None,
-            )
-        every = list(documents.values())
-        collection = every[0].collection if len(every) == 1 else self.state.joined(every)
-        return _Set(fingerprints, tuple(documents), collection, tuple(unreadable))
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""

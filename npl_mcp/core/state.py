@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from operator import attrgetter
 
 from cachetools import LRUCache, cachedmethod
@@ -13,7 +12,7 @@ from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.library.documents import Document
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
@@ -21,24 +20,16 @@ from npl_index.tokens.sections import TokenCounts, count_sections
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.index_cache import SqliteIndexCache
+from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
 
 
-def collection_bytes(collection: Collection) -> int:
-    """Return the bytes a collection keeps in memory, those of its documents included."""
-    return collection.nbytes + sum(indexed.nbytes for indexed in collection.documents)
-
-
-def _contents(_: SharedState, documents: Sequence[IndexedDocument]) -> tuple[tuple[str, str], ...]:
-    """Return what documents are and what they hold: their absolute paths and the digests of their bytes."""
-    return tuple((indexed.document.fingerprint.path, indexed.document.digest) for indexed in documents)
-
-
 def _counted(
-    _: SharedState, indexed: IndexedDocument, counter: TokenCounter, __: Deadline = NO_DEADLINE
+    _: SharedState, indexed: ParsedDocument, counter: TokenCounter, __: Deadline = NO_DEADLINE
 ) -> tuple[str, str, str]:
     return indexed.document.digest, indexed.tree.dialect, counter.name
 
@@ -66,9 +57,10 @@ class SharedState:
         # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
         # caller's work does not hold up the others. Two may then make the same value, which does no harm.
         self.lock = threading.Lock()
-        self._collections: LRUCache[tuple[tuple[str, str], ...], Collection] = LRUCache(
-            settings.cache_bytes, collection_bytes
-        )
+        self._segments: SegmentStore | None = None
+        if settings.cache_mode != "memory":
+            self._segments = SegmentStore(settings.data_folder, settings.index_bytes)
+        self.sets = DocumentSets(self._build, self._segments, settings.cache_bytes)
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
@@ -92,14 +84,9 @@ class SharedState:
                 self._vocabulary_tried = True
         return self.counter
 
-    @cachedmethod(attrgetter("_collections"), key=_contents, lock=attrgetter("lock"))
-    def joined(self, documents: Sequence[IndexedDocument]) -> Collection:
-        """Return several documents as one collection with common statistics."""
-        return Collection.build(documents)
-
     @cachedmethod(attrgetter("_token_counts"), key=_counted, lock=attrgetter("lock"))
     def token_counts(
-        self, indexed: IndexedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+        self, indexed: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
     ) -> TokenCounts:
         """Return the token counts of a document's sections.
 
@@ -116,6 +103,8 @@ class SharedState:
         """Close the persistent cache and the database."""
         if self._disk_cache is not None:
             self._disk_cache.close()
+        if self._segments is not None:
+            self._segments.close()
         self.stores.close()
 
     def _build(self, document: Document) -> IndexedDocument:

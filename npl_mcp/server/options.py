@@ -24,7 +24,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="serve the Markdown below this folder (repeatable; first wins)",
     )
     parser.add_argument(
-        "--cache", choices=CACHE_MODES, help="keep parsed files in memory, or across restarts in a database"
+        "--cache",
+        choices=CACHE_MODES,
+        help="keep large folders indexed on disk (default), single files, too (sqlite), or nothing (memory)",
     )
     parser.add_argument(
         "--data-dir",

@@ -14,6 +14,7 @@ from npl_index.ranking.indexing import Collection, IndexedDocument, index_docume
 from npl_index.ranking.packing import pieces, unpack
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.segments import segment_of
 
 WORDS = ["tea", "kettle", "kettles", "boil", "boiling", "retry-limit", "maxRetries", "zyxw3", "数据", "pot"]
 QUERIES = [
@@ -71,16 +72,17 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
         base = unpack(b"".join(pieces(collection.postings.parts[0].segment)))
         collection = replace(collection, postings=Postings.of(base))
     for number, (path, text) in enumerate(changes):
-        before = sorted(now)
-        gone = [before.index(path)] if path in now else []
+        places = {known: place for place, known in enumerate(sorted(now)) if known != path}
         if text is not None:
             now[path] = indexed(path, text)
-        elif len(now) > 1:
+            places[path] = len(collection.documents)
+        elif len(places):
             now.pop(path, None)
         else:
             continue
-        fresh = {sorted(now).index(path): now[path]} if text is not None else {}
-        collection = collection.edited(gone, fresh)
+        segments = [] if text is None else [segment_of([now[path]])]
+        collection = collection.changed([places[known] for known in sorted(now)], segments)
+        collection = collection.with_documents([now[known] for known in sorted(now)])
         if number == merged:
             collection = collection.merged(min(first, len(collection.postings.parts) - 1))
     assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
