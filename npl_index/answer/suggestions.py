@@ -53,19 +53,11 @@ class Companions:
         with self._lock:
             found = self._counts.get(_key(collection, place), Counter()).most_common()
         for (path, section, selector), count in found:
-            document = _position(collection, path, place[0])
+            document = collection.document_at(path)
             if document is not None:
                 known = collection.documents[document].steps
                 if section < len(known) and known[section] == selector:
                     yield (document, section), count
-
-
-def _position(collection: Collection, path: str, likely: int) -> int | None:
-    """Find a document of the collection by its path, looking first where it likely is."""
-    documents = collection.documents
-    if documents[likely].document.fingerprint.path == path:
-        return likely
-    return next((n for n, one in enumerate(documents) if one.document.fingerprint.path == path), None)
 
 
 def _key(collection: Collection, place: Place) -> _Key:

@@ -130,25 +130,30 @@ class Collection:
 
     :param firsts: number of each document's first section.
     :param sizes: how many sections each has.
+    :param paths: the absolute path of each.
     """
 
     documents: Sequence[ParsedDocument]
     postings: Postings
     firsts: NDArray[Any]
     sizes: NDArray[Any]
+    paths: Sequence[str] = ()
 
     @classmethod
     def build(cls, documents: Sequence[IndexedDocument]) -> Collection:
         """Join documents, at least one; their texts are not analysed again."""
-        return cls.of(segment_of(documents), tuple(documents))
+        collection = cls.of(segment_of(documents))
+        return collection.with_documents(
+            tuple(documents), [one.document.fingerprint.path for one in documents]
+        )
 
     @classmethod
-    def of(cls, segment: Segment, documents: Sequence[ParsedDocument]) -> Collection:
-        """Return the collection of a segment's documents."""
+    def of(cls, segment: Segment) -> Collection:
+        """Return the collection of a segment's documents; it has none yet, see :meth:`with_documents`."""
         import numpy as np  # slow to import, see postings.count
 
         starts = segment.documents.astype(np.int64)
-        return cls(documents, Postings.of(segment), starts[:-1], np.diff(starts))
+        return cls((), Postings.of(segment), starts[:-1], np.diff(starts))
 
     def changed(self, order: Sequence[int], segments: Sequence[Segment] = ()) -> Collection:
         """Return the collection after some documents went and others came.
@@ -175,9 +180,17 @@ class Collection:
         places = np.array(order, np.int64)
         return Collection((), postings, every[places], every_size[places])
 
-    def with_documents(self, documents: Sequence[ParsedDocument]) -> Collection:
+    def with_documents(self, documents: Sequence[ParsedDocument], paths: Sequence[str]) -> Collection:
         """Return the same collection with its documents, in their order."""
-        return replace(self, documents=documents)
+        return replace(self, documents=documents, paths=paths)
+
+    def document_at(self, path: str) -> int | None:
+        """Return the document that has an absolute path."""
+        return self._by_path.get(path)
+
+    @cached_property
+    def _by_path(self) -> dict[str, int]:
+        return {path: number for number, path in enumerate(self.paths)}
 
     def merged(self, first: int = 0) -> Collection:
         """Return the same collection with the segments from one on merged."""
@@ -191,7 +204,7 @@ class Collection:
         firsts[later] = begin + np.concatenate([one.numbers for one in living])[firsts[later] - begin]
         segments = [merge(living)] if later.any() else []
         joined = with_merged(postings, first, segments) if first else Postings.of(*segments)
-        return Collection(self.documents, joined, firsts, self.sizes)
+        return replace(self, postings=joined, firsts=firsts)
 
     def __len__(self) -> int:
         """Number of sections."""

@@ -8,7 +8,7 @@ tokens of the whole are the sum of the sections' tokens, each counted with the b
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from npl_index.markdown.sections import SectionTree, Span
@@ -27,25 +27,21 @@ class TokenCounts:
     :param followed: with the blank line that separates it from more text.
     :param last: without it.
     :param costs: upper bound of both; packing adds these up.
-    :param largest: the highest of the costs.
+    :param largest: the highest of the costs; 0 where they are worked out one by one.
     :param escaped: with the blank line, escaped as in JSON; 0 where nobody has counted it yet.
     """
 
     counter: str
-    followed: array[int]
-    last: array[int]
-    costs: array[int]
+    followed: Sequence[int]
+    last: Sequence[int]
+    costs: Sequence[int]
     largest: int
     escaped: array[int]
 
     @property
-    def _arrays(self) -> tuple[array[int], ...]:
-        return self.followed, self.last, self.costs, self.escaped
-
-    @property
     def nbytes(self) -> int:
         """Bytes of memory the counts take."""
-        return 200 + sum(part.itemsize * len(part) for part in self._arrays)
+        return 200 + 4 * self.escaped.itemsize * len(self.escaped)
 
     def total(self, sections: Iterable[int]) -> int:
         """Return the tokens of several sections' own texts in order, joined by blank lines."""
@@ -88,6 +84,67 @@ def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = N
         last.append(both[1])
     costs = array("I", map(counter.upper_bound, map(max, followed, last)))
     return TokenCounts(counter.name, followed, last, costs, max(costs), array("I", bytes(4 * len(costs))))
+
+
+class Unmeasured:
+    """Counts of a document's sections that are made one by one, when an answer needs them.
+
+    A set has many documents, and an answer needs a few sections of each.
+
+    :param sections: how many there are.
+    """
+
+    def __init__(self, sections: int) -> None:
+        self.followed, self.last = (array("I", bytes(4 * sections)) for _ in range(2))
+        self.escaped = array("I", bytes(4 * sections))
+        self.measured = bytearray(sections)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the counts take."""
+        return 200 + 13 * len(self.measured)
+
+    def counts(self, tree: SectionTree, counter: TokenCounter, clock: Deadline) -> TokenCounts:
+        """Return the counts, to be asked for section by section.
+
+        :param clock: when counting one gives up.
+        """
+
+        def measured(index: int) -> int:
+            if not self.measured[index]:
+                text = trimmed_text(tree, tree.sections[index].own)
+                self.followed[index], self.last[index] = measure(text, counter, clock)
+                self.measured[index] = 1
+            return index
+
+        def cost(index: int) -> int:
+            index = measured(index)
+            return counter.upper_bound(max(self.followed[index], self.last[index]))
+
+        size = len(self.measured)
+        return TokenCounts(
+            counter.name,
+            _Column(size, lambda index: self.followed[measured(index)]),
+            _Column(size, lambda index: self.last[measured(index)]),
+            _Column(size, cost),
+            0,
+            self.escaped,
+        )
+
+
+class _Column(Sequence[int]):
+    """Numbers that are worked out when they are asked for."""
+
+    def __init__(self, size: int, at: Callable[[int], int]) -> None:
+        self._size, self._at = size, at
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int) -> int:  # type: ignore[override]
+        if not -self._size <= index < self._size:
+            raise IndexError(index)
+        return self._at(index)
 
 
 def _tail(text: str) -> str:

@@ -200,7 +200,9 @@ class App(Files):
         there = {one for one, _ in states}
         gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
         sets, read = self.state.sets, self.documents.read
-        kept = sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+        kept = (
+            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+        )
         return kept.founds, kept.collection, (*kept.unreadable, *gone)
 
     def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
@@ -236,10 +238,11 @@ class App(Files):
     ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Return the counter, and the counts it made of each document of a collection."""
         counter = self.counter
+        counted = self.state.token_counts if len(collection.documents) == 1 else self.state.section_counts
 
         @cache
         def counts(document: int) -> TokenCounts:
-            return self.state.token_counts(collection.documents[document], counter, clock)
+            return counted(collection.documents[document], counter, clock)
 
         return counter, counts
 

@@ -43,8 +43,8 @@ MOST_PARTS = 9
 WASTE = 0.1
 """Share of a set's sections that are dead or not in the base above which the base is made again."""
 
-LARGE = 20_000
-"""Sections above which a base is not made again while a call waits; it takes a tenth of a second."""
+LARGE = 2_000
+"""Sections above which a base is not made again while a call waits: that takes some twenty milliseconds."""
 
 NEW = -1
 """Number of the segment of what was not written down yet."""
@@ -218,8 +218,9 @@ class DocumentSets:
             result = self._read(_Update(state, states, self._documents), read)
         else:
             result = self._kept(name, store, state, states, read)
+        paths = [member.fingerprint.path for member in result.members]
         documents = SetDocuments(result.founds, result.members, result.collection, read, self._documents)
-        return replace(result, collection=result.collection.with_documents(documents))
+        return replace(result, collection=result.collection.with_documents(documents, paths))
 
     def _opened(self, name: str, store: SegmentStore) -> IndexedSet | None:
         """Return a set from the data folder; its files may have changed since."""
@@ -230,7 +231,7 @@ class DocumentSets:
         for number, segment in stored.deltas.items():
             begins[number], at = at, at + len(segment.documents) - 1
         order = [begins[member.delta] + member.ordinal for member in stored.members]
-        collection = Collection.of(stored.base, ()).changed(order, list(stored.deltas.values()))
+        collection = Collection.of(stored.base).changed(order, list(stored.deltas.values()))
         return IndexedSet((), stored.members, _compact(collection), {}, stored.generation)
 
     def _read(self, update: _Update, read: Read) -> IndexedSet:
@@ -446,7 +447,7 @@ class _Update:
         if len(self._fresh) > 1:
             self._fresh = [merge(survivors([(segment, None) for segment in self._fresh]))]
         if self._state is None:
-            collection = Collection.of(self._fresh[0], ()).changed(order)
+            collection = Collection.of(self._fresh[0]).changed(order)
         else:
             collection = _compact(self._state.collection.changed(order, [*self._taken, *self._fresh]))
         return IndexedSet(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from operator import attrgetter
 
-from cachetools import LRUCache, cachedmethod
+from cachetools import LRUCache
 
 from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
@@ -16,7 +15,7 @@ from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_do
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
-from npl_index.tokens.sections import TokenCounts, count_sections
+from npl_index.tokens.sections import TokenCounts, Unmeasured, count_sections
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
@@ -61,7 +60,7 @@ class SharedState:
         if settings.cache_mode != "memory":
             self._segments = SegmentStore(settings.data_folder, settings.index_bytes)
         self.sets = DocumentSets(self._build, self._segments, settings.cache_bytes)
-        self._token_counts: LRUCache[tuple[str, str, str], TokenCounts] = LRUCache(
+        self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
         self._counter: TokenCounter | None = None
@@ -84,7 +83,6 @@ class SharedState:
                 self._vocabulary_tried = True
         return self.counter
 
-    @cachedmethod(attrgetter("_token_counts"), key=_counted, lock=attrgetter("lock"))
     def token_counts(
         self, indexed: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
     ) -> TokenCounts:
@@ -92,12 +90,32 @@ class SharedState:
 
         :raises DocumentTimeoutError: the deadline has passed.
         """
-        return count_sections(indexed.tree, counter, clock)
+        key = _counted(self, indexed, counter)
+        with self.lock:
+            kept = self._token_counts.get(key)
+        if not isinstance(kept, TokenCounts):
+            kept = count_sections(indexed.tree, counter, clock)
+            with self.lock:
+                if kept.nbytes <= self._token_counts.maxsize:
+                    self._token_counts[key] = kept
+        return kept
+
+    def section_counts(
+        self, document: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+    ) -> TokenCounts:
+        """Return the token counts of a document of a set, which are made section by section."""
+        key = _counted(self, document, counter)
+        with self.lock:
+            kept = self._token_counts.get(key)
+            if kept is None:
+                kept = self._token_counts[key] = Unmeasured(len(document.tree.sections))
+        return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
 
     def kept_counts(self, indexed: IndexedDocument) -> TokenCounts | None:
         """Return the token counts of a document if they are in memory."""
         with self.lock:
-            return self._token_counts.get(_counted(self, indexed, self.counter))
+            kept = self._token_counts.get(_counted(self, indexed, self.counter))
+        return kept if isinstance(kept, TokenCounts) else None
 
     def close(self) -> None:
         """Close the persistent cache and the database."""

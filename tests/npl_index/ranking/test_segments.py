@@ -82,7 +82,7 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
             continue
         segments = [] if text is None else [segment_of([now[path]])]
         collection = collection.changed([places[known] for known in sorted(now)], segments)
-        collection = collection.with_documents([now[known] for known in sorted(now)])
+        collection = collection.with_documents([now[known] for known in sorted(now)], sorted(now))
         if number == merged:
             collection = collection.merged(min(first, len(collection.postings.parts) - 1))
     assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
