@@ -45,8 +45,8 @@ class Limits:
     """
 
     max_bytes: int = 16 << 20
-    max_files: int = 5_000
-    max_entries: int = 100_000
+    max_files: int = 1_000_000
+    max_entries: int = 2_000_000
     max_depth: int = 32
 
 

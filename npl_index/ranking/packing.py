@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import struct
 import sys
 import unicodedata
@@ -113,16 +112,3 @@ def segment_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Segment:
         else:
             values[name] = arrays[name]
     return Segment(**values)
-
-
-def open_mapped(path: str | os.PathLike[str]) -> Segment:
-    """Return the segment of a file, mapped into memory.
-
-    :raises NotASegmentError: the file holds none, or not a whole one.
-    :raises OSError: it cannot be opened.
-    """
-    with open(path, "rb") as file:  # noqa: PTH123 - a path object would be made for nothing
-        if not os.fstat(file.fileno()).st_size:
-            raise NotASegmentError("it is empty")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return unpack(mapped)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 from cachetools import LRUCache
 
@@ -25,6 +26,7 @@ from npl_mcp.changes.documents import CrDocuments
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState
@@ -39,6 +41,9 @@ VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
 
 _FOUND_KEPT = 1_024
+_TRIES = 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,21 @@ class App(Files):
         counts = None if indexed is None else self.state.kept_counts(indexed)
         return None if indexed is None or counts is None else (indexed, counts)
 
+    def unchanging(self, answer: Callable[[], T]) -> T:
+        """Return an answer that is made from one state of each file.
+
+        Texts of a set are read when they are needed. If one of them has changed since its set was looked at,
+        the answer is made again.
+
+        :raises UnreadableDocumentError: a file changes each time.
+        """
+        for _ in range(_TRIES):
+            try:
+                return answer()
+            except DocumentChangedError:
+                continue
+        return answer()
+
     def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
 
@@ -153,7 +173,7 @@ class App(Files):
         """
         named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
         meant = () if all_named else self._meant(ref, optional=bool(named))
-        found = tuple(dict.fromkeys((*named, *meant)))
+        found = tuple(dict.fromkeys((*named, *meant))) if named else meant
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
             founds, collection, unreadable = self._gather_set(None if named else ref, found)
@@ -196,9 +216,9 @@ class App(Files):
 
         :param ref: by which the set is remembered; ``None`` if it is not.
         """
-        states = [(one, state) for one in found if (state := self._state(one)) is not None]
-        there = {one for one, _ in states}
-        gone = tuple(f"{one.path}: it is gone" for one in found if one not in there)
+        now = [(one, self._state(one)) for one in found]
+        states = [(one, state) for one, state in now if state is not None]
+        gone = tuple(f"{one.path}: it is gone" for one, state in now if state is None)
         sets, read = self.state.sets, self.documents.read
         kept = (
             sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
@@ -207,8 +227,9 @@ class App(Files):
 
     def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
-        roots = sorted({(one.root.path, self.library.roots.is_npl(one.root.path)) for one in found})
-        return blake2b(repr((ref, roots)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        roots = sorted({one.root.path for one in found})
+        npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
+        return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def _state(self, found: Found) -> Fingerprint | None:
         """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""

@@ -176,6 +176,8 @@ class DocumentSets:
     :param index: makes an index of a document.
     :param store: keeps sets in the data folder; ``None`` for memory only.
     :param maxsize: bytes of memory that all sets may take; the one used last stays in any case.
+
+    ``built`` counts the documents that were indexed.
     """
 
     def __init__(
@@ -185,6 +187,16 @@ class DocumentSets:
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(maxsize // 4)
+        self.built = 0
+
+    def _indexed(self, document: Document) -> IndexedDocument:
+        self.built += 1
+        return self._index(document)
+
+    def merge(self, name: str) -> None:
+        """Make the base of a set in the data folder again, unless another process does so now."""
+        if self._store is not None:
+            self._merged(name, self._store)
 
     def gather(self, name: str, states: States, read: Read) -> IndexedSet:
         """Return a set as its files are now.
@@ -235,7 +247,7 @@ class DocumentSets:
         return IndexedSet((), stored.members, _compact(collection), {}, stored.generation)
 
     def _read(self, update: _Update, read: Read) -> IndexedSet:
-        update.read(read, self._index)
+        update.read(read, self._indexed)
         return update.result()
 
     def _kept(

@@ -9,6 +9,7 @@ whatever is wrong with it costs time and nothing else, and where it cannot be ke
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from npl_index.library.documents import Fingerprint
 from npl_index.library.files import Folder, make_folder
-from npl_index.ranking.packing import NotASegmentError, open_mapped, pieces, unpack
+from npl_index.ranking.packing import NotASegmentError, pieces, unpack
 from npl_index.ranking.segments import Segment
 from npl_mcp.stores.base.sqlite import driver
 
@@ -128,6 +129,11 @@ class SegmentStore:
         # The file may be replaced between reading its name and opening it.
         return self._run(lambda connection: self._load(connection, name) or self._load(connection, name))
 
+    def names(self) -> list[str]:
+        """Return the names of all sets."""
+        statement = "SELECT name FROM space ORDER BY id"
+        return self._run(lambda connection: [row[0] for row in connection.execute(statement)]) or []
+
     def generation(self, name: str) -> int | None:
         """Return the number of a set's base."""
         return self._run(lambda connection: _generation(connection, name))
@@ -172,8 +178,7 @@ class SegmentStore:
         def write(connection: Any) -> tuple[int, Segment] | None:
             with Folder.opened(self.folder) as folder:
                 folder.replace(file, cast("Iterator[bytes]", pieces(segment)), mode=0o600)
-            mapped = open_mapped(self.folder / file)
-            size = (self.folder / file).stat().st_size
+            mapped, size = self._mapped(file)
             connection.execute("BEGIN IMMEDIATE")
             before = connection.execute("SELECT file FROM space WHERE name = ?", (name,)).fetchone()
             generation = _replace(connection, name, (file, size), members, replaces)
@@ -264,7 +269,7 @@ class SegmentStore:
             connection.execute("COMMIT")
         try:
             # Another process may replace the file at any time: what is open stays.
-            base = open_mapped(self.folder / file)
+            base, _ = self._mapped(file)
             segments = {seq: unpack(data) for seq, data in deltas}
         except (NotASegmentError, OSError) as error:
             logger.warning("index: a segment cannot be used and is made again: %s", error)
@@ -272,6 +277,22 @@ class SegmentStore:
         with connection:
             connection.execute("UPDATE space SET used_at = ? WHERE id = ?", (time.time_ns(), space))
         return Stored(generation, base, segments, tuple(map(_member, members)))
+
+    def _mapped(self, file: str) -> tuple[Segment, int]:
+        """Return a segment, mapped into memory, and its size.
+
+        :raises NotASegmentError: the file holds none, or not a whole one.
+        :raises OSError: it cannot be opened.
+        """
+        with Folder.opened(self.folder) as folder:
+            handle = folder.open(file)
+        try:
+            size = os.fstat(handle).st_size
+            if not size:
+                raise NotASegmentError("it is empty")
+            return unpack(mmap.mmap(handle, 0, access=mmap.ACCESS_READ)), size
+        finally:
+            os.close(handle)
 
     def _prepare_folder(self) -> bool:
         try:

@@ -64,6 +64,8 @@ class Sources:
         See :meth:`~npl_index.library.documents.Library.find`.
         """
         each = self._each(ref)
+        if len(each) == 1:
+            return self._named(each[0].file).find(each[0])
         return tuple(dict.fromkeys(one for part in each for one in self._named(part.file).find(part)))
 
     def find_called(self, name: str) -> tuple[Found, ...]:

@@ -167,7 +167,7 @@ def npl_section_index(
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
     request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
-    return section_index(app, ref, app.gather(ref), request)
+    return app.unchanging(lambda: section_index(app, ref, app.gather(ref), request))
 
 
 def npl_load_tailored(
@@ -212,6 +212,10 @@ def npl_load_tailored(
 
 def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     """Return the answer to a request about some documents, in a form."""
+    return app.unchanging(lambda: _written(app, ref, request, form))
+
+
+def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     gathered = app.gather(ref, request.selectors)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)

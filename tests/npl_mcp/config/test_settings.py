@@ -22,7 +22,7 @@ def test_without_variables_the_defaults_hold() -> None:
     for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
         found = Settings.from_env(env)
         assert found.roots == ()
-        assert (found.cache_mode, found.structured, found.vocabulary) == ("memory", False, "o200k_base")
+        assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
         assert found.weights == Weights(0.4, 0.3, 0.3)
         assert found.cwd == Path.cwd()
 
@@ -67,7 +67,7 @@ def test_the_command_line_beats_the_environment() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("NPL_CACHE_MODE", "disk"),
+        ("NPL_CACHE_MODE", "tape"),
         ("NPL_CACHE_BYTES", "-1"),
         ("NPL_CACHE_BYTES", "0"),
         ("NPL_STRUCTURED", "perhaps"),
