@@ -261,12 +261,15 @@ def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[lis
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
+    known = {whole for _, whole in keywords.parts if whole in postings.row_of}
     for part, whole in keywords.parts:
-        if whole in postings.row_of:
+        if whole in known:
             wanted[part] *= PART_WEIGHT
     concepts = []
     for term, weight in wanted.items():
         variants = postings.variants(term)
+        if term in known:
+            variants = variants[:1]  # who asks for maxRetries does not mean maxRetriesPerHost
         if variants:
             # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
             # weigh more than a word that is there.
