@@ -38,7 +38,7 @@ MAX_QUERY_TERMS = 48
 RARE = 0.002
 """Share of sections assumed to hold a word that is not in the list of common words."""
 
-QUESTION_WEIGHT = 0.6
+QUESTION_WEIGHT = 0.5
 """Weight in a query of a word that says how a question is asked ("explain"), not what it is about."""
 
 _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")

@@ -49,7 +49,7 @@ K1 = 1.3
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
 
-FIELD_NORMS = (0.0, 0.0, 0.55)
+FIELD_NORMS = (0.0, 0.0, 0.6)
 """``b`` of BM25 for heading, path and body: 0 ignores the field's length, 1 divides by it.
 
 A long body repeats its words because it is long; a long heading or path has no words twice."""
