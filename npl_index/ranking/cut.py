@@ -26,9 +26,12 @@ from npl_index.ranking.scoring import Hit, Query, concepts_in
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
-BRIEF = 10
+BRIEF = 8
 """Words of a question that one section answers as often as not; a task of many aspects has several times as
 many. The first section that is taken settles more of a shorter query than the words it covers."""
+
+HARDNESS = 4
+"""Power of the covered share: half the words of a question answer hardly any of it."""
 
 _LEAST = ORDINARY / 4
 _FIRST = 12
@@ -57,8 +60,8 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
 
 
-FEW = Demand(open=0.82, answered=0.9, size=0.0)
-MANY = Demand(open=0.25, answered=0.62, size=0.14)
+FEW = Demand(open=0.8, answered=0.88, size=0.0)
+MANY = Demand(open=0.25, answered=0.6, size=0.2)
 """What is asked for without a budget, and with one: the caller said how much is welcome.
 
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
@@ -105,7 +108,8 @@ class _Open:
         """Take a section that has these shares of the concepts."""
         self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
         rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
-        self.settled = 1 - self._aspects * rest / self._whole
+        covered = 1 - rest / self._whole
+        self.settled = 1 - self._aspects * (1 - covered**HARDNESS)
 
 
 def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Concept]) -> list[list[float]]:
