@@ -60,7 +60,7 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
 
 
-FEW = Demand(open=0.8, answered=0.88, size=0.0)
+FEW = Demand(open=0.85, answered=0.88, size=0.0)
 MANY = Demand(open=0.25, answered=0.6, size=0.2)
 """What is asked for without a budget, and with one: the caller said how much is welcome.
 
