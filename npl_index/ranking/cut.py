@@ -27,8 +27,8 @@ ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
 BRIEF = 8
-"""Words of a question that one section answers as often as not; a task of many aspects has several times as
-many. The first section that is taken settles more of a shorter query than the words it covers."""
+"""Words of a short question; a task with many aspects has several times as many. Of a question so long a third
+counts as settled by the first section, whatever it covers, of a longer one less."""
 
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
@@ -62,7 +62,8 @@ class Demand(NamedTuple):
 
 FEW = Demand(open=0.85, answered=0.88, size=0.0)
 MANY = Demand(open=0.25, answered=0.6, size=0.2)
-"""What is asked for without a budget, and with one: the caller said how much is welcome.
+"""What is asked for without a budget, and with one: the caller said how much is welcome. Without one the size
+of what is nearly as good as the best says nothing.
 
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
 
