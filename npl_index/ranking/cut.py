@@ -27,8 +27,8 @@ ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
 BRIEF = 8
-"""Words of a short question; a task with many aspects has several times as many. Of a question so long a third
-counts as settled by the first section, whatever it covers, of a longer one less."""
+"""Words of a short question; a task with many aspects has several times as many. Of a question so long a
+third counts as settled by the first section, whatever it covers, of a longer one less."""
 
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
