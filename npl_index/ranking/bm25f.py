@@ -30,13 +30,13 @@ Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (hold
 it counts 4 times as much; bodies are longer than on average, since that of the file is empty::
 
     >>> body_norms(postings, np.array([1, 2])).round(3).tolist()
-    [1.275, 1.275]
-    >>> masses = [round(count / 1.275, 3) for count in (2, 1)]
+    [1.35, 1.35]
+    >>> masses = [round(count / 1.35, 3) for count in (2, 1)]
     >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
-    [1.13, 0.78]
+    [1.0, 0.66]
     >>> kettle = Concept(2.07, ((1, 1.0),))
     >>> match(postings, collection.page_starts, [kettle], Weights()).scores.round(2).tolist()
-    [0.0, 1.13, 0.78]
+    [0.0, 1.0, 0.66]
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from npl_index.ranking.variants import Variants
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-K1 = 1.3
+K1 = 1.6
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
 
-BODY_NORM = 0.55
+BODY_NORM = 0.7
 """``b`` of BM25 for the body: 0 ignores its length, 1 divides by it.
 
 A long body repeats its words because it is long; a long heading or path has no words twice, so that their
@@ -71,7 +71,7 @@ sections it is chance which word stands in one of them only; what is known about
 HEADING_SHARE = 0.25
 """What a section gains, as a share of its own score, when the query covers its heading completely."""
 
-NAME_ON_PAGE = 2.0
+NAME_ON_PAGE = 1.5
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
 
 _MAX_CELLS = 1 << 16
