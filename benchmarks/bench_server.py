@@ -180,7 +180,7 @@ def cuts(folder: Path) -> Asked:
         "paragraphs": "Row {} of the garden bears {}.\n\n",
         "items": "- row {} of the garden bears {}\n",
         "table": "| row {} | {} |\n",
-        "long paragraphs": "Row {} of the garden, which is watered in the evening, bears {}. " * 9 + "\n\n",
+        "lines": "Row {} of the garden bears {}. It is watered in the evening by hand.\n" * 2 + "\n",
     }
     plants = [f"plant{number}" for number in range(10_000)]
     for kind, line in kinds.items():

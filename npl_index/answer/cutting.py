@@ -6,6 +6,7 @@ cut takes time in proportion to what is kept, however long the section.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
@@ -27,6 +28,8 @@ _MARGIN = 256
 
 _TRIES = 4
 """Blocks given up, at most, where a run costs more than its blocks one by one."""
+
+_BLANK = re.compile(r"\s*\Z")
 
 
 class _Blocks(NamedTuple):
@@ -191,7 +194,7 @@ def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
     left = max(2, part.last - piece.last)
     for span, size in zip(spans, sizes, strict=True):
-        if size and not tree.source[starts[span.start] : starts[span.stop]].isspace():
+        if size and not _BLANK.match(tree.source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             cost = documents.counter.upper_bound(tokens)
             yield part._replace(lines=span, followed=tokens, last=tokens, cost=cost)

@@ -82,9 +82,7 @@ class Room:
                 break
             cost = self._form.text(self._documents, pieces[0])
             if cost <= room:
-                first, *rest = pieces
-                rest = [one for one in rest if self._documents.part_text(one).strip()]
-                return (first, *rest) if rest else (part,)
+                return pieces if len(pieces) > 1 else (part,)
             larger *= 1.02 * cost / room
         return self._heading(part, room) if at_any_cost else None
 

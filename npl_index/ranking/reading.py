@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 MAX_READ = 1 << 16
-"""Terms that are read at most, all sections together, beside the first section: ten times what the best
-sections of ordinary documents have."""
+"""Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
+have. Of a first section that is longer, so many are."""
 
 
 class Words(NamedTuple):
@@ -65,7 +65,7 @@ def _words(sequences: Sequences, numbers: NDArray[Any], vocabulary: int) -> Word
     import numpy as np
 
     begins = sequences.starts[numbers]
-    lengths = sequences.starts[numbers + 1] - begins
+    lengths = np.minimum(sequences.starts[numbers + 1] - begins, MAX_READ)
     moves = begins - (lengths.cumsum() - lengths)
     places = np.arange(lengths.sum())
     owners = np.arange(len(numbers)).repeat(lengths)
