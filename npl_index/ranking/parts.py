@@ -206,30 +206,37 @@ class Postings:
             return self.parts[0].segment.lengths
         return np.concatenate([part.segment.lengths for part in self.parts])
 
-    def bodies(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the rows of some sections' bodies, one after another, and how many each has."""
-        return self._lists("bodies", numbers)
+    def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of some sections' bodies, one after another, and how many each has.
 
-    def headings(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        :param most: rows of each at most.
+        """
+        return self._lists("bodies", numbers, most)
+
+    def headings(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the same of their headings."""
-        return self._lists("headings", numbers)
+        return self._lists("headings", numbers, most)
 
     def named(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the different rows of their headings, in the order of the terms."""
         return self._lists("named", numbers)
 
-    def _lists(self, name: str, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _lists(
+        self, name: str, numbers: NDArray[Any], most: int | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         import numpy as np
 
         if len(self.parts) == 1:
             lists: Lists = getattr(self.parts[0].segment, name)
-            return lists.gather(numbers)
+            return lists.gather(numbers, most)
         lengths = np.zeros(len(numbers), dtype=np.int64)
         pieces = []
         for part in self.parts:
             inside = np.flatnonzero((numbers >= part.first) & (numbers < part.first + part.segment.size))
             if len(inside):
-                values, lengths[inside] = getattr(part.segment, name).gather(numbers[inside] - part.first)
+                values, lengths[inside] = getattr(part.segment, name).gather(
+                    numbers[inside] - part.first, most
+                )
                 pieces.append((inside, part.among_all(values)))
         begins = lengths.cumsum() - lengths
         rows = np.zeros(int(lengths.sum()), dtype=np.int64)

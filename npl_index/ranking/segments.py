@@ -6,6 +6,7 @@ added or removed beside it. Rows, sections, pages and documents are numbered wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -13,7 +14,7 @@ from itertools import accumulate, chain
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.analysis import commonness
 from npl_index.ranking.postings import Counts
 from npl_index.ranking.strings import KeptStrings, Strings
@@ -21,6 +22,9 @@ from npl_index.selectors.labels import heading_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_BLANK = re.compile(r"\s*\Z")
 
 
 class Indexed(Protocol):
@@ -51,10 +55,14 @@ class Lists(NamedTuple):
         """Return one list."""
         return self.values[self.starts[number] : self.starts[number + 1]]
 
-    def gather(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return some lists, one after another, and their lengths."""
+    def gather(self, numbers: NDArray[Any], most: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return some lists, one after another, and their lengths.
+
+        :param most: numbers of each list at most.
+        """
         begins = self.starts[numbers]
         lengths = self.starts[numbers + 1] - begins
+        lengths = lengths if most is None else lengths.clip(max=most)
         values: NDArray[Any] = self.values[ranges(begins, lengths)]
         return values, lengths
 
@@ -242,8 +250,9 @@ def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> S
             parents.append(number if section.parent is None else first + section.parent)
             labels.append(labelled(section.level, heading_label(section.name)) if section.level else "")
             own = section.own_bytes
-            below = tree.text(Span(section.heading_lines.stop, section.own.stop))
-            sizes.append(max(1, own.stop - own.start) if below and not below.isspace() else 0)
+            begin, end = tree.line_starts[section.heading_lines.stop], tree.line_starts[section.own.stop]
+            blank = _BLANK.match(tree.source, begin, end)
+            sizes.append(0 if blank else own.stop - own.start)
     layout = Layout(parents, [*page_starts, len(parents)], labels, sizes)
     return segment_from([indexed.counts for indexed in documents], layout, records)
 
