@@ -3,7 +3,7 @@
 The same seed gives the same files. Section texts repeat, so each also gets a few made-up words, most of them
 rare, for a vocabulary that grows with the corpus as that of real documents does.
 
-    python benchmarks/scale_corpus.py FOLDER 5000
+    python -m benchmarks.scale_corpus FOLDER 5000
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
-from common import corpus_texts
+from benchmarks.common import corpus_texts
 
 SECTIONS = 13.6
 """Sections a file has on average, as in documentation of real projects."""

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 SMALL = 64
 """Documents below which a set is not kept in the data folder: a quarter of a second indexes them again."""
 
-TOGETHER = 256
+TOGETHER = 64
 """Documents that are indexed before their trees and texts are dropped."""
 
 MOST_PARTS = 9
@@ -186,7 +186,7 @@ class DocumentSets:
         self._index, self._store, self._maxsize = index, store, maxsize
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
-        self._documents = KeptDocuments(maxsize // 4)
+        self._documents = KeptDocuments(maxsize // 16)
         self.built = 0
 
     def _indexed(self, document: Document) -> IndexedDocument:
@@ -443,7 +443,8 @@ class _Update:
             )
             self._members[path], self._places[path] = member, self._behind + ordinal
             self._written.append(member)
-            self._kept.put(member, ParsedDocument(document, indexed.tree))
+            if len(self._states) < SMALL:  # of a large set an answer needs few
+                self._kept.put(member, ParsedDocument(document, indexed.tree))
         return self._fresh[-1].size
 
     def result(self) -> IndexedSet:
