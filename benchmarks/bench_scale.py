@@ -39,9 +39,8 @@ def questions(seed: int) -> list[str]:
     """Return questions made of headings at hand, none twice."""
     headings = sorted({heading for heading, _ in scale_corpus.sections()})
     chance = Random(seed)
-    return [
-        f"{one} and {other}" for one, other in zip(*(chance.sample(headings, QUESTIONS),) * 2, strict=True)
-    ]
+    pairs = zip(chance.sample(headings, QUESTIONS), chance.sample(headings, QUESTIONS), strict=True)
+    return [f"{one} and {other}" for one, other in pairs]
 
 
 def private_megabytes(folder: Path) -> float:
@@ -112,9 +111,8 @@ async def measure(folder: Path, data: Path, files: int) -> None:
         rank(collection, Query(extract_keywords(question)))
         ranks.append(1000 * (time.perf_counter() - start))
     app.close()
-    print(
-        f"; rank of {len(collection)} sections {statistics.median(ranks):.1f}/{percentile(ranks, 0.95):.1f} ms"
-    )
+    middle, high = statistics.median(ranks), percentile(ranks, 0.95)
+    print(f"; rank of {len(collection)} sections {middle:.1f}/{high:.1f} ms")
 
 
 def main() -> None:
