@@ -18,14 +18,11 @@ from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Span
 
-LARGE = 0.6
-"""Share of the room that a hit gets at least if it has to be cut and others of half its score wait."""
-
-WORTHY = 0.5
-"""Share of a hit's score from which on others may shorten it."""
-
 BEST = 3
 """So many of the best units are in every answer, at least by name."""
+
+WORTH_A_ROW = 2
+"""A further piece is kept if it is so many times as long as what says what it is."""
 
 MOST_ASKED_FOR = 8
 """Room is kept for the names of so many of the sections that were asked for."""
@@ -194,12 +191,11 @@ class _Packing:
         cost = self._row_and_entry(like)
         for reserve in self._reserves(like, waiting):
             room = self.left - self._unpaid - reserve - cost
-            if room <= (cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
+            if room <= (WORTH_A_ROW * cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
                 # Something less good may fit whole, and has no right to.
                 self._closed = bool(self.kept)
                 continue
-            share = self._share(room, unit, waiting)
-            pieces = self._cut(part, share, not self.kept and not reserve)
+            pieces = self._cut(part, room, not self.kept and not reserve)
             if pieces is not None:
                 break
             self._failed += 1
@@ -208,14 +204,16 @@ class _Packing:
             return
         piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
-        for one in rest:
+        # The lines of the piece say already that there is more before and behind it.
+        rest.sort(key=lambda one: one.tokens, reverse=True)
+        for one in rest[:1]:
             self._drop(one)
+        self.dropped += rest[1:]
 
     def _reserves(self, unit: Unit, waiting: Sequence[Unit]) -> Iterator[int]:
         """Return what to leave for the names of what does not fit; the best unit comes before any name."""
         trace = self._prices.trace(unit)
-        # What stands before a piece is named, and what stands behind it.
-        yield 2 * trace + self._reserved(waiting)
+        yield trace + self._reserved(waiting)
         if not self.kept:
             yield trace
             yield 0
@@ -232,12 +230,6 @@ class _Packing:
                 break
             cost += self._prices.trace(unit)
         return cost
-
-    def _share(self, room: int, unit: Unit, waiting: Sequence[Unit]) -> int:
-        if unit.parts[0].chosen:
-            return room
-        others = sum(other.tokens for other in waiting if other.score >= WORTHY * unit.score)
-        return min(room, max(int(LARGE * self._room), room - others))
 
     def _row_and_entry(self, unit: Unit) -> int:
         entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)

@@ -36,8 +36,13 @@ class Form(Protocol):
     """Writes answers, and says what their parts cost in tokens."""
 
     @property
-    def beside(self) -> tuple[int, float]:
-        """Tokens, and share of the budget: beside the content, nothing optional makes an answer longer."""
+    def beside(self) -> int:
+        """Tokens beside the content from which on nothing optional is added."""
+        ...
+
+    @property
+    def lean(self) -> bool:
+        """Whether the answer leaves out what its reader knows or can see."""
         ...
 
     @property
@@ -84,7 +89,8 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    beside = 180, 0.2
+    beside = 150
+    lean = True
     larger = 1.12
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -105,7 +111,7 @@ class Json:
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the row."""
-        return _dumped(_fields(row(documents, unit))) + ","
+        return _dumped(_fields(row(documents, unit, lean=self.lean))) + ","
 
     def named(self, selector: str) -> str:
         """Return the selector as a string."""
@@ -155,7 +161,8 @@ def _fields(value: Any) -> Any:
 class Markdown:
     """The sections as they are, each under a mark, and a last mark with all else."""
 
-    beside = 60, 0.07
+    beside = 60
+    lean = True
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:

@@ -39,7 +39,6 @@ class Room:
         self._prices = Pricing(documents, form)
         self._nothing = nothing
         self._left: int | None = None
-        self._budget = min(budget or 0, MOST_TOKENS)
         self._most = self._aside = 0
         if budget is not None:
             budget = min(budget, MOST_TOKENS)
@@ -67,9 +66,8 @@ class Room:
         documents = self._documents
         packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
         self._left = packed.left + kept
-        tokens, share = self._form.beside
         beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
-        self._aside = max(tokens, int(share * self._budget)) - beside
+        self._aside = self._form.beside - beside
         return packed
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
@@ -111,8 +109,8 @@ class Room:
             return ()
         units = left_out(self._documents, packed.dropped)
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
-        must = {at for at, unit in enumerate(units) if not owed.isdisjoint(unit.parts)}
-        names = {at: selector(self._documents, units[at]) for at in (0, *must)}
+        must = {at for at, unit in enumerate(units) if not at or not owed.isdisjoint(unit.parts)}
+        names = {at: selector(self._documents, units[at]) for at in must}
         named: set[int] = set()
         if self._left is not None and not packed.kept:
             # What to ask for is the least that an answer says.

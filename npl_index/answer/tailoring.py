@@ -147,7 +147,7 @@ def write(
         request_more=(),
         keywords_extracted=(),
         total_tokens=0,
-        token_counter=documents.counter.name,
+        token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
         excluded_tokens=found.excluded_tokens,
@@ -163,7 +163,7 @@ def write(
     answer = replace(
         nothing,
         content=content,
-        sections=tuple(row(documents, unit) for unit in packed.kept),
+        sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=bool(packed.dropped),
         request_more=more,
         suggestions=room.suggestions(ideas, len(near)),
