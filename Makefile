@@ -51,7 +51,7 @@ clean:
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
 bench: $(SETUP)
 	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
-	$(BIN)/python benchmarks/bench_server.py
+	$(BIN)/python -m benchmarks.bench_server
 	$(BIN)/python benchmarks/bench_folder.py
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py

@@ -6,6 +6,7 @@ cut takes time in proportion to what is kept, however long the section.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
@@ -27,6 +28,8 @@ _MARGIN = 256
 
 _TRIES = 4
 """Blocks given up, at most, where a run costs more than its blocks one by one."""
+
+_BLANK = re.compile(r"\s*\Z")
 
 
 class _Blocks(NamedTuple):
@@ -53,7 +56,9 @@ def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | Non
     tree = documents.tree(part.document)
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     begin, end = tree.line_starts[body], tree.line_starts[part.lines.stop]
-    found = find_all(tree.source, begin, end, documents.wanted)
+    found = documents.once(
+        ("found", part.document, begin, end), lambda: find_all(tree.source, begin, end, documents.wanted)
+    )
     reach = _reach(documents, part, room, found)
     pieces = _cut_within(documents, part, room, reach, found)
     if pieces is None and reach.start > part.lines.start:
@@ -66,7 +71,10 @@ def _cut_within(
     documents: DocumentSet, part: Part, room: int, reach: Span, found: Sequence[Found]
 ) -> tuple[Part, ...] | None:
     """Cut a part as :func:`cut` does, with a look at some of its lines only."""
-    bounds = _bounds(documents.tree(part.document), part, reach, documents.clock)
+    bounds = documents.once(
+        ("bounds", part.document, part.section, part.lines, reach),
+        lambda: _bounds(documents.tree(part.document), part, reach, documents.clock),
+    )
     blocks = _measured(documents, part, bounds, found, room)
     at_start = bounds[0] == part.lines.start
     run = _best_run(documents, blocks, room, at_start, documents.heading_tokens(part))
@@ -76,7 +84,7 @@ def _cut_within(
         lines = Span(bounds[run[0]], bounds[run[1]])
         piece = documents.part((part.document, part.section), chosen=part.chosen, lines=lines)
         if piece.cost <= room:
-            return (piece, *_rest(documents, part, piece))
+            return (piece, *rest_of(documents, part, piece))
         run = _shorter(blocks, *run)
     return None
 
@@ -178,7 +186,7 @@ def _shorter(blocks: _Blocks, start: int, stop: int) -> tuple[int, int] | None:
     return (start, stop - 1) if last <= first else (start + 1, stop)
 
 
-def _rest(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
+def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
     """Return what stands before a piece and behind it; its tokens are shared out by length, not counted."""
     tree = documents.tree(part.document)
     starts = tree.line_starts
@@ -186,7 +194,7 @@ def _rest(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
     left = max(2, part.last - piece.last)
     for span, size in zip(spans, sizes, strict=True):
-        if size and not tree.source[starts[span.start] : starts[span.stop]].isspace():
+        if size and not _BLANK.match(tree.source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             cost = documents.counter.upper_bound(tokens)
             yield part._replace(lines=span, followed=tokens, last=tokens, cost=cost)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from npl_index.answer.budget import Part
 from npl_index.answer.marks import mark, tag_for
@@ -19,6 +20,8 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,18 @@ class DocumentSet:
     tag: str = ""
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE
+    _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, key: Hashable, work: Callable[[], T]) -> T:
+        """Return what some work results in, which is done once for each key.
+
+        A section is cut to several rooms until it fits; most of what that takes is the same each time.
+
+        :param key: what the result depends on, beside the documents.
+        """
+        if key not in self._known:
+            self._known[key] = work()
+        return self._known[key]  # type: ignore[return-value]
 
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
@@ -99,10 +114,13 @@ class DocumentSet:
 
     def heading_tokens(self, part: Part) -> int:
         """Return the tokens of the heading and the blank line behind it, for what does not begin with it."""
-        heading = self.tree(part.document).sections[part.section].heading_lines
+        tree = self.tree(part.document)
+        heading = tree.sections[part.section].heading_lines
         if heading.start == heading.stop:
             return 0
-        return measure(trimmed_text(self.tree(part.document), heading), self.counter)[0]
+        return self.once(
+            ("heading", part.document, heading), lambda: measure(trimmed_text(tree, heading), self.counter)[0]
+        )
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""
@@ -143,7 +161,10 @@ class DocumentSet:
             return Part(
                 document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
             )
-        followed, last = measure(self._under_heading(place, lines), self.counter, self.clock)
+        followed, last = self.once(
+            ("part", place, lines),
+            lambda: measure(self._under_heading(place, lines), self.counter, self.clock),
+        )
         cost = self.counter.upper_bound(max(followed, last))
         return Part(document, index, lines, followed, last, cost, chosen)
 

@@ -119,6 +119,8 @@ def _outside_fences(tree: SectionTree, lines: Span, line: int) -> int:
     """Return a line, or the first one of the fence it is inside of."""
     begin = tree.line_starts[lines.start]
     text = tree.source[begin : tree.line_starts[line]]
+    if "```" not in text and "~~~" not in text:
+        return line
     runs: list[str] = []
     opened = 0
     for marker in _FENCE.finditer(text):

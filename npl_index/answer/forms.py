@@ -18,7 +18,6 @@ backslash of its escaped line end, and nothing that ends in a letter goes on wit
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -30,6 +29,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
 from npl_index.answer.values import RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
+from npl_index.tokens.sections import dumped, escaped_tokens
 
 
 class Form(Protocol):
@@ -99,27 +99,30 @@ class Json:
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Count the escaped text, once for each section."""
         if not documents.is_whole(part):
-            return _escaped_tokens(documents, documents.part_text(part))
+            return documents.once(
+                ("escaped", part.document, part.section, part.lines),
+                lambda: escaped_tokens(documents.part_text(part), documents.counter),
+            )
         kept = documents.counts(part.document).escaped
         if not kept[part.section]:
-            kept[part.section] = _escaped_tokens(documents, documents.part_text(part))
+            kept[part.section] = escaped_tokens(documents.part_text(part), documents.counter)
         return kept[part.section]
 
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Count the mark that names the file."""
-        return _escaped_tokens(documents, documents.mark(document)) if documents.several else 0
+        return escaped_tokens(documents.mark(document), documents.counter) if documents.several else 0
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the row."""
-        return _dumped(_fields(row(documents, unit, lean=self.lean))) + ","
+        return dumped(_fields(row(documents, unit, lean=self.lean))) + ","
 
     def named(self, selector: str) -> str:
         """Return the selector as a string."""
-        return _dumped(selector) + ","
+        return dumped(selector) + ","
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return the suggestion."""
-        return _dumped(_fields(suggestion)) + ","
+        return dumped(_fields(suggestion)) + ","
 
     def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
         """Return the empty fields."""
@@ -128,17 +131,10 @@ class Json:
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
         del documents, kept  # the answer holds their text
-        text = f"{self._before}{_dumped(_fields(answer))}{self._after}"
+        text = f"{self._before}{dumped(_fields(answer))}{self._after}"
         if text.isascii():
             return text
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _escaped_tokens(documents: DocumentSet, text: str) -> int:
-    return documents.counter.count(_dumped("\n" + text)[1:-1])
-
-
-_dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @cache
@@ -241,7 +237,7 @@ def _ranked(hit: RankedSection) -> str:
 
 
 def _quoted(selector: str) -> str:
-    return _dumped(in_mark(selector))
+    return dumped(in_mark(selector))
 
 
 def _score(score: float) -> str:

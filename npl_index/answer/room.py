@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from npl_index.answer.assembling import left_out, selector, split
 from npl_index.answer.budget import Packed, Part, Unit, pack
-from npl_index.answer.cutting import cut
+from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Pricing
 from npl_index.answer.values import Suggestion, Tailored
@@ -80,9 +80,7 @@ class Room:
                 break
             cost = self._form.text(self._documents, pieces[0])
             if cost <= room:
-                first, *rest = pieces
-                rest = [one for one in rest if self._documents.part_text(one).strip()]
-                return (first, *rest) if rest else (part,)
+                return pieces if len(pieces) > 1 else (part,)
             larger *= 1.02 * cost / room
         return self._heading(part, room) if at_any_cost else None
 
@@ -93,11 +91,9 @@ class Room:
         heading = documents.tree(part.document).sections[part.section].heading_lines
         if not part.lines.start <= heading.start < heading.stop < part.lines.stop:
             return None
-        first, rest = (
-            documents.part(place, chosen=part.chosen, lines=lines)
-            for lines in (Span(part.lines.start, heading.stop), Span(heading.stop, part.lines.stop))
-        )
-        return (first, rest) if rest.last and self._form.text(documents, first) <= room else None
+        first = documents.part(place, chosen=part.chosen, lines=Span(part.lines.start, heading.stop))
+        rest = tuple(rest_of(documents, part, first))
+        return (first, *rest) if rest and self._form.text(documents, first) <= room else None
 
     def named(self, packed: Packed) -> tuple[str, ...]:
         """Return the selectors of what was left out.

@@ -16,7 +16,7 @@ from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.cut import cut
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -201,8 +201,10 @@ def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _
     excluded, others = _selected(scope, "exclude", request.exclude)
     known = known_lines(documents, excluded)
     query = Query(keywords, request.topics)
-    hits = rank(documents.collection, query, weights=weights)
-    relevant = cut(hits, documents.collection, query, generous=request.token_budget is not None)
+    looked = look(documents.collection, query, weights=weights)
+    hits = looked.hits
+    generous = request.token_budget is not None
+    relevant = cut(hits, documents.collection, query, generous=generous, looked=looked)
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     return _Found(
         keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)

@@ -14,14 +14,14 @@ something better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import NamedTuple
 
 from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import held, read
-from npl_index.ranking.scoring import Hit, Query, concepts_in
+from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
 
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
@@ -60,7 +60,14 @@ MANY = Demand(open=0.25, answered=0.6, size=0.12)
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
 
 
-def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: bool = False) -> list[Hit]:
+def cut(
+    hits: Sequence[Hit],
+    collection: Collection,
+    query: Query,
+    *,
+    generous: bool = False,
+    looked: Looked | None = None,
+) -> list[Hit]:
     """Keep the hits that are worth handing over, best first.
 
     Headings without text of their own are left out; what stands below them has part of their score. A section
@@ -68,12 +75,14 @@ def cut(hits: Sequence[Hit], collection: Collection, query: Query, *, generous: 
 
     :param hits: best first.
     :param generous: a budget limits the answer, so that more may be of use.
+    :param looked: what the hits come from; what was read there is not read again.
     """
-    concepts = concepts_in(collection, query)
+    concepts = concepts_in(collection, query) if looked is None else looked.concepts
+    read_before = {} if looked is None else _read_before(looked)
     demand, opened = (MANY if generous else FEW), _Open(concepts)
     kept: list[Hit] = []
     for some in (hits[:_FIRST], hits[_FIRST:]):
-        shares = _shares(collection, some, concepts)
+        shares = _shares(collection, some, concepts, read_before)
         for place, hit in enumerate(some):
             if not collection.has_text(hit.document, hit.section):
                 continue
@@ -103,13 +112,32 @@ class _Open:
         self.covered = 1 - rest / self._whole
 
 
-def _shares(collection: Collection, hits: Sequence[Hit], concepts: Sequence[Concept]) -> list[list[float]]:
+def _read_before(looked: Looked) -> dict[int, list[float]]:
+    """Return the shares of the concepts that the sections read have, by their numbers."""
+    if looked.texts is None:
+        return {}
+    return dict(
+        zip(looked.texts.numbers.tolist(), held(looked.texts, looked.concepts).T.tolist(), strict=True)
+    )
+
+
+def _shares(
+    collection: Collection,
+    hits: Sequence[Hit],
+    concepts: Sequence[Concept],
+    read_before: Mapping[int, list[float]],
+) -> list[list[float]]:
     """Return for each hit the shares that it has of the concepts."""
     import numpy as np
 
-    if not hits:
-        return []
-    numbers = np.array([collection.offsets[hit.document] + hit.section for hit in hits])
-    shares: list[list[float]] = held(read(collection.postings, numbers), concepts).T.tolist()
-    # What is too long to be read covers nothing.
-    return shares + [[0.0] * len(concepts)] * (len(hits) - len(shares))
+    numbers = [collection.offsets[hit.document] + hit.section for hit in hits]
+    others = [number for number in numbers if number not in read_before]
+    if not others:
+        return [read_before[number] for number in numbers]
+    texts = read(collection.postings, np.array(others))
+    known = {
+        **read_before,
+        **dict(zip(texts.numbers.tolist(), held(texts, concepts).T.tolist(), strict=True)),
+    }
+    nothing = [0.0] * len(concepts)  # what is too long to be read covers nothing
+    return [known.get(number, nothing) for number in numbers]

@@ -29,6 +29,7 @@ _PIECE = 1 << 16
 _SECTION_BYTES = 1_200
 _POSTING_BYTES = 14
 _TERM_BYTES = 120
+_BLANK = re.compile(r"\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,8 @@ class Collection:
         """Tell whether a section has text of its own below its heading."""
         tree = self.documents[document].tree
         one = tree.sections[section]
-        return bool(tree.text(Span(one.heading_lines.stop, one.own.stop)).strip())
+        begin, end = tree.line_starts[one.heading_lines.stop], tree.line_starts[one.own.stop]
+        return not _BLANK.match(tree.source, begin, end)
 
     def __len__(self) -> int:
         """Number of sections."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 MAX_READ = 1 << 16
-"""Terms that are read at most, all sections together, beside the first section: ten times what the best
-sections of ordinary documents have."""
+"""Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
+have. Of a first section that is longer, so many are."""
 
 
 class Words(NamedTuple):
@@ -25,12 +25,14 @@ class Words(NamedTuple):
 
     :param rows: of the terms.
     :param owners: for each term which of the sections it belongs to, ascending from 0.
+    :param places: of the terms; those that stand side by side have neighbours.
     :param sections: how many sections there are.
     :param vocabulary: how many terms the collection has.
     """
 
     rows: NDArray[Any]
     owners: NDArray[Any]
+    places: NDArray[Any]
     sections: int
     vocabulary: int
 
@@ -63,11 +65,21 @@ def _words(sequences: Sequences, numbers: NDArray[Any], vocabulary: int) -> Word
     import numpy as np
 
     begins = sequences.starts[numbers]
-    lengths = sequences.starts[numbers + 1] - begins
+    lengths = np.minimum(sequences.starts[numbers + 1] - begins, MAX_READ)
     moves = begins - (lengths.cumsum() - lengths)
-    where = np.arange(lengths.sum()) + moves.repeat(lengths)
+    places = np.arange(lengths.sum())
     owners = np.arange(len(numbers)).repeat(lengths)
-    return Words(sequences.rows[where], owners, len(numbers), vocabulary)
+    return Words(sequences.rows[places + moves.repeat(lengths)], owners, places, len(numbers), vocabulary)
+
+
+def only(texts: Texts, wanted: Sequence[int]) -> Texts:
+    """Leave out all terms but some, where they stand: the rest of a long section is then read once only."""
+    return texts._replace(headings=_only(texts.headings, wanted), bodies=_only(texts.bodies, wanted))
+
+
+def _only(words: Words, wanted: Sequence[int]) -> Words:
+    _, at = _found(words, wanted)
+    return words._replace(rows=words.rows[at], owners=words.owners[at], places=words.places[at])
 
 
 def counts_of(words: Words, pairs: Sequence[tuple[int, int]]) -> NDArray[Any]:
@@ -80,7 +92,8 @@ def counts_of(words: Words, pairs: Sequence[tuple[int, int]]) -> NDArray[Any]:
     wanted = list(dict.fromkeys(row for pair in pairs for row in pair))
     place_of = {row: place for place, row in enumerate(wanted)}
     places, at = _found(words, wanted)
-    beside = ((at[1:] - at[:-1]) == 1).nonzero()[0]
+    where = words.places[at]
+    beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
     beside = beside[words.owners[at[beside]] == words.owners[at[beside + 1]]]
     codes = places[beside] * len(wanted) + places[beside + 1]
     number_of = np.full(len(wanted) ** 2, -1)
@@ -103,12 +116,12 @@ def best_windows(words: Words, concepts: Sequence[Concept], width: int) -> NDArr
         return best
     concept_of = np.array([number for _, number, _ in claims])[places]
     worth = np.array([concepts[number].weight * share for _, number, share in claims])[places]
-    owners = words.owners[at]
+    owners, where = words.owners[at], words.places[at]
     before = _before(owners * len(concepts) + concept_of)
     # A concept counts at the first place where a window meets it: the place before lies outside.
     sums = worth.copy()
     for step in range(1, min(width, len(at))):
-        inside = (at[step:] - at[:-step] < width) & (owners[step:] == owners[:-step])
+        inside = (where[step:] - where[:-step] < width) & (owners[step:] == owners[:-step])
         if not inside.any():
             break
         first = before[step:] < np.arange(len(at) - step)
@@ -150,7 +163,7 @@ def _claims(concepts: Sequence[Concept]) -> list[tuple[int, int, float]]:
 
 
 def _found(words: Words, wanted: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Find some terms: for each place where one stands its position in ``wanted``, and the place."""
+    """Find some terms: for each term among them its position in ``wanted``, and which it is."""
     import numpy as np
 
     table = np.zeros(words.vocabulary, dtype=np.int32)

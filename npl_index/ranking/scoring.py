@@ -125,7 +125,7 @@ from npl_index.ranking.evidence import (
     topic_fit,
 )
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.reading import read
+from npl_index.ranking.reading import Texts, only, read
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +184,19 @@ class Query:
     topics: tuple[str, ...] = ()
 
 
+class Looked(NamedTuple):
+    """What a query leads to.
+
+    :param hits: best first.
+    :param concepts: that it consists of.
+    :param texts: the sections read, with the terms only that stand for concepts; ``None`` if none matches.
+    """
+
+    hits: list[Hit]
+    concepts: Sequence[Concept]
+    texts: Texts | None
+
+
 def rank(
     collection: Collection,
     query: Query,
@@ -197,6 +210,18 @@ def rank(
     :param score_cutoff: sections with a lower total are left out.
     :param limit: at most so many.
     """
+    return look(collection, query, weights=weights, score_cutoff=score_cutoff, limit=limit).hits
+
+
+def look(
+    collection: Collection,
+    query: Query,
+    *,
+    weights: Weights = DEFAULT_WEIGHTS,
+    score_cutoff: float = SCORE_CUTOFF,
+    limit: int = LIMIT,
+) -> Looked:
+    """Return what :func:`rank` does, with what was read to find it."""
     import numpy as np
 
     topics = topic_terms(query.topics)
@@ -205,10 +230,11 @@ def rank(
     own, names, covered, pages = match(collection.postings, collection.page_starts, concepts, weights)
     fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
     best = float(own.max(initial=0.0))
-    values = own
+    values, texts = own, None
     if best:
         values = values + from_page(collection, pages, own)
         texts = read(collection.postings, highest(values + from_parent(collection, values), DEPTH))
+        texts = only(texts, _rows(collection, concepts, query.keywords))
         values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
@@ -221,7 +247,7 @@ def rank(
         values = values + TOPIC_GAIN * weights.topic * fits
     order = highest(values, limit)
     if not len(order):
-        return []
+        return Looked([], concepts, texts)
     parts = names[order], own[order] / (best or 1.0), fits[order]
     name, content, topic = (float(part[0]) for part in parts)
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
@@ -231,7 +257,16 @@ def rank(
     hits = list(map(Hit._make, zip(*collection.locate(order[:kept]), scores, strict=True)))
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(values), query, hits[:10])
-    return hits
+    return Looked(hits, concepts, texts)
+
+
+def _rows(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> list[int]:
+    """Return the rows of all terms that stand for a concept or in a pair."""
+    known = collection.postings.row_of
+    rows = dict.fromkeys(row for concept in concepts for row, _ in concept.variants)
+    return list(
+        rows | dict.fromkeys(known[term] for pair in keywords.pairs for term in pair if term in known)
+    )
 
 
 def _shares(weights: Weights, *, with_topics: bool) -> Weights:

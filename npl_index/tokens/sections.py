@@ -7,6 +7,7 @@ tokens of the whole are the sum of the sections' tokens, each counted with the b
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ from npl_index.tokens.counting import TokenCounter, count_tokens, starts_token
 
 _TAIL = 4_096
 """Characters at a text's end that are counted a second time, at most; a token has 128 at most."""
+
+_AHEAD = 1 << 18
+"""Characters of a document whose sections are counted escaped, too, before one is asked for: some 30 ms. Of a
+longer one those are counted that an answer may bring."""
+
+dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Writes compact JSON; characters outside ASCII stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,24 @@ def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = N
         last.append(both[1])
     costs = array("I", map(counter.upper_bound, map(max, followed, last)))
     return TokenCounts(counter.name, followed, last, costs, max(costs), array("I", bytes(4 * len(costs))))
+
+
+def escaped_tokens(text: str, counter: TokenCounter) -> int:
+    """Return the tokens of a text inside a JSON string, with the blank line before it."""
+    return counter.count(dumped("\n" + text)[1:-1])
+
+
+def count_ahead(tree: SectionTree, counts: TokenCounts, counter: TokenCounter, clock: Deadline) -> None:
+    """Count what :attr:`TokenCounts.escaped` lacks, so that no answer waits for it.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    if len(tree.source) > _AHEAD or 0 not in counts.escaped:
+        return
+    for index, section in enumerate(tree.sections):
+        if not counts.escaped[index]:
+            clock.check()
+            counts.escaped[index] = escaped_tokens(trimmed_text(tree, section.own), counter)
 
 
 def _tail(text: str) -> str:

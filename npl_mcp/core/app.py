@@ -19,7 +19,7 @@ from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts
+from npl_index.tokens.sections import TokenCounts, count_ahead
 from npl_mcp.changes.documents import CrDocuments
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
@@ -278,6 +278,9 @@ class App(Files):
         def counts(document: int) -> TokenCounts:
             return self.state.token_counts(collection.documents[document], counter, clock)
 
+        if len(collection.documents) == 1:
+            # Who asks about one file asks again, and no later question should wait for its counts.
+            count_ahead(collection.documents[0].tree, counts(0), counter, clock)
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:

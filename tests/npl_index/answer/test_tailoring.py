@@ -22,9 +22,10 @@ from npl_index.errors import (
     MissingRequestError,
     SectionNotFoundError,
 )
-from npl_index.markdown.state import Deadline
+from npl_index.markdown.sections import Span
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import count_sections
+from npl_index.tokens.sections import count_ahead, count_sections
 from tests.npl_index.conftest import document_set, exact_counter
 
 TREE = {
@@ -236,6 +237,31 @@ def test_a_long_text_is_counted_once(text: str) -> None:
     meter = Meter()
     document_set({"long.md": text}, meter)
     assert meter.shown < len(text) + 20_000
+
+
+def test_later_answers_wait_for_no_counts() -> None:
+    """What a text costs inside JSON is counted with the first call about a file, for all of its sections."""
+    meter = Meter()
+    text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
+    on = document_set({"garden.md": text}, meter)
+    count_ahead(on.tree(0), on.counts(0), meter, NO_DEADLINE)
+    before = meter.shown
+    answer = ask(on, context="water for tulips", token_budget=20_000)
+    assert len(answer.sections) == 5
+    assert meter.shown - before < len(text) / 3
+    before = meter.shown
+    count_ahead(on.tree(0), on.counts(0), meter, NO_DEADLINE)
+    assert meter.shown == before
+
+
+def test_a_piece_is_counted_once() -> None:
+    """A section is cut to several rooms; a piece that comes again is the same."""
+    meter = Meter()
+    on = document_set({"garden.md": "# Garden\n\n" + "Water.\n\n" * 50}, meter)
+    piece = on.part((0, 1), chosen=False, lines=Span(0, 12))
+    before = meter.shown
+    assert on.part((0, 1), chosen=False, lines=Span(0, 12)) == piece
+    assert meter.shown == before
 
 
 def test_counting_cutting_and_selecting_look_at_the_clock() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from npl_index.ranking import reading
 from npl_index.ranking.bm25f import Concept, WeightedPostings, weigh
 from npl_index.ranking.postings import count
-from npl_index.ranking.reading import best_windows, counts_of, held, read
+from npl_index.ranking.reading import best_windows, counts_of, held, only, read
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "holly", "oak"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=30), min_size=1, max_size=6)
@@ -47,7 +47,9 @@ def test_the_best_window(bodies: list[list[str]], width: int) -> None:
         )
         for body in bodies
     ]
-    assert best_windows(texts.bodies, concepts_of(postings, wanted), width).tolist() == expected
+    concepts = concepts_of(postings, wanted)
+    for some in (texts, only(texts, [postings.row_of[word] for word in wanted])):
+        assert best_windows(some.bodies, concepts, width).tolist() == expected
 
 
 @given(headings=TEXTS, bodies=TEXTS)
@@ -59,7 +61,13 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
     rows = [(postings.row_of[one], postings.row_of[other]) for one, other in pairs]
     texts = read(postings, np.arange(size))
-    for words, sections in ((texts.headings, headings), (texts.bodies, bodies)):
+    few = only(texts, sorted({row for pair in rows for row in pair}))
+    for words, sections in (
+        (texts.headings, headings),
+        (texts.bodies, bodies),
+        (few.headings, headings),
+        (few.bodies, bodies),
+    ):
         expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
         assert counts_of(words, rows).tolist() == expected
 
@@ -74,7 +82,10 @@ def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]
         Concept(2.0, ((rows["oak"], 1.0), (rows["ash"], 0.25), (rows["elm"], 0.5))),
         Concept(1.0, ((rows["fir"], 1.0),)),
     ]
-    shares = held(read(postings, np.arange(size)), concepts)
+    texts = read(postings, np.arange(size))
+    shares = held(texts, concepts)
+    few = only(texts, [row for concept in concepts for row, _ in concept.variants])
+    assert held(few, concepts).tolist() == shares.tolist()
     for place in range(size):
         words = {*headings[place], *bodies[place]}
         best = max(
@@ -86,9 +97,11 @@ def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]
 
 
 def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long sections are, no more than so many words are read, but always the first section."""
+    """However long sections are, no more than so many words are read, but always of the first section."""
     bodies = [["oak"] * 50, ["elm"] * 60, ["fir"] * 10]
     postings = postings_of([[], [], []], bodies)
     for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):
         monkeypatch.setattr(reading, "MAX_READ", most)
-        assert read(postings, np.arange(3)).numbers.tolist() == expected
+        texts = read(postings, np.arange(3))
+        assert texts.numbers.tolist() == expected
+        assert len(texts.bodies.rows) <= most

@@ -407,8 +407,7 @@ IN_THREADS: dict[str, tuple[str, dict[str, Any]]] = {
         "## Water\n\n" * 20,
         {"context": "water", "exclude": [f"## Name {n}" for n in range(64)]},
     ),
-    "a cut of some kilobytes": ("Some words.\n\n" * 300, {"context": "words", "token_budget": 2_000}),
-    "a budget below every section": ("", {"context": "water", "token_budget": 3}),
+    "a cut of some kilobytes": ("Some words.\n\n" * 400, {"context": "words", "token_budget": 2_000}),
 }
 
 
@@ -426,11 +425,16 @@ def test_short_work_stays_on_the_event_loop(settings: Settings, docs: Path) -> N
     app = warm(settings, docs, NOTES * 20)
     assert in_memory("npl_section_index", app)
     assert in_memory("npl_load_tailored", app, context="water the roses", token_budget=300)
+    assert in_memory("npl_load_tailored", app, context="water the roses", token_budget=3)
     assert in_memory("npl_load_tailored", app, topics=["roses"], selectors=["## Pruning"])
     app.close()
     app = warm(settings, docs, NOTES * 200)
     assert not in_memory("npl_section_index", app)
     assert in_memory("npl_load_tailored", app, context="water the roses")
+    app.close()
+    app = warm(settings, docs, NOTES + "Some words.\n\n" * 1_000)
+    assert in_memory("npl_load_tailored", app, context="words", token_budget=300)
+    assert not in_memory("npl_load_tailored", app, context="words", token_budget=1_000)
     app.close()
 
 
