@@ -21,7 +21,7 @@ from posixpath import commonpath, dirname
 
 from npl_index.answer.folding import fold
 from npl_index.answer.outline import OutlineNode
-from npl_index.selectors.grammar import spell
+from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.tokens.counting import TokenCounter
 
@@ -126,7 +126,7 @@ class OutlineText:
         numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
         if is_document:
             path = node.name.removeprefix(self._folder)
-            return numbers + (path if _is_plain(path) else _quoted(label(path)))
+            return numbers + (path if _is_plain(path) else quoted(label(path)))
         return _step(node) if node.matches is False else numbers + _step(node)
 
     def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
@@ -144,17 +144,13 @@ def _step(node: OutlineNode) -> str:
     """Return what a node is called in the path of a selector."""
     name = heading_label(node.name)
     ordinal = _ORDINAL.search(node.selector)
-    step = f"{'#' * node.level} {spell(name)}" if node.level else _quoted(name)
+    step = f"{'#' * node.level} {spell(name)}" if node.level else quoted(name)
     return step + (ordinal[0] if ordinal else "")
 
 
 def _is_plain(path: str) -> bool:
     """Return whether a path stands in a selector and in a line as it is."""
     return bool(_PATH.fullmatch(path)) and spell(path) == path
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _inside(nodes: Sequence[OutlineNode]) -> int:
