@@ -162,7 +162,7 @@ def _compile(text: str) -> Selector:
 def spell(name: str) -> str:
     """Return a label as a name in a selector: as it stands where possible, else in quotes.
 
-    It shows what nobody can see, and cannot end a comment of HTML, so that it stands in any form of an answer.
+    It shows what nobody can see, and cannot end a comment of HTML: it stands in any form of an answer.
     """
     return name if escaped(name) == name and _PLAIN.fullmatch(name) else quoted(name)
 
