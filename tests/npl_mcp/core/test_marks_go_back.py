@@ -188,7 +188,7 @@ def marked(answer: Any) -> Iterator[tuple[str, str | None]]:
 def outlined(outline: str) -> Iterator[str]:
     """Return the selector of each heading of an outline, by the rule of its first line."""
     first, *lines = outline.splitlines()
-    root = re.search(r"selector: (.+) > ## A > ### B$", first)
+    root = re.search(r"selector (.+) > ## A( > ### B)?$", first)
     assert root
     above: list[tuple[int, str]] = []
     for line in lines:
@@ -196,6 +196,8 @@ def outlined(outline: str) -> Iterator[str]:
         if not found:
             assert line.startswith(("warning", "+")), line
             continue
+        if not root[2]:
+            above = []
         level = 0 if found[2] == '"' else len(found[2].strip())
         while above and above[-1][0] >= level:
             above.pop()
