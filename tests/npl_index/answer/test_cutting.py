@@ -240,10 +240,3 @@ def test_what_is_only_like_a_table_gets_no_head() -> None:
     bars = "a | b in a paragraph of its own\n\n" * 200
     on = document_set({"long.md": f"# T\n\n{HEAD}| x | y |\n\n{bars}The siphon | here.\n\n{bars}"})
     assert "what it does" not in kept(on, 60, "siphon")
-
-
-def test_many_places_of_one_word_weigh_less_than_another_word() -> None:
-    """A run that holds both words is kept, not the one with most places of the first."""
-    common = words("> flow N of water\n>\n", 120)
-    on = document_set({"long.md": "# T\n\n" + common + "> the siphon of the flow\n>\n" + common})
-    assert "siphon" in kept(on, 120, "siphon flow water")
