@@ -16,7 +16,8 @@ Grammar in EBNF; spaces may stand between all elements::
     test      = ( name | "*" ) , { predicate } | predicate , { predicate } ;
     marks     = "#" | "##" | "###" | "####" | "#####" | "######" ;
     name      = quoted | plain ;
-    quoted    = '"' , { character | '\"' | '\\' } , '"' ;      (* or between single quotes *)
+    quoted    = '"' , { character | '\"' | '\\' | '\>' | code } , '"' ;   (* or between single quotes *)
+    code      = "\x" , 2 hex | "\u" , 4 hex | "\U" , 8 hex ; (* of what nobody can see *)
     predicate = "[" , ( trait | version | depth | lines | ordinal ) , "]" ;
     trait     = "has-code" | "has-definitions" | "has-examples" | "has-tables" ;
     version   = "version" , ( "=" | "!=" | ">" | ">=" | "<" | "<=" ) , number ;
@@ -32,7 +33,7 @@ Grammar in EBNF; spaces may stand between all elements::
   the headings below the title are its direct children too.
 - ``[depth=0]`` selects a section's own text, ``[depth=1]`` its direct subsections as well, and so on.
 - ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text; they come
-  under the section's heading.
+  under the section's heading, and rows under the head of their table.
 - A range runs from the first section up to the end of the second one.
 - Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
   and with ``_`` for ``-``. An unknown predicate is not a syntax error; no section fulfils it.
