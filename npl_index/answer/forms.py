@@ -233,7 +233,7 @@ def _notes(answer: Tailored) -> Iterator[str]:
 def _ranked(hit: RankedSection) -> str:
     parts = (f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic"))
     where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
-    return f"{' '.join(parts)} {in_mark(hit.selector)} {in_mark(where)}"
+    return f"{' '.join(parts)} {_quoted(hit.selector)} {in_mark(where)}"
 
 
 def _quoted(selector: str) -> str:
@@ -242,7 +242,7 @@ def _quoted(selector: str) -> str:
 
 def _score(score: float) -> str:
     """Return a score to two places, without the zero in front."""
-    return f"{score:.2f}".removeprefix("0").removesuffix(".00")
+    return f"{score:.2f}".removeprefix("0").removesuffix(".00") or "0"
 
 
 class Pricing:
