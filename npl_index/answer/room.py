@@ -22,7 +22,7 @@ MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
 
 MOST_FOR_NEAR = 4
-"""The best hits that are not wanted are named if that takes at most this part of the room."""
+"""The best hits that are not wanted are suggested if that takes at most this part of the room, else named."""
 
 _T = TypeVar("_T")
 
@@ -38,6 +38,7 @@ class Room:
         self._documents, self._form = documents, form
         self._prices = Pricing(documents, form)
         self._nothing = nothing
+        self._near: list[str] = []
         self._left: int | None = None
         self._most = self._aside = 0
         if budget is not None:
@@ -55,11 +56,14 @@ class Room:
     def pack(self, units: Sequence[Unit], near: Sequence[Suggestion]) -> Packed:
         """Choose what fits.
 
-        :param near: suggestions that room is kept for, if it is not much.
+        :param near: the best hits that are not wanted: room is kept to suggest them, else to name them.
         """
         if self._left is None:
             return Packed(tuple(units))
         kept = sum(map(self._prices.suggested, near))
+        if MOST_FOR_NEAR * kept > self._left:
+            self._near = [one.selector for one in near]
+            kept = sum(map(self._price, self._near))
         if MOST_FOR_NEAR * kept > self._left:
             kept = 0
         self._left -= kept
@@ -98,9 +102,15 @@ class Room:
     def named(self, packed: Packed) -> tuple[str, ...]:
         """Return the selectors of what was left out.
 
-        Named are: one at least; all that is better than something kept, for which there is room; and then
-        as many as may be.
+        Named are: one at least; all that is better than something kept, for which there is room; the best
+        hits that cannot be suggested; and then as many as may be.
         """
+        return (
+            *self._dropped(packed),
+            *(name for name in self._near if self._paid(self._price(name), aside=False)),
+        )
+
+    def _dropped(self, packed: Packed) -> tuple[str, ...]:
         if not packed.dropped:
             return ()
         units = left_out(self._documents, packed.dropped)
