@@ -38,14 +38,14 @@ MAX_QUERY_TERMS = 48
 RARE = 0.002
 """Share of sections assumed to hold a word that is not in the list of common words."""
 
-QUESTION_WEIGHT = 0.6
+QUESTION_WEIGHT = 0.5
 """Weight in a query of a word that says how a question is asked ("explain"), not what it is about."""
 
 _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
-_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z][0-9]+[A-Za-z]")
+_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z][0-9]+[A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
@@ -269,7 +269,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
 
 
 def _identifier_parts(runs: Iterable[Iterable[_Word]]) -> dict[str, str]:
-    """Return terms that stand only in identifiers such as ``py_modules``, each with its identifier.
+    """Return terms that stand only in identifiers (``py_modules``, ``maxRetries``), each with its identifier.
 
     Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning".
     """

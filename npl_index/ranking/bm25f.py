@@ -43,13 +43,13 @@ from npl_index.ranking.variants import Variants, variant_finder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-K1 = 1.3
+K1 = 1.6
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
 
-FIELD_NORMS = (0.0, 0.0, 0.55)
+FIELD_NORMS = (0.0, 0.0, 0.7)
 """``b`` of BM25 for heading, path and body: 0 ignores the field's length, 1 divides by it.
 
 A long body repeats its words because it is long; a long heading or path has no words twice."""
@@ -61,7 +61,7 @@ sections it is chance which word stands in one of them only; what is known about
 HEADING_SHARE = 0.25
 """What a section gains, as a share of its own score, when the query covers its heading completely."""
 
-NAME_ON_PAGE = 2.0
+NAME_ON_PAGE = 1.5
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
 
 _MAX_CELLS = 1 << 16

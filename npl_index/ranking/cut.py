@@ -4,8 +4,8 @@ A fixed number of hits is wrong for nearly every question, and so is a fixed sco
 questions cannot be compared. What a further section is worth depends on three things that can:
 
 - its score, as a share of the best one's;
-- how much of the query what was taken before leaves open. A short question is answered by one section; of a
-  task with many aspects each section answers a few;
+- how much of the query what was taken before leaves open, and how many words the query has. A short question
+  is answered by one section; of a task with many aspects each section answers a few;
 - its size, since a long section costs what several short ones do.
 
 The first section that is worth less than asked ends the list, so that nothing is handed over in place of
@@ -15,7 +15,7 @@ something better.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log
+from math import exp, log
 from typing import NamedTuple
 
 from npl_index.ranking.bm25f import Concept
@@ -26,6 +26,13 @@ from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
+BRIEF = 8
+"""Words of a short question; a task with many aspects has several times as many. Of a question so long a
+third counts as settled by the first section, whatever it covers, of a longer one less."""
+
+HARDNESS = 4
+"""Power of the covered share: half the words of a question answer hardly any of it."""
+
 _LEAST = ORDINARY / 4
 _FIRST = 12
 """Sections that are read first; mostly no more are needed."""
@@ -34,7 +41,7 @@ _FIRST = 12
 class Demand(NamedTuple):
     """Which share of the best score a section needs.
 
-    :param open: while nothing of the query is covered.
+    :param open: while nothing of the query is settled.
     :param answered: when all of it is.
     :param size: by what share more for a section e times as long as an ordinary one.
     """
@@ -43,19 +50,20 @@ class Demand(NamedTuple):
     answered: float
     size: float
 
-    def least(self, covered: float, size: int) -> float:
+    def least(self, settled: float, size: int) -> float:
         """Return the share that a section needs, at most 1.
 
-        :param covered: share of the query that the sections taken so far cover.
+        :param settled: share of the query that the sections taken so far settle.
         :param size: bytes of the section.
         """
-        share = self.open + (self.answered - self.open) * covered
+        share = self.open + (self.answered - self.open) * settled
         return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
 
 
-FEW = Demand(open=0.8, answered=0.82, size=0.05)
-MANY = Demand(open=0.25, answered=0.6, size=0.12)
-"""What is asked for without a budget, and with one: the caller said how much is welcome.
+FEW = Demand(open=0.85, answered=0.88, size=0.0)
+MANY = Demand(open=0.25, answered=0.6, size=0.2)
+"""What is asked for without a budget, and with one: the caller said how much is welcome. Without one the size
+of what is nearly as good as the best says nothing.
 
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
 
@@ -79,7 +87,7 @@ def cut(
     """
     concepts = concepts_in(collection, query) if looked is None else looked.concepts
     read_before = {} if looked is None else _read_before(looked)
-    demand, opened = (MANY if generous else FEW), _Open(concepts)
+    demand, opened = (MANY if generous else FEW), _Open(concepts, len(query.keywords.weights))
     kept: list[Hit] = []
     for some in (hits[:_FIRST], hits[_FIRST:]):
         shares = _shares(collection, some, concepts, read_before)
@@ -88,7 +96,7 @@ def cut(
                 continue
             if kept and hit.score.topic < 1:
                 own = collection.documents[hit.document].tree.sections[hit.section].own_bytes
-                least = demand.least(opened.covered, own.stop - own.start)
+                least = demand.least(opened.settled, own.stop - own.start)
                 if hit.score.total < least * kept[0].score.total:
                     return kept
             kept.append(hit)
@@ -99,17 +107,19 @@ def cut(
 class _Open:
     """What of a query no section that was taken covers."""
 
-    def __init__(self, concepts: Sequence[Concept]) -> None:
+    def __init__(self, concepts: Sequence[Concept], words: int) -> None:
+        self._aspects = 1 - exp(-words / BRIEF)
         self._weights = [concept.weight for concept in concepts]
         self._whole = sum(self._weights) or 1.0
         self._open = [1.0] * len(concepts)
-        self.covered = 0.0
+        self.settled = 0.0
 
     def take(self, shares: Sequence[float]) -> None:
         """Take a section that has these shares of the concepts."""
         self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
         rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
-        self.covered = 1 - rest / self._whole
+        covered = 1 - rest / self._whole
+        self.settled = 1 - self._aspects * (1 - covered**HARDNESS)
 
 
 def _read_before(looked: Looked) -> dict[int, list[float]]:

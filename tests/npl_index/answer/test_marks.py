@@ -94,7 +94,7 @@ def test_in_markdown_too_no_text_poses_as_a_mark(kind: str, several: bool) -> No
     """Where a text has a line like them, the true marks carry a tag, whatever the number of files."""
     texts = {"c.md": f"# C\n\nwater\n\n## Two\n\n{FORGED[kind]}\n\nwater here\n"}
     documents = document_set({**texts, **PLAIN} if several else texts)
-    text = write(TailorRequest.parse(context="water"), documents, Markdown()).text
+    text = write(TailorRequest.parse(context="water", token_budget=2000), documents, Markdown()).text
     tag = re.match(r"<!-- .* #(\w+) -->\n", text)
     assert tag is not None
     true = [line for line in text.split("\n") if line.endswith(f" #{tag[1]} -->")]

@@ -78,3 +78,22 @@ def test_a_body_of_stop_words_is_text() -> None:
     for generous in (False, True):
         kept = cut(ask(question, among=among), among, asked(question), generous=generous)
         assert names(kept, among)[0] == "Does it run on Windows?"
+
+
+def test_half_of_a_question_is_not_its_answer() -> None:
+    """What covers the other half comes too; once all is covered, only what is nearly as good does."""
+    roses, tulips, filler = (
+        "## Roses\n\nPrune roses in spring.\n\n",
+        "## Tulips\n\nPlant tulips in autumn.\n\n",
+        "".join(
+            f"## Bed {n}\n\nIn bed {n} there are roses, among many other flowers and herbs.\n\n"
+            for n in range(9)
+        ),
+    )
+    among = collection(f"# Garden\n\nWork.\n\n{roses}{tulips}{filler}")
+    for question, expected in (
+        ("prune roses, plant tulips", {"Roses", "Tulips"}),
+        ("prune roses", {"Roses"}),
+    ):
+        kept = cut(ask(question, among=among), among, asked(question), generous=True)
+        assert set(names(kept, among)) == expected

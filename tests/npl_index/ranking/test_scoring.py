@@ -274,6 +274,12 @@ IDENTIFIERS = {
         "# Notes\n\nWhat was seen.\n\n## Deep\n\nIn all that follows there is server.port once.\n",
         "Deep",
     ),
+    "capitals": (
+        "what does maxRetries do",
+        ["# Max\n\nMax retries, the max of retries.\n\n## maxRetriesPerHost\n\nRetries of a host, max.\n"],
+        "# Client\n\nHow to call.\n\n## Fields\n\nBeside others there is maxRetries, a number.\n",
+        "Fields",
+    ),
     "a flag": (
         "--force",
         ["# Force\n\nForce is mass times acceleration; force.\n\n## Forces\n\nA force, --forced or not.\n"],
