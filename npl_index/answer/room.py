@@ -60,16 +60,13 @@ class Room:
         """
         if self._left is None:
             return Packed(tuple(units))
-        kept = sum(map(self._prices.suggested, near))
-        if MOST_FOR_NEAR * kept > self._left:
+        names = sum(map(self._prices.suggested, near))
+        if MOST_FOR_NEAR * names > self._left:
             self._near = [one.selector for one in near]
-            kept = sum(map(self._price, self._near))
-        if MOST_FOR_NEAR * kept > self._left:
-            kept = 0
-        self._left -= kept
+            names = sum(map(self._price, self._near))
         documents = self._documents
-        packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
-        self._left = packed.left + kept
+        packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut, names)
+        self._left = packed.left
         beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
         self._aside = self._form.beside - beside
         return packed
@@ -100,40 +97,44 @@ class Room:
         return (first, *rest) if rest and self._form.text(documents, first) <= room else None
 
     def named(self, packed: Packed) -> tuple[str, ...]:
-        """Return the selectors of what was left out.
+        """Return the selectors of what was left out, best first.
 
         Named are: one at least; all that is better than something kept, for which there is room; the best
-        hits that cannot be suggested; and then as many as may be.
+        hits that cannot be suggested; what is left of sections that were cut; and then as many as may be.
         """
-        return (
-            *self._dropped(packed),
-            *(name for name in self._near if self._paid(self._price(name), aside=False)),
-        )
-
-    def _dropped(self, packed: Packed) -> tuple[str, ...]:
-        if not packed.dropped:
-            return ()
-        units = left_out(self._documents, packed.dropped)
+        units = [*left_out(self._documents, packed.dropped), *packed.rests]
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
-        must = {at for at, unit in enumerate(units) if not at or not owed.isdisjoint(unit.parts)}
-        names = {at: selector(self._documents, units[at]) for at in must}
-        named: set[int] = set()
-        if self._left is not None and not packed.kept:
+        names: dict[int, str] = {}
+        if units and self._left is not None and not packed.kept:
             # What to ask for is the least that an answer says.
+            names[0] = selector(self._documents, units[0])
             self._left = self._without_frame(self._nothing) - self._price(names[0])
-            named.add(0)
-        named |= {at for at in sorted(must - named) if self._paid(self._price(names[at]), aside=False)}
+        for at, unit in enumerate(units):
+            if at not in names and (not at or not owed.isdisjoint(unit.parts)):
+                self._name(at, unit, names, aside=False)
+        near = [name for name in self._near if self._paid(self._price(name), aside=False)]
+        for at, unit in enumerate(packed.rests, len(units) - len(packed.rests)):
+            if at not in names:
+                self._name(at, unit, names, aside=False)
+        most = len(names) + MAX_HITS_NAMED
         for at, unit in enumerate(units):
             chosen = unit.parts[0].chosen
-            if at in must or at in named:
+            if at in names:
                 continue
-            if len(named) >= (MAX_CHOSEN_NAMED if chosen else len(must) + MAX_HITS_NAMED):
+            if len(names) >= (MAX_CHOSEN_NAMED if chosen else most):
                 break
-            names[at] = selector(self._documents, unit)
-            if not self._paid(self._price(names[at]), aside=not chosen):
+            if not self._name(at, unit, names, aside=not chosen):
                 break
-            named.add(at)
-        return tuple(names[at] for at in sorted(named))
+        best_first = sorted(names, key=lambda at: (-units[at].score, at))
+        return (*(names[at] for at in best_first), *near)
+
+    def _name(self, at: int, unit: Unit, names: dict[int, str], *, aside: bool) -> bool:
+        """Name a unit if there is room."""
+        name = selector(self._documents, unit)
+        paid = self._paid(self._price(name), aside=aside)
+        if paid:
+            names[at] = name
+        return paid
 
     def _price(self, name: str) -> int:
         return self._prices.named(name)

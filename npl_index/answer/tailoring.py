@@ -165,7 +165,7 @@ def write(
         nothing,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
-        truncated=bool(packed.dropped),
+        truncated=bool(packed.dropped or packed.rests or more),
         request_more=more,
         suggestions=room.suggestions(ideas, sum(one.selector not in more for _, one in near)),
         keywords_extracted=room.keywords(found.keywords.words[:SHOWN_KEYWORDS]),

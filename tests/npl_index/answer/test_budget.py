@@ -77,7 +77,7 @@ def test_a_better_unit_is_cut_before_a_lesser_one_is_kept() -> None:
     found = packed(units(30, 500, 20), 200, halve)
     assert sections(found.kept)[:2] == [0, 1]
     assert found.kept[1].cut
-    assert sections(found.dropped)[0] == 1
+    assert sections(found.rests)[0] == 1
 
 
 def test_a_cut_takes_the_room_there_is() -> None:
@@ -141,4 +141,6 @@ def test_the_room_holds_and_nothing_is_lost(costs: list[tuple[int, int]], room: 
     assert len(better) <= found.owed
     assert found.left <= room
     assert {*sections(found.kept), *sections(found.dropped)} == set(range(len(costs)))
-    assert sum(one.tokens for one in (*found.kept, *found.dropped)) == sum(cost for cost, _ in costs)
+    assert sum(one.tokens for one in (*found.kept, *found.dropped, *found.rests)) == sum(
+        cost for cost, _ in costs
+    )

@@ -181,7 +181,7 @@ def marked(answer: Any) -> Iterator[tuple[str, str | None]]:
     """Return each selector as :func:`pieces` does, and those of the ranking."""
     yield from pieces(answer.text)
     for hit in answer.value.ranking or ():
-        assert f" {hit.selector} " in answer.text
+        assert f" {json.dumps(hit.selector, ensure_ascii=False)} " in answer.text
         yield hit.selector, None
 
 
