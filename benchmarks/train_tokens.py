@@ -18,7 +18,7 @@ import gzip
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,12 @@ KEPT = {"o200k_base": 93_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary besides single characters."""
 
 WIDESPREAD = re.compile("lang-(ar|cs|de|el|es|fa|fr|he|hi|id|it|ja|ko|nl|pl|pt|ru|sv|th|tr|uk|vi|zh)-")
+SIGNS = "_./-(<'[=:\\$\"@*&#{"
+"""Signs that begin a token with the word behind them: few texts hold all the names that programs have."""
+
+OWN = ('"},{"', "levance")
+"""Strings of one token that every answer in JSON holds."""
+
 DAMPING = 0.6
 EARLY = 3_000
 CODE_POINTS = 0x20000
@@ -87,7 +93,9 @@ class Trainer:
             total = sum(share[part] for part, gain in gains.items() if gain)
             for part, gain in gains.items():
                 use[part] += gain * share[part] / total  # type: ignore[assignment]
-        return sorted({*self._single, *(part for part, _ in use.most_common(KEPT[self.vocabulary]))})
+        kept = {*self._single, *(part for part, _ in use.most_common(KEPT[self.vocabulary]))}
+        own = (string for string in OWN if self.cost(string) == 1)
+        return sorted({*kept, *behind_signs(kept, self.cost), *own})
 
     def _occurrences(self, without: Collection[str]) -> Mapping[str, float]:
         seen: dict[str, float] = {}
@@ -124,6 +132,13 @@ class Trainer:
             found = Counter(self.cost(chr(c)) for c in code_points(first, first + 64))
             del found[1]
             yield str(max(found, key=lambda cost: (found[cost], cost), default=4))
+
+
+def behind_signs(listed: Iterable[str], cost: Callable[[str], int]) -> set[str]:
+    """Return the listed words with a sign in front that cost one token."""
+    words = {string.removeprefix(" ") for string in listed}
+    signed = (sign + word for word in words if word.isalpha() and word.isascii() for sign in SIGNS)
+    return {string for string in signed if cost(string) == 1}
 
 
 def code_points(start: int, stop: int = CODE_POINTS) -> list[int]:

@@ -140,8 +140,11 @@ def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
     return content, tokens + last if exact else documents.counter.count(content)
 
 
-def row(documents: DocumentSet, unit: Unit) -> TailoredSection:
-    """Describe a unit."""
+def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
+    """Describe a unit.
+
+    :param lean: do not say that it is cut; the lines in its selector show it.
+    """
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
@@ -151,7 +154,7 @@ def row(documents: DocumentSet, unit: Unit) -> TailoredSection:
         start_line=first.lines.start + 1,
         end_line=final.lines.stop + 1,
         file=documents.path(first.document) if documents.several else None,
-        cut=True if unit.cut else None,
+        cut=True if unit.cut and not lean else None,
     )
 
 

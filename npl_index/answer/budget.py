@@ -18,14 +18,11 @@ from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Span
 
-LARGE = 0.6
-"""Share of the room that a hit gets at least if it has to be cut and others of half its score wait."""
-
-WORTHY = 0.5
-"""Share of a hit's score from which on others may shorten it."""
-
 BEST = 3
 """So many of the best units are in every answer, at least by name."""
+
+WORTH_A_ROW = 2
+"""A further piece is kept if it is so many times as long as what says what it is."""
 
 MOST_ASKED_FOR = 8
 """Room is kept for the names of so many of the sections that were asked for."""
@@ -111,24 +108,30 @@ class Packed:
     """What fits.
 
     :param kept: best first.
-    :param dropped: what does not fit, best first; the rest of a unit that was cut comes in its place.
+    :param dropped: what does not fit, best first.
+    :param rests: what is before and behind the pieces of units that were cut; the lines of a piece say
+        already that there is more.
     :param owed: how many of the dropped units are better than the last kept one, or among the best.
     :param left: tokens that are left for the names of what was left out, and for all else.
     """
 
     kept: tuple[Unit, ...]
     dropped: tuple[Unit, ...] = ()
+    rests: tuple[Unit, ...] = ()
     owed: int = 0
     left: int = 0
 
 
-def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut: Cutter) -> Packed:
+def pack(
+    units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut: Cutter, names: int = 0
+) -> Packed:
     """Choose what fits.
 
     :param units: best first.
     :param room: tokens.
+    :param names: tokens to leave for other names; only the best unit goes before them.
     """
-    packing = _Packing(room, prices, cut)
+    packing = _Packing(room, names, prices, cut)
     waiting = deque(units)
     while waiting:
         unit = waiting.popleft()
@@ -139,19 +142,21 @@ def pack(units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut:
             packing.take_piece(unit, waiting)
         packing.count()
     left = packing.left + packing.set_aside
-    return Packed(tuple(packing.kept), tuple(packing.dropped), packing.owed, left)
+    return Packed(tuple(packing.kept), tuple(packing.dropped), tuple(packing.rests), packing.owed, left)
 
 
 class _Packing:
     """What is kept so far."""
 
-    def __init__(self, room: int, prices: Prices, cut: Cutter) -> None:
+    def __init__(self, room: int, names: int, prices: Prices, cut: Cutter) -> None:
         self.kept: list[Unit] = []
         self.dropped: list[Unit] = []
+        self.rests: list[Unit] = []
         self.owed = 0
         self._room = self.left = room
         self.set_aside = 0  # traces of what was dropped before something was kept,
         self._unpaid = 0  # and since then
+        self._names = names
         self._prices = prices
         self._cut = cut
         self._seen = 0
@@ -194,12 +199,11 @@ class _Packing:
         cost = self._row_and_entry(like)
         for reserve in self._reserves(like, waiting):
             room = self.left - self._unpaid - reserve - cost
-            if room <= (cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
+            if room <= (WORTH_A_ROW * cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
                 # Something less good may fit whole, and has no right to.
                 self._closed = bool(self.kept)
                 continue
-            share = self._share(room, unit, waiting)
-            pieces = self._cut(part, share, not self.kept and not reserve)
+            pieces = self._cut(part, room, not self.kept and not reserve)
             if pieces is not None:
                 break
             self._failed += 1
@@ -208,16 +212,18 @@ class _Packing:
             return
         piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
-        for one in rest:
-            self._drop(one)
+        if rest:
+            largest, *others = sorted(rest, key=lambda one: one.tokens, reverse=True)
+            self.rests += (largest, *others)
+            self._unpaid += self._prices.trace(largest)
 
     def _reserves(self, unit: Unit, waiting: Sequence[Unit]) -> Iterator[int]:
         """Return what to leave for the names of what does not fit; the best unit comes before any name."""
         trace = self._prices.trace(unit)
-        # What stands before a piece is named, and what stands behind it.
-        yield 2 * trace + self._reserved(waiting)
+        names = self._reserved(waiting)
+        yield trace + names
         if not self.kept:
-            yield trace
+            yield names
             yield 0
 
     def _reserved(self, waiting: Sequence[Unit]) -> int:
@@ -226,18 +232,12 @@ class _Packing:
         What selectors asked for is named as far as a third of the room reaches.
         """
         best = max(1 - len(self.dropped), BEST - self._seen - 1)
-        cost = 0
+        cost = self._names
         for number, unit in enumerate(islice(waiting, max(best, MOST_ASKED_FOR))):
             if number >= best and (not unit.parts[0].chosen or 3 * cost > self._room):
                 break
             cost += self._prices.trace(unit)
         return cost
-
-    def _share(self, room: int, unit: Unit, waiting: Sequence[Unit]) -> int:
-        if unit.parts[0].chosen:
-            return room
-        others = sum(other.tokens for other in waiting if other.score >= WORTHY * unit.score)
-        return min(room, max(int(LARGE * self._room), room - others))
 
     def _row_and_entry(self, unit: Unit) -> int:
         entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)

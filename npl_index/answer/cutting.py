@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -38,11 +39,13 @@ class _Blocks(NamedTuple):
     :param bounds: the lines before which a cut may fall, where the first begins and the last ends included.
     :param tokens: of all before each bound.
     :param worth: of all that was found before each bound.
+    :param found: what was found, in each block.
     """
 
     bounds: Sequence[int]
     tokens: Sequence[int]
     worth: Sequence[float]
+    found: Sequence[Sequence[Found]]
 
 
 def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | None:
@@ -77,7 +80,9 @@ def _cut_within(
     )
     blocks = _measured(documents, part, bounds, found, room)
     at_start = bounds[0] == part.lines.start
-    run = _best_run(documents, blocks, room, at_start, documents.heading_tokens(part))
+    # What is cut out of a table gets its head; which blocks are kept is not known yet, and most of them are.
+    lead = documents.lead_tokens(part, bounds[(len(bounds) - 1) // 2])
+    run = _best_run(documents, blocks, room, at_start, lead)
     for _ in range(_TRIES):
         if run is None:
             break
@@ -137,42 +142,51 @@ def _measured(
         if end - begin > longest and count <= room:
             count = count_tokens(source[begin:end], documents.counter, documents.clock)
         tokens.append(count)
-    worth = [0.0] * len(bounds)
+    inside: list[list[Found]] = [[] for _ in bounds]
     offsets = [starts[bound] for bound in bounds]
     for one in found:
         block = bisect_right(offsets, one.at)
         if 0 < block < len(bounds):
-            worth[block] += one.worth
-    return _Blocks(bounds, list(accumulate(tokens)), list(accumulate(worth)))
+            inside[block - 1].append(one)
+    worth = (sum(one.worth for one in block) for block in inside)
+    return _Blocks(bounds, list(accumulate(tokens)), [0.0, *accumulate(worth)], inside)
 
 
 def _best_run(
-    documents: DocumentSet, blocks: _Blocks, room: int, at_start: bool, heading: int
+    documents: DocumentSet, blocks: _Blocks, room: int, at_start: bool, above: int
 ) -> tuple[int, int] | None:
     """Return the bounds of the longest run that fits and holds most of what was found.
 
-    Of equal ones it is the one that begins where the part begins, else the one in the middle.
+    That is most of the terms, each counted once, and of equal ones most places. Of equal runs it is the one
+    that begins where the part begins, else the one in the middle.
 
-    :param heading: tokens of the heading, which comes with what does not begin with it.
+    :param above: tokens of what comes above a run that does not begin with the heading.
     """
-    bounds, tokens, worth = blocks
+    bounds, tokens, worth, found = blocks
     runs: list[tuple[int, int]] = []
-    most, stop = 0.0, 0
+    most, stop = (0.0, 0.0), 0
+    inside: Counter[int] = Counter()
+    terms = 0.0
     for start in range(len(bounds) - 1):
-        lead = 0 if at_start and not start else heading
+        lead = 0 if at_start and not start else above
         stop = max(start, stop)
         while (
             stop + 1 < len(bounds)
             and documents.counter.upper_bound(lead + tokens[stop + 1] - tokens[start]) <= room
         ):
+            for one in found[stop]:
+                terms += 0.0 if inside[one.term] else one.worth
+                inside[one.term] += 1
             stop += 1
-        held = round(worth[stop] - worth[start], 6)
-        if stop == start or held < most or (start and not held):
-            continue
-        if held > most:
-            most, runs = held, []
-        runs.append((start, stop))
-    if not runs or not (most or at_start):
+        held = round(terms, 6), round(worth[stop] - worth[start], 6)
+        if stop > start and held >= most and (held[0] or not start):
+            if held > most:
+                most, runs = held, []
+            runs.append((start, stop))
+        for one in found[start] if stop > start else ():
+            inside[one.term] -= 1
+            terms -= 0.0 if inside[one.term] else one.worth
+    if not runs or not (most[0] or at_start):
         return None
     return runs[0] if at_start and not runs[0][0] else runs[len(runs) // 2]
 

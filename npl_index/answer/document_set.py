@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from npl_index.answer.budget import Part
+from npl_index.answer.finding import table_head
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name
@@ -101,9 +102,16 @@ class DocumentSet:
         return self._under_heading((part.document, part.section), part.lines)
 
     def _under_heading(self, place: Place, lines: Span) -> str:
-        """Return some lines of a section's own text; what does not begin with its heading gets it."""
+        """Return some lines of a section's own text.
+
+        What does not begin with its heading gets it, and rows get the head of their table.
+        """
         tree = self.tree(place[0])
         text = trimmed_text(tree, lines)
+        own = tree.sections[place[1]].own
+        head = table_head(tree, own, lines.start) if text and lines.start > own.start else None
+        if head:
+            text = trimmed_text(tree, head) + tree.text(lines)
         heading = self._heading(place, lines)
         return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
 
@@ -112,15 +120,20 @@ class DocumentSet:
         heading = self.tree(place[0]).sections[place[1]].heading_lines
         return heading if heading.start < heading.stop <= lines.start else None
 
-    def heading_tokens(self, part: Part) -> int:
-        """Return the tokens of the heading and the blank line behind it, for what does not begin with it."""
+    def lead_tokens(self, part: Part, line: int) -> int:
+        """Return the tokens of what comes above a line that does not begin a section's own text.
+
+        That is the heading with the blank line behind it, and the head of a table.
+        """
         tree = self.tree(part.document)
-        heading = tree.sections[part.section].heading_lines
-        if heading.start == heading.stop:
-            return 0
-        return self.once(
-            ("heading", part.document, heading), lambda: measure(trimmed_text(tree, heading), self.counter)[0]
-        )
+        section = tree.sections[part.section]
+        head = table_head(tree, section.own, line)
+        spans = [section.heading_lines, *([head] if head else [])]
+        return sum(self._measured(part.document, span) for span in spans if span.start < span.stop)
+
+    def _measured(self, document: int, span: Span) -> int:
+        text = trimmed_text(self.tree(document), span)
+        return self.once(("lead", document, span), lambda: measure(text, self.counter)[0])
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from math import log2
@@ -23,6 +24,10 @@ _SHORT = 3  # a term up to so long counts as a whole word only, a longer one at 
 _FENCE = re.compile(
     r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE
 )
+_DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+_LEAD = 1_000
+"""Characters between a blank line and the head of a table, at most: mostly there are none."""
+
 _EMPTY = re.compile(r"[\s>]*\Z")
 _BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
 
@@ -98,6 +103,25 @@ def best_place(found: Sequence[Found], width: int, begin: int, end: int) -> int:
             # What follows says more about a word than what stands before it.
             place = max(begin, min(found[first].at - (width - span) // 3, end - width))
     return place
+
+
+def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
+    """Return the lines of a table's head if a line is in the body of that table.
+
+    :param own: lines of the section's own text.
+    """
+    if line >= own.stop or "|" not in tree.line(line):
+        return None
+    starts = tree.line_starts
+    first, at = starts[own.start], starts[line]
+    blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
+    begin = max(first, blank + 1)
+    for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
+        if "|" in found[0] and "-" in found[0]:
+            delimiter = bisect_right(starts, found.end()) - 1
+            head = Span(delimiter - 1, min(delimiter + 1, line))
+            return head if own.start <= head.start < head.stop and "|" in tree.line(head.start) else None
+    return None
 
 
 def safe_start(tree: SectionTree, lines: Span, line: int) -> int | None:

@@ -36,8 +36,13 @@ class Form(Protocol):
     """Writes answers, and says what their parts cost in tokens."""
 
     @property
-    def beside(self) -> tuple[int, float]:
-        """Tokens, and share of the budget: beside the content, nothing optional makes an answer longer."""
+    def beside(self) -> int:
+        """Tokens beside the content from which on nothing optional is added."""
+        ...
+
+    @property
+    def lean(self) -> bool:
+        """Whether the answer leaves out what its reader knows or can see."""
         ...
 
     @property
@@ -84,7 +89,8 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    beside = 180, 0.2
+    beside = 150
+    lean = True
     larger = 1.12
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -108,7 +114,7 @@ class Json:
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the row."""
-        return dumped(_fields(row(documents, unit))) + ","
+        return dumped(_fields(row(documents, unit, lean=self.lean))) + ","
 
     def named(self, selector: str) -> str:
         """Return the selector as a string."""
@@ -151,7 +157,8 @@ def _fields(value: Any) -> Any:
 class Markdown:
     """The sections as they are, each under a mark, and a last mark with all else."""
 
-    beside = 60, 0.07
+    beside = 60
+    lean = True
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:
@@ -226,7 +233,7 @@ def _notes(answer: Tailored) -> Iterator[str]:
 def _ranked(hit: RankedSection) -> str:
     parts = (f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic"))
     where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
-    return f"{' '.join(parts)} {in_mark(hit.selector)} {in_mark(where)}"
+    return f"{' '.join(parts)} {_quoted(hit.selector)} {in_mark(where)}"
 
 
 def _quoted(selector: str) -> str:
@@ -235,7 +242,7 @@ def _quoted(selector: str) -> str:
 
 def _score(score: float) -> str:
     """Return a score to two places, without the zero in front."""
-    return f"{score:.2f}".removeprefix("0").removesuffix(".00")
+    return f"{score:.2f}".removeprefix("0").removesuffix(".00") or "0"
 
 
 class Pricing:

@@ -39,7 +39,7 @@ _END = re.compile("--(!?)>")
 def in_mark(text: str) -> str:
     """Return a text as a mark holds it: it cannot end it, and shows what nobody can see.
 
-    Signs do not count where names are compared loosely, so that a selector still selects the same.
+    A selector stays as it is: :func:`npl_index.selectors.grammar.spell` has seen to both.
     """
     return _END.sub(r"--\1 >", escaped(text))
 

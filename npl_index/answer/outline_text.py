@@ -2,7 +2,7 @@
 
 ::
 
-    lines, tokens, c code t table e example; selector: guide > ## A > ### B
+    lines tokens c code t table e example; selector guide > ## A > ### B
     1-60 905 cte # Garden Guide
     12-30 310 c+2 ## Watering
     31-60 410 ## Pruning
@@ -17,11 +17,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from posixpath import commonpath, dirname
+from posixpath import commonprefix
 
 from npl_index.answer.folding import fold
 from npl_index.answer.outline import OutlineNode
-from npl_index.selectors.grammar import spell
+from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.tokens.counting import TokenCounter
 
@@ -36,6 +36,7 @@ class OutlineText:
 
     :param documents: their nodes of level 0.
     :param several: each document has a line of its own.
+    :param titled: the first heading of the one document is its title.
     :param version: of the document, where it says one.
     :param remarks: lines for the end of the text.
     :param unfolding: what shows the headings that the depth hides, if the first line does not say it.
@@ -43,6 +44,7 @@ class OutlineText:
 
     documents: Sequence[OutlineNode]
     several: bool
+    titled: bool = False
     version: str | None = None
     remarks: tuple[str, ...] = ()
     unfolding: str | None = "a higher depth shows them"
@@ -91,29 +93,36 @@ class OutlineText:
         if not self.several:
             version = f"version {label(self.version)}; " if self.version else ""
             root = self.documents[0].selector if self.documents else ""
-            return f"{version}lines, tokens{self._legend}; selector: {root} > ## A > ### B"
+            rule = f"{root} > ## A" if self._is_flat else f"{root} > ## A > ### B"
+            return f"{version}lines tokens{self._legend}; selector {rule}"
         tokens = sum(document.token_count for document in self.documents)
-        ranges = " (after the lines of a heading)" if any(one.children for one in self.documents) else ""
-        paths = f"end of path; path is {self._folder} + end" if self._folder else "path"
+        shared = f"path is {self._shared} + what is written; " if self._shared else ""
+        lines = ", of headings lines tokens" if any(one.children for one in self.documents) else ""
         return (
-            f"{len(self.documents)} files, {tokens} tokens; tokens{ranges}{self._legend}, +headings inside, "
-            f"{paths}: file=path shows headings; selector: path > ## A > ### B"
+            f"{len(self.documents)} files {tokens} tokens; tokens{self._legend} +headings path{lines}; "
+            f"{shared}file=path shows headings; selector path > ## A > ### B"
         )
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether no section but the title, which counts as the document, has another inside."""
+        tops = self.nodes
+        below = (*tops[0].children, *tops[1:]) if self.titled and tops else tops
+        return not any(node.children or node.more for node in below)
 
     @property
     def _legend(self) -> str:
         """Say what the letters mean that occur."""
         used = {letter for document in self.documents for letter in _letters(document)}
         legend = " ".join(f"{letter} {what}" for letter, what in _HOLDS.items() if letter in used)
-        return legend and f", {legend}"
+        return legend and f" {legend}"
 
     @cached_property
-    def _folder(self) -> str:
-        """What the paths of all documents begin with; it is said once."""
+    def _shared(self) -> str:
+        """What the paths of all documents begin with, up to the end of a word; it is said once."""
         paths = [document.name for document in self.documents]
-        folders = [dirname(path) for path in paths if _is_plain(path)]
-        folder = commonpath(folders) if paths and len(folders) == len(paths) else ""
-        return folder and f"{folder}/"
+        shared = commonprefix(paths) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
+        return shared[: max(map(shared.rfind, "/-_"), default=-1) + 1]
 
     def line(self, node: OutlineNode, depth: int) -> str:
         """Return a node's line.
@@ -125,8 +134,8 @@ class OutlineText:
         lines = "" if is_document else f"{node.start_line}-{max(node.start_line, node.end_line - 1)} "
         numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
         if is_document:
-            path = node.name.removeprefix(self._folder)
-            return numbers + (path if _is_plain(path) else _quoted(label(path)))
+            path = node.name.removeprefix(self._shared)
+            return numbers + (path if _is_plain(path) else quoted(label(path)))
         return _step(node) if node.matches is False else numbers + _step(node)
 
     def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
@@ -144,17 +153,13 @@ def _step(node: OutlineNode) -> str:
     """Return what a node is called in the path of a selector."""
     name = heading_label(node.name)
     ordinal = _ORDINAL.search(node.selector)
-    step = f"{'#' * node.level} {spell(name)}" if node.level else _quoted(name)
+    step = f"{'#' * node.level} {spell(name)}" if node.level else quoted(name)
     return step + (ordinal[0] if ordinal else "")
 
 
 def _is_plain(path: str) -> bool:
     """Return whether a path stands in a selector and in a line as it is."""
     return bool(_PATH.fullmatch(path)) and spell(path) == path
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _inside(nodes: Sequence[OutlineNode]) -> int:

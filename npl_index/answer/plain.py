@@ -12,7 +12,8 @@ from npl_index.answer.values import Suggestion, Tailored
 class Plain:
     """The content and the marks that name files; nothing else costs anything, since it is shown elsewhere."""
 
-    beside = (0, 1.0)
+    beside = 10**9
+    lean = False
     larger = 1.0
 
     def text(self, documents: DocumentSet, part: Part) -> int:

@@ -22,7 +22,7 @@ MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
 
 MOST_FOR_NEAR = 4
-"""The best hits that are not wanted are named if that takes at most this part of the room."""
+"""The best hits that are not wanted are suggested if that takes at most this part of the room, else named."""
 
 _T = TypeVar("_T")
 
@@ -38,8 +38,8 @@ class Room:
         self._documents, self._form = documents, form
         self._prices = Pricing(documents, form)
         self._nothing = nothing
+        self._near: list[str] = []
         self._left: int | None = None
-        self._budget = min(budget or 0, MOST_TOKENS)
         self._most = self._aside = 0
         if budget is not None:
             budget = min(budget, MOST_TOKENS)
@@ -56,20 +56,19 @@ class Room:
     def pack(self, units: Sequence[Unit], near: Sequence[Suggestion]) -> Packed:
         """Choose what fits.
 
-        :param near: suggestions that room is kept for, if it is not much.
+        :param near: the best hits that are not wanted: room is kept to suggest them, else to name them.
         """
         if self._left is None:
             return Packed(tuple(units))
-        kept = sum(map(self._prices.suggested, near))
-        if MOST_FOR_NEAR * kept > self._left:
-            kept = 0
-        self._left -= kept
+        names = sum(map(self._prices.suggested, near))
+        if MOST_FOR_NEAR * names > self._left:
+            self._near = [one.selector for one in near]
+            names = sum(map(self._price, self._near))
         documents = self._documents
-        packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut)
-        self._left = packed.left + kept
-        tokens, share = self._form.beside
+        packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut, names)
+        self._left = packed.left
         beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
-        self._aside = max(tokens, int(share * self._budget)) - beside
+        self._aside = self._form.beside - beside
         return packed
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
@@ -98,34 +97,44 @@ class Room:
         return (first, *rest) if rest and self._form.text(documents, first) <= room else None
 
     def named(self, packed: Packed) -> tuple[str, ...]:
-        """Return the selectors of what was left out.
+        """Return the selectors of what was left out, best first.
 
-        Named are: one at least; all that is better than something kept, for which there is room; and then
-        as many as may be.
+        Named are: one at least; all that is better than something kept, for which there is room; the best
+        hits that cannot be suggested; what is left of sections that were cut; and then as many as may be.
         """
-        if not packed.dropped:
-            return ()
-        units = left_out(self._documents, packed.dropped)
+        units = [*left_out(self._documents, packed.dropped), *packed.rests]
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
-        must = {at for at, unit in enumerate(units) if not owed.isdisjoint(unit.parts)}
-        names = {at: selector(self._documents, units[at]) for at in (0, *must)}
-        named: set[int] = set()
-        if self._left is not None and not packed.kept:
+        names: dict[int, str] = {}
+        if units and self._left is not None and not packed.kept:
             # What to ask for is the least that an answer says.
+            names[0] = selector(self._documents, units[0])
             self._left = self._without_frame(self._nothing) - self._price(names[0])
-            named.add(0)
-        named |= {at for at in sorted(must - named) if self._paid(self._price(names[at]), aside=False)}
+        for at, unit in enumerate(units):
+            if at not in names and (not at or not owed.isdisjoint(unit.parts)):
+                self._name(at, unit, names, aside=False)
+        near = [name for name in self._near if self._paid(self._price(name), aside=False)]
+        for at, unit in enumerate(packed.rests, len(units) - len(packed.rests)):
+            if at not in names:
+                self._name(at, unit, names, aside=False)
+        most = len(names) + MAX_HITS_NAMED
         for at, unit in enumerate(units):
             chosen = unit.parts[0].chosen
-            if at in must or at in named:
+            if at in names:
                 continue
-            if len(named) >= (MAX_CHOSEN_NAMED if chosen else len(must) + MAX_HITS_NAMED):
+            if len(names) >= (MAX_CHOSEN_NAMED if chosen else most):
                 break
-            names[at] = selector(self._documents, unit)
-            if not self._paid(self._price(names[at]), aside=not chosen):
+            if not self._name(at, unit, names, aside=not chosen):
                 break
-            named.add(at)
-        return tuple(names[at] for at in sorted(named))
+        best_first = sorted(names, key=lambda at: (-units[at].score, at))
+        return (*(names[at] for at in best_first), *near)
+
+    def _name(self, at: int, unit: Unit, names: dict[int, str], *, aside: bool) -> bool:
+        """Name a unit if there is room."""
+        name = selector(self._documents, unit)
+        paid = self._paid(self._price(name), aside=aside)
+        if paid:
+            names[at] = name
+        return paid
 
     def _price(self, name: str) -> int:
         return self._prices.named(name)

@@ -147,7 +147,7 @@ def write(
         request_more=(),
         keywords_extracted=(),
         total_tokens=0,
-        token_counter=documents.counter.name,
+        token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
         excluded_tokens=found.excluded_tokens,
@@ -160,13 +160,14 @@ def write(
     content, total = content_of(documents, packed.kept)
     more = room.named(packed)
     ideas = _ideas(found, documents, packed, content, weights, companions or Companions(), near)
+    ideas = [one for one in ideas if one.selector not in more]
     answer = replace(
         nothing,
         content=content,
-        sections=tuple(row(documents, unit) for unit in packed.kept),
-        truncated=bool(packed.dropped),
+        sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
+        truncated=bool(packed.dropped or packed.rests or more),
         request_more=more,
-        suggestions=room.suggestions(ideas, len(near)),
+        suggestions=room.suggestions(ideas, sum(one.selector not in more for _, one in near)),
         keywords_extracted=room.keywords(found.keywords.words[:SHOWN_KEYWORDS]),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,

@@ -19,7 +19,7 @@ class TailoredSection:
     :param start_line: first line in the file, from 1.
     :param end_line: line after the last one.
     :param file: its document, where the request is about several.
-    :param cut: it was too large for the budget; this is a piece of it.
+    :param cut: it was too large for the budget; this is a piece of it. Left out where the selector shows it.
     """
 
     selector: str
@@ -79,7 +79,7 @@ class Tailored:
     :param request_more: selectors of that, most relevant first.
     :param keywords_extracted: keywords of the context, best first.
     :param total_tokens: tokens of ``content``.
-    :param token_counter: how they were counted.
+    :param token_counter: how they were counted, where scores are explained or the content is shown alone.
     :param file: the document's path below its root; for several documents what the request called them.
     :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
     :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
@@ -95,7 +95,7 @@ class Tailored:
     request_more: tuple[str, ...]
     keywords_extracted: tuple[str, ...]
     total_tokens: int
-    token_counter: str
+    token_counter: str | None
     file: str
     mark: str | None = None
     excluded_tokens: int | None = None

@@ -169,9 +169,13 @@ class Library:
         if ref.file is None:
             return has_magic(ref.item or "") or (ref == DocumentRef() and bool(self.searched))
         clean = os.path.normpath(ref.file)
-        if has_magic(clean) or clean.lower().endswith(MARKDOWN_SUFFIXES) or len(alternatives(clean)) > 1:
-            return has_magic(clean) or len(alternatives(clean)) > 1
-        return any(os.path.isdir(path) for path in islice(self._existing((clean,), ref.file), 1))
+        is_pattern = has_magic(clean) or len(alternatives(clean)) > 1
+        is_file = clean.lower().endswith(MARKDOWN_SUFFIXES)
+        if is_file and not is_pattern:
+            return False
+        # What looks like a pattern may be the name of a file.
+        there = next(self._existing(self._spellings(clean), ref.file), None)
+        return is_pattern if there is None else not is_file and os.path.isdir(there)
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
         """Return the files of a path, else of a pattern, else the item of any kind with this name."""

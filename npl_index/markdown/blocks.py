@@ -27,7 +27,7 @@ from markdown_it.rules_block import blockquote, code, heading, lheading, list_bl
 from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 
-from npl_index.markdown.leaves import fence, html, link_definition, npl_header, thematic_break
+from npl_index.markdown.leaves import fence, html, link_definition, loose_fence, npl_header, thematic_break
 from npl_index.markdown.state import NO_DEADLINE, BlockState, Deadline, find_lines
 
 # The state is a BlockState; markdown-it declares its own.
@@ -153,6 +153,8 @@ def _first_of(*rules: tuple[str, _Rule]) -> _Rule:
 
 
 _FENCE = ("`~", fence)
+_QUOTED = (">", loose_fence)
+_LOOSE = (":~0123456789", loose_fence)
 _QUOTE = (">", _container(blockquote))
 _BREAK = ("*-_", thematic_break)
 _LIST = ("-+*0123456789", _container(list_block))
@@ -161,8 +163,21 @@ _HEADING = ("#", heading)
 _HEADER = ("n", npl_header)
 _DEFINITIONS = _container(_definition_list)
 
-_begins_block = _first_of(_FENCE, _QUOTE, _BREAK, _LIST, ("[", link_definition), _HTML, _HEADING, _HEADER)
-_ends_text = _first_of(_FENCE, _QUOTE, _BREAK, _LIST, _HTML, _HEADING, _HEADER, (":~", _DEFINITIONS))
+_begins_block = _first_of(
+    (">", loose_fence),
+    _FENCE,
+    _QUOTE,
+    _BREAK,
+    _LIST,
+    ("[", link_definition),
+    _HTML,
+    _HEADING,
+    _HEADER,
+    _LOOSE,
+)
+_ends_text = _first_of(
+    _QUOTED, _FENCE, _QUOTE, _BREAK, _LIST, _HTML, _HEADING, _HEADER, (":~", _DEFINITIONS), _LOOSE
+)
 _ends_item = _first_of(_FENCE, _QUOTE, _BREAK, _HEADER)
 
 

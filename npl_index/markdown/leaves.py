@@ -20,6 +20,7 @@ _MAX_LINE = 65_536
 
 _FENCE = re.compile(r"(`{3,})([^`]*)|(~{3,})(?!~)(.*)")
 _MARKED_FENCE = re.compile(r"(?:(?:[-+*:~]|[0-9]{1,9}[.)])[ \t]+)+(?:`{3}|~{3})")
+_LOOSE_FENCE = re.compile(r"(?:[>:~]|[0-9]{1,9}[.)])[ \t]+(?:(`{3,})[^`\n]*|(~{3,})(?!~)[^\n]*)")
 _BREAK = re.compile(r"([-*_])[ \t]*\1")
 _LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.){1,999}\]:", re.DOTALL)
 
@@ -74,6 +75,44 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
     if open_runs or container_end:
         state.doubtful_fences.append(start)
     state.leaf("fence", start, line).info = opening[2] or opening[4] or ""
+    return True
+
+
+def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
+    """Fenced code behind a marker that makes no container that holds it, closed at the margin.
+
+    CommonMark has none, and takes the line that closes it for one that opens another: behind the marker of a
+    quote that ends with its line, of a definition without a term, or of a list that may not begin there.
+    """
+    source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
+    found = None
+    if not state.level and not state.is_code_block(start):
+        found = _LOOSE_FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
+    if found is None:
+        return False
+    run = found[1] or found[2]
+    line, closed = start + 1, False
+    while line < end and not closed:
+        if not line & 1023:
+            state.check()
+        pos = begins[line] + shifts[line]
+        first = source[pos : pos + 1]
+        if first == ">" or _MARKED_FENCE.match(source, pos):
+            break  # the quote goes on, or nobody closed the fence
+        if first == run[0] and (bare := _FENCE.fullmatch(source, pos, ends[line])):
+            closed = len(bare[1] or bare[3]) >= len(run) and not (bare[2] or bare[4] or "").strip(" \t")
+            if not closed or state.is_code_block(line):
+                break
+        line += 1
+    if line == start + 1 and not closed:
+        return False
+    state.cut_fence |= closed
+    state.doubtful_fences.append(start)
+    if not closed or not state.npl:
+        return False
+    if not silent:
+        state.npl_fences = True
+        state.leaf("fence", start, line).info = found[0].split(run, 1)[1].strip()
     return True
 
 

@@ -165,7 +165,7 @@ def parse_sections(
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
-    doubtful = tuple(sorted(blocks.doubtful_fences))
+    doubtful = tuple(sorted(set(blocks.doubtful_fences)))
     return SectionTree(name, sections, source, starts, front, dialect, find_title(sections), doubtful)
 
 

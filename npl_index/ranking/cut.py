@@ -26,7 +26,7 @@ from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
 
-BRIEF = 8
+BRIEF = 16
 """Words of a short question; a task with many aspects has several times as many. Of a question so long a
 third counts as settled by the first section, whatever it covers, of a longer one less."""
 
@@ -60,10 +60,10 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _LEAST) / ORDINARY)))
 
 
-FEW = Demand(open=0.85, answered=0.88, size=0.0)
-MANY = Demand(open=0.25, answered=0.6, size=0.2)
-"""What is asked for without a budget, and with one: the caller said how much is welcome. Without one the size
-of what is nearly as good as the best says nothing.
+FEW = Demand(open=0.85, answered=0.85, size=0.0)
+MANY = Demand(open=0.4, answered=0.6, size=0.2)
+"""What is asked for without a budget, and with one: the caller said how much is welcome. Without one all that
+is nearly as good as the best comes, and nothing else.
 
 They are those that kept the labelled sections with the fewest tokens (``benchmarks/relevance``)."""
 

@@ -16,7 +16,8 @@ Grammar in EBNF; spaces may stand between all elements::
     test      = ( name | "*" ) , { predicate } | predicate , { predicate } ;
     marks     = "#" | "##" | "###" | "####" | "#####" | "######" ;
     name      = quoted | plain ;
-    quoted    = '"' , { character | '\"' | '\\' } , '"' ;      (* or between single quotes *)
+    quoted    = '"' , { character | '\"' | '\\' | '\>' | code } , '"' ;   (* or between single quotes *)
+    code      = "\x" , 2 hex | "\u" , 4 hex | "\U" , 8 hex ; (* of what nobody can see *)
     predicate = "[" , ( trait | version | depth | lines | ordinal ) , "]" ;
     trait     = "has-code" | "has-definitions" | "has-examples" | "has-tables" ;
     version   = "version" , ( "=" | "!=" | ">" | ">=" | "<" | "<=" ) , number ;
@@ -32,7 +33,7 @@ Grammar in EBNF; spaces may stand between all elements::
   the headings below the title are its direct children too.
 - ``[depth=0]`` selects a section's own text, ``[depth=1]`` its direct subsections as well, and so on.
 - ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text; they come
-  under the section's heading.
+  under the section's heading, and rows under the head of their table.
 - A range runs from the first section up to the end of the second one.
 - Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
   and with ``_`` for ``-``. An unknown predicate is not a syntax error; no section fulfils it.
@@ -53,7 +54,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from npl_index.errors import SelectorSyntaxError
+from npl_index.errors import SelectorSyntaxError, escaped
 from npl_index.selectors.labels import find_control, label, without_controls
 from npl_index.selectors.predicates import LIKELY, Conditions, read_predicate
 
@@ -78,6 +79,8 @@ _PLAIN = re.compile(  # what _Reader.plain_end reads as one name, whatever follo
     """.replace("LIKELY", LIKELY),
     re.IGNORECASE | re.VERBOSE,
 )
+_COMMENT_END, _ESCAPED_END = re.compile("(--!?)>"), r"\1\\>"
+_ESCAPE = re.compile(r"""\\(?:([\\"'>])|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})""")
 _LINE_BREAKS = str.maketrans("\t\r\n", "   ")
 
 Combinator = Literal["start", "child", "descendant"]
@@ -158,10 +161,25 @@ def _compile(text: str) -> Selector:
 
 
 def spell(name: str) -> str:
-    """Return a label as a name in a selector: as it stands where possible, else in quotes."""
-    if _PLAIN.fullmatch(name):
-        return name
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """Return a label as a name in a selector: as it stands where possible, else in quotes.
+
+    It shows what nobody can see, and cannot end a comment of HTML: it stands in any form of an answer.
+    """
+    return name if escaped(name) == name and _PLAIN.fullmatch(name) else quoted(name)
+
+
+def quoted(name: str) -> str:
+    """Return a label in quotes, as :meth:`_Reader.quoted` reads it."""
+    name = escaped(name.replace("\\", "\\\\").replace('"', '\\"'))
+    return f'"{_COMMENT_END.sub(_ESCAPED_END, name)}"'
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return what an escape stands for; by its number, only a character that nobody can see."""
+    if escape[1]:
+        return escape[1]
+    character = chr(int(escape[0][2:], 16))
+    return escape[0] if escaped(character) == character else character
 
 
 def _limit(step: Step) -> str | None:
@@ -284,12 +302,11 @@ class _Reader:
         quote, i = self.text[self.at], self.at + 1
         pieces: list[str] = []
         while i < len(self.text):
-            if self.text[i] == "\\" and self.text[i + 1 : i + 2] in ("\\", '"', "'"):
-                i += 1
-            elif self.text[i] == quote:
+            if self.text[i] == quote:
                 return "".join(pieces), i + 1
-            pieces.append(self.text[i])
-            i += 1
+            escape = _ESCAPE.match(self.text, i) if self.text[i] == "\\" else None
+            pieces.append(self.text[i] if escape is None else _unescaped(escape))
+            i = i + 1 if escape is None else escape.end()
         return None
 
     def plain_end(self) -> int:

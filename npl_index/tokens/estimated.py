@@ -98,6 +98,11 @@ class PieceCosts(dict[str, int]):
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
+        if cost > 2 and piece.isascii() and len(piece) <= _LONGEST_CACHED:
+            cost = min(cost, self._cut_from_end(piece))
+        if cost > 2 and not piece[0].isalnum() and piece[1:].isalpha():
+            # A sign in front of a word is mostly a token of its own.
+            cost = min(cost, self._character(piece[0]) + self[piece[1:]])
         if self._sparse and cost > 2 and not piece.isascii() and _WORD_END.search(piece):
             cost -= cost > 3 or (len(piece) < 6 and piece[-1] >= "\u0590")
         if len(piece) <= _LONGEST_CACHED and len(self) < _CACHED:
@@ -114,6 +119,19 @@ class PieceCosts(dict[str, int]):
             times = _repeated(piece, start, stop)
             cost += times * (1 if stop > start + 1 else self._character(piece[start]))
             start += times * (stop - start)
+        return cost
+
+    def _cut_from_end(self, piece: str) -> int:
+        """Cut an ASCII piece into the longest listed strings from right to left, and add up what they cost.
+
+        Where an ending is what words share, this is the way that tiktoken goes.
+        """
+        stop, cost = len(piece), 0
+        while stop:
+            starts = range(max(0, stop - _LONGEST), stop - 1)
+            start = next((start for start in starts if self.get(piece[start:stop]) == 1), stop - 1)
+            cost += 1 if start < stop - 1 else self._character(piece[start])
+            stop = start
         return cost
 
     def _end_of_listed(self, piece: str, start: int) -> int:

@@ -6,6 +6,7 @@ This module and :mod:`npl_mcp.config.connection` are the only ones that read the
 variable                    command-line flag       meaning
 ==========================  ======================  =====================================================
 ``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
+``NPL_SEARCH_CWD``                                  without roots, the working directory is searched
 ``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
                                                     or ``CODE=folder`` of the change requests themselves
 ``NPL_CACHE_MODE``          ``--cache``             ``disk`` (default): large folders stay indexed across
@@ -248,6 +249,7 @@ def _search_places(variables: Mapping[str, str]) -> dict[str, object]:
         "cwd": Path.cwd(),
         "home": Path.home(),
         "roots": _paths(variables.get("NPL_ROOTS", "")),
+        "search_cwd": _flag(variables, "NPL_SEARCH_CWD"),
         "system": _system_folder(variables),
         "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if name in variables},
         "theme": variables.get("NPL_THEME", "default"),

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
@@ -55,6 +56,7 @@ class Gathered:
     :param files: what answers call each document; without anything else it leads to this one alone.
     :param aliases: by what else selectors may call each document.
     :param unreadable: files of the set that were left out, and why.
+    :param exclude: what the caller has of these documents.
     """
 
     collection: Collection
@@ -62,6 +64,7 @@ class Gathered:
     files: tuple[str, ...]
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
+    exclude: tuple[Selector, ...] = ()
 
 
 class App(Files):
@@ -162,16 +165,21 @@ class App(Files):
                 continue
         return answer()
 
-    def gather(self, ref: DocumentRef, selectors: Sequence[Selector] = ()) -> Gathered:
+    def gather(
+        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
+    ) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
 
         Without a file or an item these are the documents that the selectors name. Where one names none, they
         are those of the roots that were given, or else the core reference.
 
+        :param exclude: what the caller has, of these documents or of others.
         :raises DocumentNotFoundError: there is none.
         :raises DocumentError: the only one cannot be used.
         """
         named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
+        # What names no document is looked up in all of them, whether it is wanted or not.
+        all_named = all_named and all(map(self._named_documents, exclude))
         meant = () if all_named else self._meant(ref, optional=bool(named))
         found = tuple(dict.fromkeys((*named, *meant))) if named else meant
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
@@ -185,7 +193,26 @@ class App(Files):
         aliases = self.documents.aliases(ref, founds)
         if named:
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
-        return Gathered(collection, several, self.documents.names(founds), aliases, unreadable)
+        files = self.documents.names(founds)
+        here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
+        return Gathered(collection, several, files, aliases, unreadable, here)
+
+    def _may_be_in(
+        self,
+        found: Sequence[Found],
+        files: Sequence[str],
+        aliases: Sequence[Sequence[str]],
+        selector: Selector,
+    ) -> bool:
+        """Return whether a selector may select something in some documents: it names no other."""
+        name = selector.document
+        if name is None or any(name in (document_name(file), file) for file in files):
+            return True
+        elsewhere = () if any(name in own for own in aliases) else self.documents.find_called(name)
+        return not elsewhere or not set(elsewhere).isdisjoint(found)
+
+    def _named_documents(self, selector: Selector) -> tuple[Found, ...]:
+        return () if selector.document is None else self.documents.find_called(selector.document)
 
     def _meant(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
         try:
@@ -200,7 +227,7 @@ class App(Files):
         named: dict[Found, list[str]] = {}
         complete = bool(selectors)
         for selector in selectors:
-            found = () if selector.document is None else self.documents.find_called(selector.document)
+            found = self._named_documents(selector)
             for one in found:
                 named.setdefault(one, []).append(selector.document or "")
             complete = complete and bool(found)

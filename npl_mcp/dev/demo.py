@@ -51,7 +51,7 @@ async def run(write: Callable[[str], object], server: Any = None) -> None:
         request = {"context": TASK, "topics": TOPICS, "file": "npl", "token_budget": BUDGET}
         arguments = ",\n    ".join(f"{name}={json.dumps(value)}" for name, value in request.items())
         write(f"\nnpl_load_tailored(\n    {arguments})")
-        _show(await _call(client, "npl_load_tailored", request), whole, write)
+        _show(await _call(client, "npl_load_tailored", request), whole, index["token_counter"], write)
 
 
 async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -60,9 +60,9 @@ async def _call(client: Client[Any], tool: str, arguments: dict[str, Any]) -> di
     return data
 
 
-def _show(answer: dict[str, Any], whole: int, write: Callable[[str], object]) -> None:
+def _show(answer: dict[str, Any], whole: int, counter: str, write: Callable[[str], object]) -> None:
     share = 100 * answer["total_tokens"] / whole
-    counted = "counted exactly" if answer["token_counter"].startswith("tiktoken") else "estimated"
+    counted = "counted exactly" if counter.startswith("tiktoken") else "estimated"
     write(f"  {answer['total_tokens']:,} tokens ({counted}): {share:.1f} % of the files\n")
     for section in answer["sections"]:
         write(

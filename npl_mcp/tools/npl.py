@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
@@ -216,7 +216,8 @@ def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> W
 
 
 def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
-    gathered = app.gather(ref, request.selectors)
+    gathered = app.gather(ref, request.selectors, request.exclude)
+    request = replace(request, exclude=gathered.exclude)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)
     counter, counts = app.counting(gathered.collection, clock)
@@ -297,8 +298,9 @@ def _tailored_in_memory(
     **_: object,
 ) -> bool:
     paths = [*(selectors or ()), *(sections or ())]
-    # Where neither a file nor an item is given, selectors may name any document.
-    if (paths and file is None and item is None) or len(context or "") > INLINE_WORDS:
+    # Where neither a file nor an item is given, selectors may name any document; those of what the caller
+    # has may always do.
+    if exclude or (paths and file is None and item is None) or len(context or "") > INLINE_WORDS:
         return False
     kept = _kept(app, file, resource_type, item)
     if kept is None:
@@ -306,8 +308,6 @@ def _tailored_in_memory(
     indexed = kept[0]
     size = len(indexed.tree.sections)
     if size > INLINE_SECTIONS or size * len(topics or ()) > INLINE_TOPICS or indexed.longest > INLINE_BYTES:
-        return False
-    if size * len(exclude or ()) > INLINE_SELECTORS:
         return False
     if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
         return False

@@ -100,6 +100,7 @@ def section_index(
     text = OutlineText(
         documents=documents,
         several=gathered.several,
+        titled=not gathered.several and gathered.collection.documents[0].tree.title is not None,
         version=None if gathered.several else gathered.collection.documents[0].tree.sections[0].version,
         unfolding=None if gathered.several else "a higher depth shows them",
     )

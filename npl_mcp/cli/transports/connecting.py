@@ -128,9 +128,9 @@ def connect(
     if chosen == "direct":
         return Connection(_in_process(roots, only=must_see))
     if chosen == "stdio":
-        from npl_mcp.cli.transports.stdio import COMMAND, StdioTransport
+        from npl_mcp.cli.transports.stdio import StdioTransport
 
-        return Connection(StdioTransport([*COMMAND, *(word for root in roots for word in ("--root", root))]))
+        return Connection(StdioTransport(roots=roots, only=must_see))
     if must_see:
         raise UsageError("--root is for this process: a running server searches its own roots; drop --via")
     server = _server(settings)

@@ -15,7 +15,7 @@ from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
-from npl_mcp.config.settings import inherited_environment
+from npl_mcp.config.settings import Settings, inherited_environment
 
 START_SECONDS = 30.0
 # What the server would warn of is in its answers as well.
@@ -27,6 +27,8 @@ class StdioTransport:
     """Starts a server with the first call, and ends it with :meth:`close`.
 
     :param command: starts the server.
+    :param roots: folders to search before those of the environment.
+    :param only: and not those at all.
     :param start_seconds: how long that may take.
     :param call_seconds: how long a tool may take.
     """
@@ -37,10 +39,13 @@ class StdioTransport:
         self,
         command: Sequence[str] = COMMAND,
         *,
+        roots: Sequence[str] = (),
+        only: bool = False,
         start_seconds: float = START_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
         self._command, self._start_seconds, self._call_seconds = command, start_seconds, call_seconds
+        self._roots, self._only = roots, only
         self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
@@ -67,13 +72,18 @@ class StdioTransport:
 
     def _connect(self) -> tuple[BlockingPortal, Client[ClientTransport]]:
         # The reply tells what went wrong; the libraries' logs would say it a second time.
-        for name in ("mcp", "fastmcp"):
+        for name in ("mcp", "fastmcp", "client"):
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
+        others = () if self._only or not self._roots else Settings.of_files().roots
         program, *arguments = self._command
+        for root in (*self._roots, *others):
+            arguments += ("--root", str(root))
+        # As in this process, files are looked for where the command was given.
+        environment = inherited_environment({"NPL_SEARCH_CWD": "1"})
         # The default, sys.stderr, need not be a file that a process can write to.
         transport = ClientTransport(
-            program, arguments, env=inherited_environment({}), keep_alive=False, log_file=sys.__stderr__
+            program, arguments, env=environment, keep_alive=False, log_file=sys.__stderr__
         )
         client = Client(transport, init_timeout=self._start_seconds, timeout=self._call_seconds)
         portal = self._stack.enter_context(start_blocking_portal())

@@ -65,7 +65,7 @@ def packed(given: Sequence[Unit], room: int, cut: object = never, entry: int = 0
 
 def test_what_does_not_fit_is_skipped_not_stopped_at() -> None:
     """A smaller one further down still gets its place, if there is room for the name of the larger."""
-    found = packed(units(60, 50, 20), 108)
+    found = packed(units(60, 50, 20), 118)
     assert sections(found.kept) == [0, 2]
     assert sections(found.dropped) == [1]
     assert found.owed == 1
@@ -77,17 +77,20 @@ def test_a_better_unit_is_cut_before_a_lesser_one_is_kept() -> None:
     found = packed(units(30, 500, 20), 200, halve)
     assert sections(found.kept)[:2] == [0, 1]
     assert found.kept[1].cut
-    assert sections(found.dropped)[0] == 1
+    assert sections(found.rests)[0] == 1
 
 
-def test_a_cut_leaves_room_for_others_of_half_the_score() -> None:
-    """A long hit gets what they leave, and at least its share; fillers shorten nothing."""
-    equals = packed(units(500, 40), 200, halve)
-    assert sections(equals.kept) == [0, 1]
-    filler = [units(500)[0], Unit((part(1, 40),), 0.3)]
-    assert sections(packed(filler, 200, halve).kept) == [0]
-    chosen = [Unit((part(0, 500)._replace(chosen=True),), 1.0), *units(0, 40)[1:]]
-    assert sections(packed(chosen, 200, halve).kept) == [0]
+def test_a_cut_takes_the_room_there_is() -> None:
+    """A long hit is cut to what is left after the names of the best that wait."""
+    found = packed(units(500, 40), 200, halve)
+    assert sections(found.kept) == [0]
+    assert found.kept[0].tokens == 200 - ROW - 2 * TRACE
+
+
+def test_a_piece_that_is_not_worth_its_row_ends_the_list() -> None:
+    """Nothing of lower rank takes its place."""
+    assert sections(packed(units(60, 500, 20), 70 + 3 * ROW, halve).kept) == [0]
+    assert sections(packed(units(60, 500, 20), 70 + 4 * ROW, halve).kept) == [0, 1]
 
 
 def test_the_best_are_there_at_least_by_name() -> None:
@@ -138,4 +141,6 @@ def test_the_room_holds_and_nothing_is_lost(costs: list[tuple[int, int]], room: 
     assert len(better) <= found.owed
     assert found.left <= room
     assert {*sections(found.kept), *sections(found.dropped)} == set(range(len(costs)))
-    assert sum(one.tokens for one in (*found.kept, *found.dropped)) == sum(cost for cost, _ in costs)
+    assert sum(one.tokens for one in (*found.kept, *found.dropped, *found.rests)) == sum(
+        cost for cost, _ in costs
+    )

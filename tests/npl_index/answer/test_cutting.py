@@ -114,7 +114,7 @@ def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     on = document_set({"long.md": "# T\n\n## Animals\n\n" + "\n\n".join(lines) + "\n"})
     answer = tailor(TailorRequest.parse(context="newts", token_budget=700), on)
     (row,) = answer.sections
-    assert row.cut
+    assert "[lines=" in row.selector
     assert answer.content.startswith("## Animals\n\nParagraph 3")
     assert "Paragraph 399.\n\nNewts like ponds.\n\nParagraph 401." in answer.content
     again = tailor(TailorRequest.parse(selectors=[row.selector]), on)
@@ -202,3 +202,41 @@ def test_cutting_looks_at_the_clock() -> None:
     late = replace(on, clock=Deadline("x.md", -1.0))
     with pytest.raises(DocumentTimeoutError):
         cut(late, on.part((0, 1), chosen=False), 50)
+
+
+HEAD = "| name | what it does |\n|:--|:--|\n"
+ROWS = "".join(f"| option{n} | sets the flow of pipe {n} |\n" for n in range(200)).replace(
+    "option150", "siphon"
+)
+TABLES = {
+    "alone": (HEAD, ROWS, ""),
+    "behind a paragraph": (f"Words.\n{HEAD}", ROWS, ""),
+    "in a list": (HEAD, ROWS, "  "),
+    "in a quote": (HEAD, ROWS, "> "),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+@pytest.mark.parametrize("room", [60, 120, 400])
+def test_rows_come_under_the_head_of_their_table(case: str, room: int) -> None:
+    """And its lines say where they stand, so that the selector brings the same again."""
+    head, rows, margin = TABLES[case]
+    table = "".join(margin + line for line in (head + rows).splitlines(keepends=True))
+    lead = "- an item\n\n" if case == "in a list" else ""
+    on = document_set({"long.md": f"# T\n\n## Options\n\nIntro.\n\n{lead}{table}\nAfter the table.\n"})
+    text = kept(on, room, "siphon option flow", section=2)
+    assert "siphon" in text
+    assert [line.strip("> ") for line in text.splitlines()][:4] == ["## Options", "", *HEAD.splitlines()]
+    assert estimator().count(text) <= room
+    answer = tailor(TailorRequest.parse(context="siphon option flow", token_budget=room + 150), on)
+    (row,) = answer.sections
+    again = tailor(TailorRequest.parse(selectors=[row.selector]), on)
+    assert again.content == answer.content
+    assert answer.content.count("what it does") == 1
+
+
+def test_what_is_only_like_a_table_gets_no_head() -> None:
+    """Lines with a bar behind a blank line, and a section that begins with the table itself."""
+    bars = "a | b in a paragraph of its own\n\n" * 200
+    on = document_set({"long.md": f"# T\n\n{HEAD}| x | y |\n\n{bars}The siphon | here.\n\n{bars}"})
+    assert "what it does" not in kept(on, 60, "siphon")

@@ -437,11 +437,15 @@ def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) 
         ("readme", False),
         ("docs/a.md", False),
         ("syntax", False),
+        ("docs/what? [x].md", False),
+        ("docs/{a,b}.md", True),
+        ("docs/{a,b} as such.md", False),
     ],
 )
 def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool) -> None:
-    """A folder or a pattern is a set even if it holds one file."""
-    library = library_of(write(tmp_path, FOREST))
+    """A folder or a pattern is a set even if it holds one file; what only looks like one is a file."""
+    odd = {"docs/what? [x].md": "odd", "docs/{a,b} as such.md": "odd"}
+    library = library_of(write(tmp_path, {**FOREST, **odd}))
     assert library.is_set(DocumentRef(file)) is is_set
     assert library.is_set(DocumentRef(kind="component", item="synt*"))
     assert not library.is_set(DocumentRef(kind="component", item="syntax"))

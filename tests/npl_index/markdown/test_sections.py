@@ -303,6 +303,50 @@ def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[
     assert headings(data.encode(), npl=npl) == expected
 
 
+LOOSE = [
+    ": ```python",
+    "- ```python",
+    "* ~~~ text",
+    "1. ```js",
+    "2) ```js",
+    "> ```python",
+    ": ~~~",
+    "~ ```sh",
+    ":\t```python",
+    "-\t````",
+    "- - ```x",
+    "- a\n  - ```x",
+]
+"""Openings of fences that their authors close at the margin."""
+
+
+@pytest.mark.parametrize(
+    "above", ["word", "**tool**", "### Heading", "words in a paragraph\nof two lines", ""]
+)
+@pytest.mark.parametrize("opening", LOOSE)
+def test_a_fence_behind_any_marker_ends_where_its_author_closed_it(opening: str, above: str) -> None:
+    """And hides no heading; its own lines are no headings."""
+    run = re.search(r"`{3,}|~{3,}", opening)
+    assert run
+    block = f"{above}\n{opening}\n# comment\nx = 1\n{run[0]}\n\n"
+    names = headings(f"# T\n\n## A\n\n{block}## B\n\ntext\n\n{block}## C\n\n{block}".encode())
+    assert [name for name in names if name != "Heading"] == ["T", "A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> ```\n> # in\n> ```\n\n# A\n\n```\n# in\n```\n",
+        "- ```\n  # in\n  ```\n\n# A\n\n```\n# in\n```\n",
+        "> ```x\n> left open\n\n# A\n\n```\n# in\n```\n\n```y\n# in\n```\n",
+        ": ```\n\n# A\n",
+    ],
+)
+def test_other_fences_stay_as_they_are(text: str) -> None:
+    """What its container closes, and what only looks like the beginning of a fence."""
+    assert headings(text.encode()) == ["A"]
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [

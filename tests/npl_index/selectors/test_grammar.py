@@ -357,3 +357,30 @@ def test_blanks_between_elements_do_not_matter(elements: list[str]) -> None:
         return [(step.combinator, step.level, step.name, step.conditions) for step in selector.steps]
 
     assert read(" ".join(elements)) == read("\n  ".join(["", *elements, ""]))
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("a --> b", r'"a --\> b"'),
+        ("a --!> b", r'"a --!\> b"'),
+        (r"a --\> b", r'"a --\\> b"'),
+        ("a -- > b", '"a -- > b"'),
+        ("a\u200bb", r'"a\u200bb"'),
+        ("a\u00adb", r'"a\xadb"'),
+        ("a\U000e0041b", r'"a\U000e0041b"'),
+        (r"a\u200bb", r"a\u200bb"),
+        (r'"\u200b"', r'"\"\\u200b\""'),
+        ("👩‍🔧 crew ❤️", "👩‍🔧 crew ❤️"),
+        (r"C:\x41", r"C:\x41"),
+    ],
+)
+def test_a_name_shows_what_nobody_can_see(name: str, spelt: str) -> None:
+    """And does not end a comment; it is read as it was."""
+    assert spell(name) == spelt
+    assert compile_selector(f"guide > ## {spelt}").steps[-1].name == name
+
+
+def test_only_what_nobody_can_see_is_written_by_its_number() -> None:
+    """What people write in quotes stays."""
+    assert compile_selector(r'"C:\x41\u0041"').document == r"C:\x41\u0041"

@@ -37,6 +37,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
         "NPL_STRUCTURED": "yes",
         "NPL_VOCABULARY": "cl100k_base",
         "NPL_FORMAT": "markdown",
+        "NPL_SEARCH_CWD": "1",
         "NPL_WEIGHTS": "1, 2, 0",
         "NPL_MAX_FILE_BYTES": "77",
         "NPL_TIME_LIMIT": "3",
@@ -49,7 +50,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
     assert found.roots == (tmp_path / "a", tmp_path / "b")
     assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
     assert (found.structured, found.vocabulary) == (True, "cl100k_base")
-    assert found.format == "markdown"
+    assert (found.format, found.search_cwd) == ("markdown", True)
     assert found.weights == Weights(name=1, content=2, topic=0)
     assert (found.limits.max_bytes, found.time_limit, found.log_level) == (77, 3.0, "DEBUG")
     assert (found.environment, found.theme) == ({"NPL_HOME": Path("/npl")}, "terse")

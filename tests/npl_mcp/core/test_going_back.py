@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from npl_index.errors import SectionNotFoundError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
@@ -202,6 +203,39 @@ def test_selectors_of_several_documents_and_of_none_go_together(places: Settings
         both = load(app, selectors=["artifact:1 > ## Risks", "## Sowing"])["sections"]
         assert [row["title"] for row in both] == ["Risks", "Sowing"]
         assert [row["file"] for row in both] == ["artifact:1@1", "plants/beans.md"]
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+@pytest.mark.parametrize("case", ["nothing", "a pattern", "a list", "all artifacts"])
+def test_an_agent_goes_on_with_what_an_answer_named(places: Settings, case: str, form: str) -> None:
+    """With what is left and what it has, no file, and a server that knows nothing of the calls before."""
+    asked: dict[str, Any] = {"selectors": ["// *"], **ASKED[case]}
+    had: list[str] = []
+    lines: list[str] = []
+    for _ in range(40):
+        with closing(App(places)) as app:
+            answer = npl_load_tailored(app, exclude=had, token_budget=600, format=form, **asked).value
+        assert answer.not_found is None
+        lines += [
+            f"{row.file}:{line}" for row in answer.sections for line in range(row.start_line, row.end_line)
+        ]
+        had += [row.selector for row in answer.sections]
+        if not answer.request_more:
+            break
+        asked = {"selectors": list(answer.request_more)}
+    assert len(had) > 1
+    assert len({line.rpartition(":")[0] for line in lines}) > 1
+    assert len(lines) == len(set(lines))
+
+
+def test_what_is_had_of_other_documents_is_no_error(places: Settings) -> None:
+    """What is nowhere is one."""
+    with closing(App(places)) as app:
+        for had in (["guide/build > ## App Mode"], ["artifact:1 > ## Risks", "TST-002"], ["## Building"]):
+            answer = load(app, selectors=["plants/beans > ## Sowing"], exclude=had)
+            assert [row["title"] for row in answer["sections"]] == ["Sowing"]
+        with pytest.raises(SectionNotFoundError, match="exclude: "):
+            load(app, selectors=["plants/beans > ## Sowing"], exclude=["nowhere > ## Building"])
 
 
 def test_sets_of_sources_are_read_together(places: Settings) -> None:

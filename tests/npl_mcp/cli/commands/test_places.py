@@ -163,3 +163,32 @@ def test_a_server_has_roots_of_its_own(run: Run) -> None:
     code, _, err = run("--via", "http", "search", "library", "--root", "../beside")
     assert code == 2
     assert "--root" in err
+
+
+SEEN_ALIKE = (
+    ("search", "library mode"),
+    ("search", "library card", "--root", "../beside"),
+    ("search", "library mode", "--file", "../beside/manual.md"),
+    ("tailored", "library mode", "docs/guide/build.md", "--budget", "200"),
+    ("tailored", "library mode", "--json"),
+    ("index",),
+    ("index", "docs", "--json"),
+    ("c", "fences.example", "--index"),
+    ("c", "syntax", "--select", "## Combining marks"),
+    ("agent", "code-reviewer"),
+)
+
+
+@pytest.mark.parametrize("roots", ["", "TMP/beside"])
+def test_every_way_to_the_tools_looks_at_the_same_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
+) -> None:
+    """In this process or in a server over standard streams, whatever form the environment prefers."""
+    monkeypatch.setenv("NPL_ROOTS", roots.replace("TMP", str(tmp_path)))
+    direct = [run("--via", "direct", *words) for words in SEEN_ALIKE]
+    assert all(code == 0 for code, _, _ in direct)
+    monkeypatch.setenv("NPL_FORMAT", "markdown")
+    assert [run("--via", "direct", *words) for words in SEEN_ALIKE] == direct
+    assert [run("--via", "stdio", *words) for words in SEEN_ALIKE] == direct
+    empty = run("--via", "direct", "search", "fences", cwd="empty")
+    assert run("--via", "stdio", "search", "fences", cwd="empty") == empty
