@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from npl_index.items.loading import Loaded, flag_header, load, load_agent
     from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
     from npl_index.library.catalog import Catalog, Root, places
-    from npl_index.library.documents import Document, Fingerprint, Library
+    from npl_index.library.documents import Document, Library
+    from npl_index.library.fingerprints import Fingerprint
     from npl_index.library.references import DocumentRef
     from npl_index.library.roots import Limits
     from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
@@ -102,7 +103,8 @@ _MODULES = {
     "items.loading": "Loaded flag_header load load_agent",
     "library.cache": "BuildingCache IndexCache MemoryIndexCache",
     "library.catalog": "Catalog Root places",
-    "library.documents": "Document Fingerprint Library",
+    "library.documents": "Document Library",
+    "library.fingerprints": "Fingerprint",
     "library.references": "DocumentRef",
     "library.roots": "Limits",
     "markdown.sections": "Section SectionTree Span parse_sections",

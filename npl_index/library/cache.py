@@ -17,24 +17,12 @@ from typing import Generic, Protocol, TypeVar
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError
-from npl_index.library.documents import Document, Fingerprint
+from npl_index.library.documents import Document
+from npl_index.library.fingerprints import Fingerprint, is_settled
 
 V = TypeVar("V")
 
-COARSEST_TIMESTAMP_NS = 2_000_000_000
-"""Two seconds: the time stamp granularity of FAT, the coarsest among file systems in use."""
-
 _FAILURES_KEPT = 256
-
-
-def is_settled(mtime_ns: int, now_ns: int) -> bool:
-    """Return whether a file's time stamp is old enough that any later change will have another one.
-
-    :param mtime_ns: time of the file's last change.
-    """
-    # A change right after the read could carry the same time stamp as long as the clock of the file system
-    # has not moved on; a time stamp in the future proves nothing either.
-    return now_ns - mtime_ns > COARSEST_TIMESTAMP_NS
 
 
 class IndexCache(Protocol[V]):

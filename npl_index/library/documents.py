@@ -26,12 +26,14 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import FileTooLargeError, read_below
+from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
     Found,
     Limits,
     Roots,
+    Visitor,
     irregular,
     outside,
     real_path,
@@ -39,6 +41,7 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
+from npl_index.library.watching import Watcher, joined
 
 __all__ = [
     "Document",
@@ -54,22 +57,6 @@ __all__ = [
 _LOOKED_THROUGH = 10_000
 """Entries of a folder among which the end of a path is looked for, some twenty milliseconds: the working
 directory may be a whole home."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """What distinguishes two states of a file without reading it.
-
-    :param path: absolute path, links resolved.
-    :param mtime_ns: time of the last change, in nanoseconds; programs can set it back.
-    :param size: bytes.
-    :param ctime_ns: time of the last change of the inode, in nanoseconds; programs cannot set it.
-    """
-
-    path: str
-    mtime_ns: int
-    size: int
-    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +84,14 @@ class Document:
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
 
-    A library keeps nothing about files: every call looks at the file system.
+    A library keeps nothing about files: every call looks at the file system, or asks what watches it.
 
     :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
     :param limits: bounds on one request.
     :param searched: the roots that are meant if nothing is named; by default that is the core reference.
     :param or_reference: it is meant as well where those roots hold no Markdown.
+    :param watcher: remembers what lies below folders, for as long as that does not change.
     """
 
     def __init__(
@@ -114,11 +102,13 @@ class Library:
         searched: Sequence[Root] = (),
         *,
         or_reference: bool = False,
+        watcher: Watcher | None = None,
     ) -> None:
-        self.catalog = catalog
+        self.catalog, self._watcher = catalog, watcher
         self._searched, self._or_reference = tuple(searched), or_reference
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
+        self._own_key = (tuple(self.roots), self.limits)
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find what a reference names: one file, or all of a folder or pattern in order of their paths.
@@ -185,9 +175,9 @@ class Library:
         problems: list[NPLError] = []
         found = self._at_first(clean, text, problems)
         if not found:
-            for pattern in map(os.path.normpath, alternatives(clean)):
-                found += self._at_first(pattern, text, problems) or self._find_matches(pattern, text)
-        found = tuple(dict.fromkeys(found)) or self._find_named(clean)
+            patterns = map(os.path.normpath, alternatives(clean))
+            each = [self._at_first(one, text, problems) or self._find_matches(one, text) for one in patterns]
+            found = joined(each) or self._find_named(clean)
         if found:
             return found
         raise problems[0] if problems else self._no_file(text)
@@ -213,13 +203,13 @@ class Library:
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
         """Return the files below all roots that are searched if nothing is named."""
-        found = dict.fromkeys(one for root in searched for one in self._collect(root.path, None))
+        found = joined([self._collect(root.path, None) for root in searched])
         if not found:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
         if len(found) > self.limits.max_files:
             raise too_many(f"{self.limits.max_files:,} files")
-        return tuple(found)
+        return found
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Return the file that a selector calls by a name: its path, an item, or else the end of its path.
@@ -306,8 +296,17 @@ class Library:
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> tuple[Found, ...]:
         """Return the files below a real folder, each once, in order of their paths."""
+
+        def look(visitor: Visitor | None) -> tuple[Found, ...]:
+            return self._walk(folder, pattern, visitor)
+
+        if self._watcher is None:
+            return look(None)
+        return self._watcher.find((self._own_key, folder, pattern), folder, look)
+
+    def _walk(self, folder: str, pattern: PathPattern | None, visitor: Visitor | None) -> tuple[Found, ...]:
         files: dict[tuple[str, str], Found] = {}
-        for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES):
+        for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, visitor=visitor):
             files[found.root.path, found.path] = found
             if len(files) > self.limits.max_files:
                 raise too_many(f"{self.limits.max_files:,} files")
@@ -428,7 +427,7 @@ class Library:
             raise unusable(found.path, error) from None
         if not stat.S_ISREG(status.st_mode):
             raise irregular(found.path)
-        return Fingerprint(path, status.st_mtime_ns, status.st_size, status.st_ctime_ns)
+        return Fingerprint.of(path, status)
 
     def read(self, found: Found) -> Document:
         """Read a whole file.

@@ -15,6 +15,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from npl_index.errors import (
     DocumentError,
@@ -74,6 +75,18 @@ class Found:
     def absolute(self) -> str:
         """The file's absolute path; not for messages."""
         return f"{self.root.path}/{self.path}"
+
+
+class Visitor(Protocol):
+    """Is told where a walk looks."""
+
+    def enter(self, folder: str) -> None:
+        """Be told of a folder before it is looked into."""
+        ...
+
+    def link(self, folder: str, name: str) -> None:
+        """Be told of a link that is followed."""
+        ...
 
 
 class Roots:
@@ -201,6 +214,7 @@ class Roots:
         pattern: PathPattern | None,
         suffixes: tuple[str, ...],
         max_entries: int | None = None,
+        visitor: Visitor | None = None,
     ) -> Iterator[tuple[str, Found]]:
         """Return each file below a real folder with its path below it, in no order.
 
@@ -220,12 +234,16 @@ class Roots:
                 continue
             entered.add(folder)
             root, prefix = located[0], f"{located[1]}/" if located[1] else ""
+            if visitor is not None:
+                visitor.enter(folder)
             for entry in _entries(folder):
                 looked_at += 1
                 if looked_at > most:
                     raise too_many(f"{most:,} entries")
                 path = below + entry.name
                 if entry.is_symlink():
+                    if visitor is not None:
+                        visitor.link(folder, entry.name)
                     linked = self._linked(entry, suffixes)
                     if isinstance(linked, Found) and _fits(pattern, path):
                         yield path, linked
@@ -290,12 +308,16 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                name = entry.name
-                hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
-                if not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None:
+                if is_walked(entry.name):
                     yield entry
     except OSError:
         return
+
+
+def is_walked(name: str) -> bool:
+    """Return whether a walk looks at what has a name."""
+    hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
+    return not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None
 
 
 def _fits(pattern: PathPattern | None, path: str) -> bool:

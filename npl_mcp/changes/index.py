@@ -14,8 +14,9 @@ from hashlib import blake2b
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, UnreadableDocumentError
-from npl_index.library.cache import MemoryIndexCache, is_settled
+from npl_index.library.cache import MemoryIndexCache
 from npl_index.library.documents import Document, Fingerprint
+from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX, FolderState, OpenFolder, Stamp, shown

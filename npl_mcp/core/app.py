@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from cachetools import LRUCache
 
-from npl_index.errors import DocumentError, DocumentNotFoundError, NPLError
+from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
@@ -77,8 +77,8 @@ class App(Files):
     """
 
     def __init__(self, settings: Settings, state: SharedState | None = None) -> None:
-        super().__init__(settings)
         self.state = state = state or SharedState(settings)
+        super().__init__(settings, state.watcher)
         self.stores = state.stores
         self.changes = ChangeRequests(
             Projects(settings.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
@@ -162,7 +162,8 @@ class App(Files):
             try:
                 return answer()
             except DocumentChangedError:
-                continue
+                # Should nothing have told of the change, the file itself does.
+                self.state.watcher.doubt()
         return answer()
 
     def gather(
@@ -243,9 +244,8 @@ class App(Files):
 
         :param ref: by which the set is remembered; ``None`` if it is not.
         """
-        now = [(one, self._state(one)) for one in found]
-        states = [(one, state) for one, state in now if state is not None]
-        gone = tuple(f"{one.path}: it is gone" for one, state in now if state is None)
+        listed = self.documents.listed(found)
+        states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
         sets, read = self.state.sets, self.documents.read
         kept = (
             sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
@@ -257,13 +257,6 @@ class App(Files):
         roots = sorted({one.root.path for one in found})
         npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
         return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-    def _state(self, found: Found) -> Fingerprint | None:
-        """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""
-        try:
-            return self.documents.stat(found)
-        except (DocumentNotFoundError, DocumentError):
-            return None
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""

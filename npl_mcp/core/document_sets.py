@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, UnreadableDocumentError
-from npl_index.library.cache import is_settled
 from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.fingerprints import is_settled
 from npl_index.library.roots import too_many
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
@@ -92,10 +92,14 @@ class IndexedSet:
 
 @dataclass
 class _Live:
-    """A set in this process; the lock is held by who brings it up to date."""
+    """A set in this process; the lock is held by who brings it up to date.
+
+    :param seen: a state, and what it was found to agree with.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: IndexedSet | None = None
+    seen: tuple[IndexedSet, States] | None = None
     merging: bool = False
 
 
@@ -208,12 +212,16 @@ class DocumentSets:
         with self._lock:
             live = self._live.setdefault(name, _Live())
             self._live.move_to_end(name)
-        state = live.state
+        state, seen = live.state, live.seen
+        # The same states once more say that nothing changed since, even of a file that was new then.
+        if seen is not None and seen[0] is state and seen[1] is states:
+            return seen[0]
         if state is None or not state.is_current(states):
             with live.lock:
                 state = live.state = self._refreshed(name, live.state, states, read)
             self._evict()
             self._merge_later(name, live)
+        live.seen = state, states
         return state
 
     def once(self, states: States, read: Read) -> IndexedSet:

@@ -15,6 +15,7 @@ from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.roots import Found
+from npl_index.library.watching import Watcher
 from npl_mcp.config.settings import Settings, corpus_folder
 
 
@@ -22,9 +23,10 @@ class Files:
     """Finds and reads the files below the search roots of some settings; opens nothing when made.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
+    :param watcher: see :class:`~npl_index.library.documents.Library`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
         self.settings = settings
         self.catalog = _catalog(settings)
         given = _given(settings)
@@ -35,6 +37,7 @@ class Files:
             settings.limits,
             given or ((here,) if settings.search_cwd else ()),
             or_reference=not given,
+            watcher=watcher,
         )
 
     @property
@@ -58,7 +61,7 @@ class OwnItems(Library):
 
     def __init__(self, library: Library, bundled: str) -> None:
         self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
-        self._searched, self._or_reference = (), False
+        self._searched, self._or_reference, self._watcher = (), False, None
         self._bundled = bundled
         self._own: dict[str, bool] = {}
 

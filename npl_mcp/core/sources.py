@@ -11,10 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, InvalidRequestError, NPLError
+from npl_index.errors import (
+    DocumentError,
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    NPLError,
+)
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.library.watching import Listed
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.data_folder import Stores
 
@@ -115,6 +122,17 @@ class Sources:
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
         return self._named(found.root.path).stat(found)
+
+    def listed(self, found: Sequence[Found]) -> Listed:
+        """Return documents with their states; the same object as long as it is known that nothing changed."""
+        return found if isinstance(found, Listed) else Listed.of(found, map(self._state, found))
+
+    def _state(self, found: Found) -> Fingerprint | None:
+        """Return a document's state; ``None`` if it was there when it was found and is gone now."""
+        try:
+            return self.stat(found)
+        except (DocumentNotFoundError, DocumentError):
+            return None
 
     def read(self, found: Found) -> Document:
         """Read a document whole."""

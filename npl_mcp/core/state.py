@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.library.documents import Document
+from npl_index.library.watching import Watcher
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
 from npl_index.tokens.counting import TokenCounter
@@ -44,6 +45,7 @@ class SharedState:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
         self.companions = Companions()
+        self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()
         self._disk_cache: SqliteIndexCache | None = None
         if settings.cache_mode == "sqlite":
@@ -118,7 +120,8 @@ class SharedState:
         return kept if isinstance(kept, TokenCounts) else None
 
     def close(self) -> None:
-        """Close the persistent cache and the database."""
+        """Close the persistent cache and the database; watch nothing any longer."""
+        self.watcher.close()
         if self._disk_cache is not None:
             self._disk_cache.close()
         if self._segments is not None:

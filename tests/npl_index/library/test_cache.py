@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from npl_index.errors import DocumentError, DocumentTimeoutError
-from npl_index.library.cache import COARSEST_TIMESTAMP_NS, BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
 from npl_index.library.documents import Document, Fingerprint
+from npl_index.library.fingerprints import COARSEST_TIMESTAMP_NS
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND

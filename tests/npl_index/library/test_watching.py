@@ -1,0 +1,280 @@
+"""A watched folder answers as one that is looked at anew, whatever another program has done to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from npl_index.errors import NPLError
+from npl_index.library.catalog import Catalog, Root
+from npl_index.library.documents import DocumentRef, Library
+from npl_index.library.watching import Listed, Watcher
+
+LINUX = sys.platform.startswith("linux")
+
+WRITER = """
+import json, os, shutil, sys
+kept = []
+def append(path): open(path, "a").write("more")
+def unclosed(path):
+    file = os.open(path, os.O_WRONLY | os.O_APPEND); os.write(file, b"unclosed"); kept.append(file)
+    if len(kept) > 30: os.close(kept.pop(0))
+def overwrite(path):
+    file = os.open(path, os.O_WRONLY); os.write(file, b"#"); os.close(file)
+def replace(path):
+    open(path + ".tmp", "w").write("other"); os.replace(path + ".tmp", path)
+def back(path):
+    then = os.stat(path); append(path); os.truncate(path, then.st_size)
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+def create(path): os.makedirs(os.path.dirname(path), exist_ok=True); open(path, "w").write("# New")
+def cut(path): os.truncate(path, 0)
+def mode(path, mode): os.chmod(path, mode)
+def again(path, other): os.rename(path, path + "-old"); shutil.copytree(other, path)
+work = {**globals(), "move": os.rename, "remove": os.unlink, "folder": os.makedirs, "link": os.symlink,
+        "tree": shutil.copytree, "gone": shutil.rmtree, "second": os.link}
+for line in sys.stdin:
+    name, *arguments = json.loads(line)
+    try: work[name](*arguments); print("done", flush=True)
+    except OSError as error: print(error, flush=True)
+"""
+
+Do = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def do() -> Iterator[Do]:
+    """Let another process do something, and wait until it has."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+
+        def run(name: str, *arguments: Any) -> str:
+            line = [name, *(one if isinstance(one, int) else str(one) for one in arguments)]
+            writer.stdin.write(json.dumps(line) + "\n")  # type: ignore[union-attr]
+            writer.stdin.flush()  # type: ignore[union-attr]
+            return writer.stdout.readline().strip()  # type: ignore[union-attr]
+
+        yield run
+        writer.stdin.close()
+
+
+@pytest.fixture
+def watcher() -> Iterator[Watcher]:
+    with closing(Watcher()) as one:
+        yield one
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Some folders with files, and a neighbour that is not watched."""
+    root = tmp_path / "top" / "docs"
+    for folder in ("", "a", "a/b", "c", "c/d/e"):
+        for number in range(3):
+            put(root / folder / f"page{number}.md")
+    put(tmp_path / "top" / "outside" / "inner" / "other.md")
+    return root
+
+
+def put(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"# {path.name}\n", encoding="utf-8")
+
+
+def library(root: Path, watcher: Watcher | None = None) -> Library:
+    return Library([Root(str(root), "docs")], Catalog(()), watcher=watcher)
+
+
+def told(one: Library, name: str = ".") -> object:
+    """Return the files of a folder with their states, or why there is none."""
+    try:
+        found = one.find(DocumentRef(name))
+    except NPLError as error:
+        return error.message
+    states = found.states if isinstance(found, Listed) else tuple(map(one.stat, found))
+    return [(file.path, state) for file, state in zip(found, states, strict=True)]
+
+
+def is_watched(one: Library, name: str = ".") -> bool:
+    return isinstance(one.find(DocumentRef(name)), Listed)
+
+
+CHANGES = {
+    "a file grows": [("append", "page0.md")],
+    "a write that is not closed": [("unclosed", "a/page1.md")],
+    "bytes of a file change": [("overwrite", "a/page1.md")],
+    "another file takes its place": [("replace", "a/b/page1.md")],
+    "a file is emptied": [("cut", "c/page2.md")],
+    "the time of a change is set back": [("back", "c/page1.md")],
+    "a file is new": [("create", "c/new.md")],
+    "a file goes": [("remove", "c/page0.md")],
+    "a file goes and comes": [("remove", "c/page0.md"), ("create", "c/page0.md")],
+    "a file is renamed": [("move", "c/page0.md", "c/other.md")],
+    "a file moves": [("move", "c/page0.md", "a/other.md")],
+    "a file moves out": [("move", "c/page0.md", "../outside/page0.md")],
+    "a file moves in": [("move", "../outside/inner/other.md", "a/other.md")],
+    "two files change places": [
+        ("move", "page0.md", "x.md"),
+        ("move", "page1.md", "page0.md"),
+        ("move", "x.md", "page1.md"),
+    ],
+    "a file becomes a folder": [("remove", "page0.md"), ("create", "page0.md/inner.md")],
+    "a file becomes Markdown": [("create", "c/notes.txt"), ("move", "c/notes.txt", "c/notes.md")],
+    "folders in a new folder": [("create", "new/er/est/page.md"), ("create", "new/er/page.md")],
+    "a folder moves in": [("move", "../outside/inner", "inner")],
+    "a folder moves out": [("move", "a", "../outside/a")],
+    "a folder moves, and a file in it changes": [("move", "a", "z"), ("append", "z/b/page0.md")],
+    "two folders change places": [("move", "a", "x"), ("move", "c", "a"), ("move", "x", "c")],
+    "a folder goes": [("gone", "a")],
+    "a folder goes and comes": [("gone", "a"), ("create", "a/page0.md")],
+    "a folder cannot be entered": [("mode", "a", 0)],
+    "a file cannot be read": [("mode", "a/page0.md", 0)],
+    "the folder goes": [("gone", "")],
+    "the folder is another one": [("again", "", "../outside")],
+    "a folder above is another one": [("move", "..", "../../was"), ("create", "page9.md")],
+    "a link to a neighbour": [("link", "page0.md", "CLAUDE.md"), ("append", "page0.md")],
+    "a link to a folder": [("link", "a/b", "short"), ("append", "a/b/page0.md")],
+    "a link to what comes later": [("link", "later.md", "now.md"), ("create", "later.md")],
+    "a link leads elsewhere": [
+        ("link", "../outside/inner", "linked"),
+        ("append", "../outside/inner/other.md"),
+    ],
+    "a file changes through another name": [
+        ("second", "page0.md", "../outside/p.md"),
+        ("append", "page0.md"),
+        ("append", "../outside/p.md"),
+        ("overwrite", "../outside/p.md"),
+    ],
+}
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("name", [".", "a", "**/page*.md"])
+def test_a_change_is_seen_at_once(
+    changes: list[tuple[Any, ...]], name: str, root: Path, watcher: Watcher, do: Do
+) -> None:
+    one = library(root, watcher)
+    assert told(one, name) == told(library(root), name)
+    assert is_watched(one, name) is LINUX
+    for act, *arguments in changes:
+        paths = [one if isinstance(one, int) else os.path.normpath(root / one) for one in arguments]
+        if act == "link":
+            paths[0] = arguments[0]
+        assert do(act, *paths) == "done"
+        assert act == "second" or told(one, name) == told(library(root), name)
+    for path in (root / "a", root / "a" / "page0.md"):
+        if path.exists():
+            path.chmod(0o700)
+    assert told(one, name) == told(library(root), name)
+
+
+def test_thousands_of_changes_are_seen_at_once(root: Path, watcher: Watcher, do: Do) -> None:
+    one, chance = library(root, watcher), Random(1)
+    folders = [root / name for name in ("", "a", "a/b", "c", "c/d/e", "new", "new/er")]
+    acts = ("append", "unclosed", "overwrite", "replace", "back", "cut", "create", "remove", "move", "move")
+    for trial in range(2000):
+        path = chance.choice(folders) / f"page{chance.randrange(5)}.md"
+        act = chance.choice(acts)
+        other = [chance.choice(folders) / f"page{chance.randrange(5)}.md"] if act == "move" else []
+        if not trial % 50:
+            act, path, other = "move", *chance.sample(folders[1:], 1), [root / f"moved{trial}"]
+        before = one.find(DocumentRef("."))
+        done = do(act, path, *other)
+        if done == "done" and (act != "move" or path != other[0]):
+            assert one.find(DocumentRef(".")) is not before
+        assert told(one) == told(library(root)), (act, path, other)
+
+
+@pytest.mark.skipif(not LINUX, reason="other systems are asked each time")
+def test_the_same_object_says_that_nothing_changed(root: Path, watcher: Watcher) -> None:
+    one = library(root, watcher)
+    assert one.find(DocumentRef(".")) is one.find(DocumentRef("."))
+    (root / "notes.txt").write_text("not served")
+    (root / ".hidden").mkdir()
+    put(root / ".hidden" / "page.md")
+    assert one.find(DocumentRef(".")) is one.find(DocumentRef("."))
+
+
+@pytest.mark.skipif(not LINUX, reason="other systems are asked each time")
+def test_a_sweep_finds_what_makes_no_event(root: Path, do: Do) -> None:
+    """A file gets a second name elsewhere, and changes through it."""
+    with closing(Watcher(sweep_seconds=0.01)) as watcher:
+        one = library(root, watcher)
+        before = one.find(DocumentRef("."))
+        other = root.parent / "outside" / "p.md"
+        assert do("second", root / "page0.md", other) == "done"
+        while one.find(DocumentRef(".")) is before:
+            pass
+        assert told(one) == told(library(root))
+        assert do("append", other) == "done"
+        assert told(one) == told(library(root))
+
+
+def test_more_happens_than_the_system_can_tell(root: Path, watcher: Watcher) -> None:
+    one = library(root, watcher)
+    told(one)
+    most = Path("/proc/sys/fs/inotify/max_queued_events")
+    for number in range(int(most.read_text()) + 10 if most.exists() else 10):
+        os.utime(root / f"page{number % 3}.md", (number, number))
+    put(root / "a" / "new.md")
+    assert told(one) == told(library(root))
+
+
+def test_no_watch_is_left(root: Path) -> None:
+    files = Path("/proc/self/fd")
+    opened = len(list(files.iterdir())) if LINUX else 0
+    watcher = Watcher()
+    one = library(root, watcher)
+    told(one)
+    most = watcher.watched
+    assert most == (6 if LINUX else 0)
+    for number in range(200):
+        put(root / f"more{number % 3}" / "page.md")
+        for name in (".", f"more{number % 3}", f"**/page{number}*.md"):
+            told(one, name)
+        (root / f"more{number % 3}" / "page.md").unlink()
+        (root / f"more{number % 3}").rmdir()
+    told(one)
+    assert watcher.watched == most
+    watcher.close()
+    assert watcher.watched == 0
+    assert not LINUX or len(list(files.iterdir())) == opened
+    assert told(one) == told(library(root))
+
+
+def test_threads_see_what_was_written_before_they_ask(root: Path, watcher: Watcher) -> None:
+    one, wrong = library(root, watcher), []
+
+    def ask(number: int) -> None:
+        path = root / ("a", "c", "a/b", "c/d/e")[number] / f"own{number}.md"
+        for size in range(150):
+            path.write_text("x" * (size % 7 + 1))
+            if size % 10 == 0:
+                path.unlink()
+            found = {file.absolute: state for file, state in states(one)}
+            state = found.get(str(path))
+            if (state is None) is not (size % 10 == 0) or (state and state.size != size % 7 + 1):
+                wrong.append((number, size))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def states(one: Library) -> list[tuple[Any, Any]]:
+    found = one.find(DocumentRef("."))
+    return list(zip(found, found.states if isinstance(found, Listed) else map(one.stat, found), strict=True))
