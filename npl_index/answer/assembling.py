@@ -50,8 +50,11 @@ def choose(
         rest = [part]
         if (part.document, part.section) in known:
             rest = list(_without(documents, part, known[part.document, part.section]))
-            left_out += max(0, part.last - sum(one.last for one in rest))
-        parts += [(one, score) for one in rest if one.last]
+            left_out += max(0, part.size.last - sum(one.size.last for one in rest))
+        elif part.section and not part.chosen:  # a heading at least, and most hits are never counted
+            parts.append((part, score))
+            continue
+        parts += [(one, score) for one in rest if one.size.last]
     units = [Unit(group, 1.0) for group in families(documents, [part for part, _ in parts if part.chosen])]
     units += [Unit((part,), score) for part, score in parts if not part.chosen]
     return units, left_out
@@ -134,8 +137,8 @@ def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
         text = documents.part_text(part)
         exact = exact and (not pieces or starts_token(text))
         pieces.append(text)
-        tokens += part.followed
-        last = part.last - part.followed
+        tokens += part.size.followed
+        last = part.size.last - part.size.followed
     content = "\n".join(pieces)
     return content, tokens + last if exact else documents.counter.count(content)
 

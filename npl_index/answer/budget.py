@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -31,25 +32,53 @@ MOST_FAILED_CUTS = 5
 """Units that could not be cut to the room they had: to find that out takes as long as all else."""
 
 
-class Part(NamedTuple):
-    """A stretch of one section's own text.
+class Size(NamedTuple):
+    """Tokens of a text.
 
-    :param document: index of the document.
-    :param section: index of the section the lines belong to.
-    :param lines: of the document.
-    :param followed: tokens of the text when more text follows after a blank line.
-    :param last: tokens of the text at the end of the content.
+    :param followed: when more text follows after a blank line.
+    :param last: at the end of the content.
     :param cost: upper bound of both; equal to their maximum where counting is exact.
-    :param chosen: a selector asked for it.
     """
 
-    document: int
-    section: int
-    lines: Span
     followed: int
     last: int
     cost: int
-    chosen: bool = False
+
+
+class Part:
+    """A stretch of one section's own text; what has no room anyway is neither looked up nor counted.
+
+    :param document: index of the document.
+    :param section: index of the section the lines belong to.
+    :param lines: returns the lines of the document.
+    :param size: counts them.
+    :param chosen: a selector asked for it.
+    """
+
+    def __init__(
+        self,
+        document: int,
+        section: int,
+        lines: Callable[[], Span],
+        size: Callable[[], Size],
+        chosen: bool = False,
+    ) -> None:
+        self.document, self.section, self.chosen = document, section, chosen
+        self._look_up, self._count = lines, size
+
+    def shortened(self, lines: Span, size: Size) -> Part:
+        """Return another stretch of the same section's text."""
+        return Part(self.document, self.section, lambda: lines, lambda: size, self.chosen)
+
+    @cached_property
+    def lines(self) -> Span:
+        """The lines of the document."""
+        return self._look_up()
+
+    @cached_property
+    def size(self) -> Size:
+        """The tokens of the text."""
+        return self._count()
 
 
 class Unit(NamedTuple):
@@ -72,7 +101,7 @@ class Unit(NamedTuple):
     @property
     def tokens(self) -> int:
         """Tokens of the text alone."""
-        return sum(part.followed for part in self.parts[:-1]) + self.parts[-1].last
+        return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
 
 
 class Prices(Protocol):
@@ -195,7 +224,7 @@ class _Packing:
         # A piece and what is left of it are named by their lines.
         part = unit.parts[0]
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
-        like = Unit((part._replace(lines=lines),), unit.score, cut=True)
+        like = Unit((part.shortened(lines, part.size),), unit.score, cut=True)
         cost = self._row_and_entry(like)
         for reserve in self._reserves(like, waiting):
             room = self.left - self._unpaid - reserve - cost

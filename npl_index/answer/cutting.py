@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from npl_index.answer.budget import Part
+from npl_index.answer.budget import Part, Size
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import Found, best_place, find_all, safe_start
 from npl_index.markdown.blocks import parse_blocks
@@ -88,7 +88,7 @@ def _cut_within(
             break
         lines = Span(bounds[run[0]], bounds[run[1]])
         piece = documents.part((part.document, part.section), chosen=part.chosen, lines=lines)
-        if piece.cost <= room:
+        if piece.size.cost <= room:
             return (piece, *rest_of(documents, part, piece))
         run = _shorter(blocks, *run)
     return None
@@ -100,7 +100,7 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
     starts = tree.line_starts
     begin, end = starts[part.lines.start], starts[part.lines.stop]
     width = (
-        room * (end - begin) * 5 // (4 * max(1, part.last)) + _MARGIN
+        room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
     )  # a quarter more than fits on average
     at = best_place(found, width, begin, end)
     line = safe_start(tree, part.lines, bisect_right(starts, at) - 1) if at > begin else part.lines.start
@@ -206,9 +206,9 @@ def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
     starts = tree.line_starts
     spans = [Span(part.lines.start, piece.lines.start), Span(piece.lines.stop, part.lines.stop)]
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
-    left = max(2, part.last - piece.last)
+    left = max(2, part.size.last - piece.size.last)
     for span, size in zip(spans, sizes, strict=True):
         if size and not _BLANK.match(tree.source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             cost = documents.counter.upper_bound(tokens)
-            yield part._replace(lines=span, followed=tokens, last=tokens, cost=cost)
+            yield part.shortened(span, Size(tokens, tokens, cost))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from npl_index.answer.budget import Part
+from npl_index.answer.budget import Part, Size, Unit
 from npl_index.answer.finding import table_head
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
@@ -168,27 +168,39 @@ class DocumentSet:
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it, which come under its heading."""
         document, index = place
-        tree = self.collection.documents[document].tree
-        own = tree.sections[index].own
-        if lines is None or lines == own:
+
+        def whole() -> Size:
             counts = self.counts(document)
-            return Part(
-                document, index, own, counts.followed[index], counts.last[index], counts.costs[index], chosen
+            return Size(counts.followed[index], counts.last[index], counts.costs[index])
+
+        def stretch(lines: Span) -> Size:
+            followed, last = self.once(
+                ("part", place, lines),
+                lambda: measure(self._under_heading(place, lines), self.counter, self.clock),
             )
-        followed, last = self.once(
-            ("part", place, lines),
-            lambda: measure(self._under_heading(place, lines), self.counter, self.clock),
-        )
-        cost = self.counter.upper_bound(max(followed, last))
-        return Part(document, index, lines, followed, last, cost, chosen)
+            return Size(followed, last, self.counter.upper_bound(max(followed, last)))
+
+        if lines is None or lines == self.tree(document).sections[index].own:
+            return Part(document, index, lambda: self.tree(document).sections[index].own, whole, chosen)
+        return Part(document, index, lambda: lines, lambda: stretch(lines), chosen)
+
+    def ancestors(self, place: Place) -> Iterator[Place]:
+        """Return the sections above a section, from its parent up; its document is not looked at."""
+        parents, number = self.collection.parents, self.collection.number(*place)
+        first = number - place[1]
+        while (parent := int(parents[number])) != number:
+            number = parent
+            yield place[0], number - first
 
     def mark(self, document: int) -> str:
         """Return the line that tells a reader which file follows."""
         return mark(self.path(document), self.tag)
 
-    def tagged(self, parts: Sequence[Part]) -> DocumentSet:
-        """Return the same documents with marks that none of some parts can imitate."""
-        return replace(self, tag=tag_for([self.tree(part.document).text(part.lines) for part in parts]))
+    def tagged(self, units: Iterable[Unit]) -> DocumentSet:
+        """Return the same documents with marks that no line of the sections of some units can imitate."""
+        places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
+        trees = ((self.tree(document), section) for document, section in places)
+        return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
 
 
 def _ends(path: str) -> Iterator[str]:

@@ -164,7 +164,7 @@ class Markdown:
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the count of the text and the blank line behind it, which the document's counts have."""
         # What does not start a token may join the end of the mark in front of it.
-        return part.followed + (0 if starts_token(documents.part_text(part)) else 2)
+        return part.size.followed + (0 if starts_token(documents.part_text(part)) else 2)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Count the path, which the first mark of a document has in place of a shorter name."""

@@ -19,7 +19,7 @@ class Plain:
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the count of the text and the blank line behind it, which the document's counts have."""
         del documents
-        return max(part.followed, part.last)
+        return max(part.size.followed, part.size.last)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Count the mark that names the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
 from npl_index.answer.budget import BEST, Packed, Unit
@@ -136,9 +137,30 @@ def write(
     :param form: of the text, which the budget bounds.
     """
     found = _find(request, documents, weights)
-    if documents.several or isinstance(form, Markdown):
-        documents = documents.tagged([part for unit in found.units for part in unit.parts])
     documents = replace(documents, wanted=_terms(request, found.keywords))
+    packing = _pack(request, found, documents, form)
+    marked = documents.several or isinstance(form, Markdown)
+    if marked and documents.tagged(packing.packed.kept).tag:
+        # With other marks something else may fit, so that none of what is wanted may imitate them.
+        documents = documents.tagged(found.units)
+        packing = _pack(request, found, documents, form)
+    return _written(request, found, documents, form, packing, weights, companions or Companions())
+
+
+class _Packing(NamedTuple):
+    """What of the wanted fits.
+
+    :param nothing: the answer without any of its parts.
+    :param near: the best hits that are not wanted.
+    """
+
+    nothing: Tailored
+    room: Room
+    near: Sequence[tuple[Place, Suggestion]]
+    packed: Packed
+
+
+def _pack(request: TailorRequest, found: _Found, documents: DocumentSet, form: Form) -> _Packing:
     nothing = Tailored(
         content="",
         sections=(),
@@ -156,10 +178,22 @@ def write(
     )
     room = Room(request.token_budget, documents, form, nothing)
     near = _near(found, documents)
-    packed = room.pack(found.units, [one for _, one in near])
+    return _Packing(nothing, room, near, room.pack(found.units, [one for _, one in near]))
+
+
+def _written(
+    request: TailorRequest,
+    found: _Found,
+    documents: DocumentSet,
+    form: Form,
+    packing: _Packing,
+    weights: Weights,
+    companions: Companions,
+) -> Written[Tailored]:
+    nothing, room, near, packed = packing
     content, total = content_of(documents, packed.kept)
     more = room.named(packed)
-    ideas = _ideas(found, documents, packed, content, weights, companions or Companions(), near)
+    ideas = _ideas(found, documents, packed, content, weights, companions, near)
     ideas = [one for one in ideas if one.selector not in more]
     answer = replace(
         nothing,
@@ -279,7 +313,7 @@ def _ideas(
         hits = rank(documents.collection, Query(keywords), weights=weights)
     named = [(part.document, part.section) for unit in packed.dropped for part in unit.parts]
     taken = {*kept, *named, *found.known, *(place for place, _ in near)}
-    taken |= {(document, at) for document, index in taken for at in documents.tree(document).ancestors(index)}
+    taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
     there = content.casefold()
     new = [word for word in keywords.words if word.casefold() not in there]

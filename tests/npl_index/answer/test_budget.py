@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.answer.budget import BEST, Packed, Part, Unit, pack
+from npl_index.answer.budget import BEST, Packed, Part, Size, Unit, pack
 from npl_index.markdown.sections import Span
 
 ROW, TRACE = 10, 4
@@ -33,7 +33,8 @@ class Prices:
 
 
 def part(number: int, tokens: int, document: int = 0) -> Part:
-    return Part(document, number, Span(number * 1000, number * 1000 + tokens), tokens, tokens, tokens)
+    lines = Span(number * 1000, number * 1000 + tokens)
+    return Part(document, number, lambda: lines, lambda: Size(tokens, tokens, tokens))
 
 
 def units(*tokens: int) -> list[Unit]:
@@ -42,9 +43,9 @@ def units(*tokens: int) -> list[Unit]:
 
 def halve(one: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
     """Cut so that what fits is kept, if that is at least ten tokens."""
-    if room < 10 or room >= one.last:
+    if room < 10 or room >= one.size.last:
         return None
-    return part(one.section, room, one.document), part(one.section, one.last - room, one.document)
+    return part(one.section, room, one.document), part(one.section, one.size.last - room, one.document)
 
 
 def never(one: Part, room: int, at_any_cost: bool) -> None:

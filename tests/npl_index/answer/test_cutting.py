@@ -141,7 +141,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     pieces = cut(on, part, room)
     if pieces is None:
         return
-    assert pieces[0].cost <= room
+    assert pieces[0].size.cost <= room
     tree = on.tree(0)
     inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
     covered = {line for start, stop in inside for line in range(start, stop)}
@@ -149,7 +149,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     missing = [tree.line(line) for line in range(part.lines.start, part.lines.stop) if line not in covered]
     assert not "".join(missing).strip()
     assert on.part_text(pieces[0]).count("```") % 2 == 0
-    assert all(piece.last > 0 for piece in pieces)
+    assert all(piece.size.last > 0 for piece in pieces)
 
 
 class Meter:
