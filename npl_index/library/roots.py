@@ -158,6 +158,15 @@ class Roots:
             names.append(f"{one.root.label}:{one.path}" if is_hidden else one.path)
         return tuple(names)
 
+    def rivals(self, files: Iterable[Found]) -> frozenset[str]:
+        """Return the paths of which one must exist for a file's name to be other than its path."""
+        tops = {
+            (one.root.path, one.path.partition("/")[0]) for one in files if self._earlier.get(one.root.path)
+        }
+        return frozenset(
+            os.path.join(earlier.path, top) for root, top in tops for earlier in self._earlier[root]
+        )
+
     def is_npl(self, path: str) -> bool:
         """Return whether a real path lies under a root that is declared as NPL."""
         return any(root.npl and path.startswith(prefix) for prefix, root in self._prefixes)

@@ -91,6 +91,11 @@ class Listed(tuple[Found, ...]):
         return tuple((found, state) for found, state in pairs if state is not None)
 
     @cached_property
+    def roots(self) -> frozenset[str]:
+        """The paths of the roots that they lie under."""
+        return frozenset(found.root.path for found in self)
+
+    @cached_property
     def gone(self) -> tuple[Found, ...]:
         """The files that are gone."""
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cachetools import LRUCache
 
@@ -18,6 +19,7 @@ from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
+from npl_index.library.watching import Listed
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
@@ -42,6 +44,7 @@ VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
 
 _FOUND_KEPT = 1_024
+_NAMES_KEPT = 64
 _TRIES = 3
 
 T = TypeVar("T")
@@ -65,6 +68,18 @@ class Gathered:
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
+
+
+class _Names(NamedTuple):
+    """What the documents of a reference were called.
+
+    :param rivals: paths of which none may exist, or else the names are to be made again.
+    """
+
+    founds: tuple[Found, ...]
+    rivals: frozenset[str]
+    files: tuple[str, ...]
+    aliases: list[tuple[str, ...]]
 
 
 class App(Files):
@@ -94,6 +109,7 @@ class App(Files):
         )
         self._views: LRUCache[Path, App] = LRUCache(VIEWS)
         self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
+        self._names: LRUCache[DocumentRef, _Names] = LRUCache(_NAMES_KEPT)
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -191,12 +207,26 @@ class App(Files):
             if not named and self.documents.is_file(ref):
                 with self.state.lock:
                     self._found[ref] = found[0]
-        aliases = self.documents.aliases(ref, founds)
         if named:
-            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
-        files = self.documents.names(founds)
+            files, own = self.documents.names(founds), self.documents.aliases(ref, founds)
+            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, own, strict=True)]
+        else:
+            files, aliases = self._called(ref, founds)
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
         return Gathered(collection, several, files, aliases, unreadable, here)
+
+    def _called(
+        self, ref: DocumentRef, founds: tuple[Found, ...]
+    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return what answers call documents, and by what else selectors may; of a set, made once."""
+        with self.state.lock:
+            known = self._names.get(ref)
+        if known is None or known.founds is not founds or any(map(os.path.lexists, known.rivals)):
+            files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
+            known = _Names(founds, self.library.roots.rivals(founds), files, aliases)
+            with self.state.lock:
+                self._names[ref] = known
+        return known.files, known.aliases
 
     def _may_be_in(
         self,
@@ -248,13 +278,13 @@ class App(Files):
         states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
         sets, read = self.state.sets, self.documents.read
         kept = (
-            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, listed), states, read)
         )
         return kept.founds, kept.collection, (*kept.unreadable, *gone)
 
-    def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
+    def _set_name(self, ref: DocumentRef, found: Listed) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
-        roots = sorted({one.root.path for one in found})
+        roots = sorted(found.roots)
         npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
         return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
