@@ -73,13 +73,17 @@ class Gathered:
 class _Names(NamedTuple):
     """What the documents of a reference were called.
 
-    :param rivals: paths of which none may exist, or else the names are to be made again.
+    :param rivals: see :meth:`~npl_index.library.roots.Roots.rivals`.
     """
 
     founds: tuple[Found, ...]
     rivals: frozenset[str]
     files: tuple[str, ...]
     aliases: list[tuple[str, ...]]
+
+    def is_certain(self) -> bool:
+        """Return whether nothing is there that may change the names."""
+        return not any(map(os.path.lexists, self.rivals))
 
 
 class App(Files):
@@ -221,12 +225,14 @@ class App(Files):
         """Return what answers call documents, and by what else selectors may; of a set, made once."""
         with self.state.lock:
             known = self._names.get(ref)
-        if known is None or known.founds is not founds or any(map(os.path.lexists, known.rivals)):
-            files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
-            known = _Names(founds, self.library.roots.rivals(founds), files, aliases)
+        if known is not None and known.founds is founds and known.is_certain():
+            return known.files, known.aliases
+        files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
+        known = _Names(founds, self.library.roots.rivals(founds), files, aliases)
+        if known.is_certain():
             with self.state.lock:
                 self._names[ref] = known
-        return known.files, known.aliases
+        return files, aliases
 
     def _may_be_in(
         self,
