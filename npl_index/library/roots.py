@@ -232,6 +232,7 @@ class Roots:
 
         :param pattern: what the path below the folder must match; ``None`` matches all.
         :param max_entries: directory entries to look at, by default as the limits say.
+        :param visitor: is told what the result depends on.
         :raises DocumentTooLargeError: more entries or levels than the limits allow.
         """
         most = self._limits.max_entries if max_entries is None else max_entries

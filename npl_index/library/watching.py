@@ -196,7 +196,8 @@ class Watcher:
     def unwatch(self, tree: _Tree, folders: Iterable[tuple[str, int]]) -> None:
         """Stop watching folders for a tree."""
         with self._lock:
-            self._unwatch(tree, folders)
+            # Whoever dropped the tree meanwhile did not know of its new folders.
+            self._unwatch(tree, {*folders, *tree.folders.items()} if tree.dropped else folders)
 
     def _unwatch(self, tree: _Tree, folders: Iterable[tuple[str, int]]) -> None:
         for folder, number in folders:

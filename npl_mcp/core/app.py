@@ -211,13 +211,17 @@ class App(Files):
             if not named and self.documents.is_file(ref):
                 with self.state.lock:
                     self._found[ref] = found[0]
+        remembered = several and not named
+        files, aliases = self._called(ref, founds) if remembered else self._calling(ref, founds)
         if named:
-            files, own = self.documents.names(founds), self.documents.aliases(ref, founds)
-            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, own, strict=True)]
-        else:
-            files, aliases = self._called(ref, founds)
+            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
         return Gathered(collection, several, files, aliases, unreadable, here)
+
+    def _calling(
+        self, ref: DocumentRef, founds: tuple[Found, ...]
+    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return self.documents.names(founds), self.documents.aliases(ref, founds)
 
     def _called(
         self, ref: DocumentRef, founds: tuple[Found, ...]
@@ -227,7 +231,7 @@ class App(Files):
             known = self._names.get(ref)
         if known is not None and known.founds is founds and known.is_certain():
             return known.files, known.aliases
-        files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
+        files, aliases = self._calling(ref, founds)
         known = _Names(founds, self.library.roots.rivals(founds), files, aliases)
         if known.is_certain():
             with self.state.lock:
