@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
+from operator import is_
 
 from npl_index.errors import (
     DocumentNotFoundError,
@@ -41,7 +42,7 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
-from npl_index.library.watching import Watcher, joined
+from npl_index.library.watching import Listed, Watcher
 
 __all__ = [
     "Document",
@@ -109,6 +110,7 @@ class Library:
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
         self._own_key = (tuple(self.roots), self.limits)
+        self._last: tuple[list[tuple[Found, ...]], Listed] | None = None
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find what a reference names: one file, or all of a folder or pattern in order of their paths.
@@ -177,7 +179,7 @@ class Library:
         if not found:
             patterns = map(os.path.normpath, alternatives(clean))
             each = [self._at_first(one, text, problems) or self._find_matches(one, text) for one in patterns]
-            found = joined(each) or self._find_named(clean)
+            found = self._joined(each) or self._find_named(clean)
         if found:
             return found
         raise problems[0] if problems else self._no_file(text)
@@ -203,7 +205,7 @@ class Library:
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
         """Return the files below all roots that are searched if nothing is named."""
-        found = joined([self._collect(root.path, None) for root in searched])
+        found = self._joined([self._collect(root.path, None) for root in searched])
         if not found:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
@@ -311,6 +313,17 @@ class Library:
             if len(files) > self.limits.max_files:
                 raise too_many(f"{self.limits.max_files:,} files")
         return tuple(files[key] for key in sorted(files))
+
+    def _joined(self, parts: list[tuple[Found, ...]]) -> tuple[Found, ...]:
+        """Return the files of several folders or patterns, each once; the same object for the same parts."""
+        if len(parts) == 1:
+            return parts[0]
+        last, listed = self._last, [part for part in parts if isinstance(part, Listed)]
+        if len(listed) < len(parts):
+            return tuple(dict.fromkeys(chain.from_iterable(parts)))
+        if last is None or len(last[0]) != len(parts) or not all(map(is_, last[0], parts)):
+            last = self._last = parts, Listed.joined(listed)
+        return last[1]
 
     def _find_named(self, clean: str) -> tuple[Found, ...]:
         """Return the item of this name of the first kind that has it."""

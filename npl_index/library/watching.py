@@ -26,7 +26,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,14 @@ class Listed(tuple[Found, ...]):
         listed = cls(founds)
         listed.states = tuple(states)
         return listed
+
+    @classmethod
+    def joined(cls, parts: Iterable[Listed]) -> Listed:
+        """Return files of several folders, each once."""
+        states: dict[Found, Fingerprint | None] = {}
+        for part in parts:
+            states.update(zip(part, part.states, strict=True))
+        return cls.of(states, states.values())
 
     @cached_property
     def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
@@ -453,8 +461,3 @@ def _file_system(path: str) -> int | None:
 @cache
 def _statfs() -> Callable[..., Any] | None:
     return getattr(ctypes.CDLL(None), "statfs", None) if sys.platform.startswith("linux") else None
-
-
-def joined(parts: Sequence[tuple[Found, ...]]) -> tuple[Found, ...]:
-    """Return files of several folders, each once."""
-    return parts[0] if len(parts) == 1 else tuple(dict.fromkeys(one for part in parts for one in part))

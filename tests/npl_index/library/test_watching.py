@@ -207,6 +207,23 @@ def test_the_same_object_says_that_nothing_changed(root: Path, watcher: Watcher)
 
 
 @pytest.mark.skipif(not LINUX, reason="other systems are asked each time")
+@pytest.mark.parametrize("name", [None, "{a,c}", "{a,c}/**"])
+def test_several_folders_together(name: str | None, root: Path, watcher: Watcher) -> None:
+    roots = [Root(str(root / "a"), "a"), Root(str(root / "c"), "c")]
+    roots = roots if name is None else [Root(str(root), "docs")]
+    one = Library(roots, Catalog(()), searched=roots, watcher=watcher)
+    before = one.find(DocumentRef(name))
+    assert isinstance(before, Listed)
+    assert one.find(DocumentRef(name)) is before
+    (root / "c" / "page0.md").write_text("# Other\n")
+    after = one.find(DocumentRef(name))
+    assert isinstance(after, Listed)
+    assert after == before == Library(roots, Catalog(()), searched=roots).find(DocumentRef(name))
+    assert after.states != before.states
+    assert list(after.states) == list(map(one.stat, after))
+
+
+@pytest.mark.skipif(not LINUX, reason="other systems are asked each time")
 def test_a_sweep_finds_what_makes_no_event(root: Path, do: Do) -> None:
     """A file gets a second name elsewhere, and changes through it."""
     with closing(Watcher(sweep_seconds=0.01)) as watcher:
