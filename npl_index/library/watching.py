@@ -28,6 +28,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,8 @@ _GONE = 0x040 | 0x200  # moved from, deleted
 _SELF = 0x400 | 0x800  # the watched folder itself deleted, moved
 _LOST = 0x2000 | 0x8000  # unmounted, no longer watched
 _OVERFLOW = 0x4000
+_ATTRIBUTES = 0x004
+_UNMOUNTED = 0x2000
 _IS_FOLDER = 0x40000000
 _MASK = _CONTENT | _APPEARED | _GONE | _SELF | 0x01000000 | 0x02000000  # a folder only, and no link
 
@@ -109,6 +112,34 @@ class Listed(tuple[Found, ...]):
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
+@dataclass(slots=True)
+class _News:
+    """What happened below a folder.
+
+    :param stale: nobody knows what.
+    :param moved: folders came or went.
+    :param changed: files that are another way; those that may be new are ``True``.
+    """
+
+    stale: bool = False
+    moved: bool = False
+    changed: dict[str, bool] = field(default_factory=dict)
+
+    def add(self, folder: str, event: Event) -> None:
+        """Take down what happened in a folder."""
+        if not event.name:
+            # Who changed the mode of a folder may have changed what can be seen of all its files.
+            self.stale = self.stale or bool(event.mask & (_ATTRIBUTES | _UNMOUNTED))
+            self.moved = True
+        elif is_walked(event.name):
+            path = os.path.join(folder, event.name)
+            self.changed[path] = self.changed.get(path, False) or bool(event.mask & _APPEARED)
+            self.moved = self.moved or bool(event.mask & _IS_FOLDER)
+            self.stale = self.stale or len(self.changed) > MOST_CHANGES
+        if self.stale:
+            self.changed = {}
+
+
 class UnwatchableError(Exception):
     """The files below a folder cannot be watched, or not all of them."""
 
@@ -146,7 +177,7 @@ class Watcher:
         """Look at everything again when it is asked for next."""
         with self._lock:
             for tree in self._trees.values():
-                tree.stale = True
+                tree.news.stale = True
 
     def close(self) -> None:
         """Stop watching, for good."""
@@ -163,24 +194,19 @@ class Watcher:
         """How many folders are watched."""
         return len(self._watched)
 
-    def changes(self, tree: _Tree) -> tuple[bool, Mapping[str, bool]]:
-        """Read what happened, and return what of it concerns a tree.
-
-        :returns: whether it is all to be looked at again, and otherwise the files that are: those that may be
-            new are ``True``.
-        """
+    def news(self, tree: _Tree) -> _News:
+        """Read what happened, and return what of it concerns a tree."""
         with self._lock:
             for event in () if self._notify is None else self._notify.read(0):
                 if event.mask & _OVERFLOW:
                     for one in self._trees.values():
-                        one.stale = True
+                        one.news.stale = True
                 for one, folder in self._watched.get(event.wd, ()):
-                    one.note(folder, event)
+                    one.news.add(folder, event)
                 if event.mask & _LOST:
                     self._watched.pop(event.wd, None)
-            stale, changed = tree.stale, tree.changed
-            tree.stale, tree.changed = False, {}
-        return stale, changed
+            news, tree.news = tree.news, _News()
+        return news
 
     def watch(self, tree: _Tree, folder: str) -> int | None:
         """Watch a folder for a tree.
@@ -217,7 +243,7 @@ class Watcher:
 
     def _drop(self, key: Hashable) -> None:
         tree = self._trees.pop(key)
-        tree.dropped = tree.stale = True
+        tree.dropped = tree.news.stale = True
         self._unwatch(tree, tree.folders.items())
 
     def _opened(self) -> INotify:
@@ -242,7 +268,7 @@ class Watcher:
                 return
             wrong = tree.is_wrong()
             with self._lock:
-                tree.stale = tree.stale or wrong
+                tree.news.stale = tree.news.stale or wrong
                 if self._trees.get(key) is tree and time.monotonic() - tree.used > IDLE_SECONDS:
                     self._drop(key)
 
@@ -259,7 +285,7 @@ def _sweep(watcher: weakref.ref[Watcher], closing: threading.Event, seconds: flo
 class _Tree:
     """What is known of the files below a folder.
 
-    ``stale`` and ``changed`` belong to the watcher's lock, the rest to the tree's own.
+    ``news`` belongs to the watcher's lock, the rest to the tree's own.
     """
 
     def __init__(self, watcher: Watcher, start: str, look: Look) -> None:
@@ -273,8 +299,8 @@ class _Tree:
         self._asked_until = 0.0
         self.folders: dict[str, int] = {}
         self.used = time.monotonic()
-        self.stale, self.dropped = False, False
-        self.changed: dict[str, bool] = {}
+        self.dropped = False
+        self.news = _News()
 
     def now(self) -> tuple[Found, ...]:
         """Return the files as they are now."""
@@ -282,23 +308,13 @@ class _Tree:
         if self.used < self._asked_until:
             return self._look(None)
         with self._lock:
-            stale, changed = self._watcher.changes(self)
-            known = self._listed is not None and not stale and _identity(self._start) == self._identity
-            if not (known and self._look_again(changed)):
-                self._look_at_all()
+            news = self._watcher.news(self)
+            if self._listed is None or news.stale or _identity(self._start) != self._identity:
+                self._look_at_all({})
+            elif news.moved or not self._look_again(news.changed):
+                self._look_at_all(self._unchanged(news.changed))
             listed = self._listed
         return self._look(None) if listed is None else listed
-
-    def note(self, folder: str, event: Event) -> None:
-        """Note what happened in a folder."""
-        if not event.name or event.mask & _LOST:
-            self.stale = True
-        elif is_walked(event.name):
-            path = os.path.join(folder, event.name)
-            self.changed[path] = self.changed.get(path, False) or bool(event.mask & _APPEARED)
-            self.stale = self.stale or bool(event.mask & _IS_FOLDER) or len(self.changed) > MOST_CHANGES
-        if self.stale:
-            self.changed = {}
 
     def is_wrong(self) -> bool:
         """Tell whether files are another way than is remembered."""
@@ -341,17 +357,38 @@ class _Tree:
             self._listed = Listed.of(listed, every)
         return True
 
-    def _look_at_all(self) -> None:
-        """Watch each folder, then look what is in it: what comes in between makes an event."""
+    def _unchanged(self, changed: Mapping[str, bool]) -> dict[str, Fingerprint]:
+        """Return the states of the files that nothing happened to, by path."""
+        listed = self._listed or Listed.of((), ())
+        return {
+            state.path: state
+            for place, state in enumerate(listed.states)
+            if state is not None and state.path not in changed and place not in self._shared
+        }
+
+    def _look_at_all(self, unchanged: Mapping[str, Fingerprint]) -> None:
+        """Watch each folder, then look what is in it: what comes in between makes an event.
+
+        :param unchanged: states of files that need not be looked at, if their folders are where they were.
+        """
         before, self._listed, self.folders = self.folders, None, {}
         visit = _Visit(self._watcher, self)
         try:
             self._identity = _identity(self._start)
             found = self._look(visit)
             visit.check(self._start)
-            status = [_status(one.absolute) for one in found]
-            self._shared = {at for at, one in enumerate(status) if one is not None and one.st_nlink > 1}
-            self._listed = Listed.of(found, map(_fingerprint, found, status))
+            stayed = {folder for folder, number in visit.folders.items() if before.get(folder) == number}
+            states, self._shared = [], set()
+            for place, one in enumerate(found):
+                path = one.absolute
+                state = unchanged.get(path) if path.rpartition("/")[0] in stayed else None
+                if state is None:
+                    status = _status(path)
+                    state = _fingerprint(one, status)
+                    if status is not None and status.st_nlink > 1:
+                        self._shared.add(place)
+                states.append(state)
+            self._listed = Listed.of(found, states)
             self._places, self._links = {}, frozenset(os.path.join(*link) for link in visit.links)
             self.folders = visit.folders
         except UnwatchableError:
