@@ -28,6 +28,7 @@ from npl_index.errors import (
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import FileTooLargeError, read_below
 from npl_index.library.fingerprints import Fingerprint
+from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
@@ -42,7 +43,7 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
-from npl_index.library.watching import Listed, Watcher
+from npl_index.library.watching import Watcher
 
 __all__ = [
     "Document",

@@ -26,14 +26,15 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
 from npl_index.library.fingerprints import Fingerprint, is_settled
+from npl_index.library.listing import Listed, fingerprint_of, is_file, state_of, status_of
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Found, Visitor, is_walked
 
@@ -75,48 +76,11 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 Look = Callable[["Visitor | None"], "tuple[Found, ...]"]
 
 
-class Listed(tuple[Found, ...]):
-    """Files that were found, with their states; as long as nothing changes, it is the same object."""
-
-    states: tuple[Fingerprint | None, ...]
-
-    @classmethod
-    def of(cls, founds: Iterable[Found], states: Iterable[Fingerprint | None]) -> Listed:
-        """Return files with a state each; ``None`` if one is gone by now."""
-        listed = cls(founds)
-        listed.states = tuple(states)
-        return listed
-
-    @classmethod
-    def joined(cls, parts: Iterable[Listed]) -> Listed:
-        """Return files of several folders, each once."""
-        states: dict[Found, Fingerprint | None] = {}
-        for part in parts:
-            states.update(zip(part, part.states, strict=True))
-        return cls.of(states, states.values())
-
-    @cached_property
-    def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
-        """The files that are there, with their states."""
-        pairs = zip(self, self.states, strict=True)
-        return tuple((found, state) for found, state in pairs if state is not None)
-
-    @cached_property
-    def roots(self) -> frozenset[str]:
-        """The paths of the roots that they lie under."""
-        return frozenset(found.root.path for found in self)
-
-    @cached_property
-    def gone(self) -> tuple[Found, ...]:
-        """The files that are gone."""
-        return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
-
-
 @dataclass(slots=True)
 class _News:
     """What happened below a folder.
 
-    :param stale: nobody knows what.
+    :param stale: it is not known what.
     :param moved: folders came or went.
     :param changed: files that are another way; those that may be new are ``True``.
     """
@@ -148,10 +112,14 @@ class Watcher:
     """Opens nothing when made; safe for several threads.
 
     :param sweep_seconds: time between two comparisons with the file system.
+    :param most: folders that are watched.
+    :param local: numbers of the file systems that are.
     """
 
-    def __init__(self, sweep_seconds: float = SWEEP_SECONDS) -> None:
-        self.sweep_seconds = sweep_seconds
+    def __init__(
+        self, sweep_seconds: float = SWEEP_SECONDS, most: int = MOST_FOLDERS, local: Set[int] = LOCAL
+    ) -> None:
+        self.sweep_seconds, self.local, self._most = sweep_seconds, local, most
         self._lock = threading.Lock()
         self._notify: INotify | None = None
         self._trees: OrderedDict[Hashable, _Tree] = OrderedDict()
@@ -215,7 +183,7 @@ class Watcher:
         :raises UnwatchableError: it cannot be.
         """
         with self._lock:
-            if self._closing.is_set() or tree.dropped or len(self._watched) >= MOST_FOLDERS:
+            if self._closing.is_set() or tree.dropped or len(self._watched) >= self._most:
                 raise UnwatchableError
             try:
                 number: int = self._opened().add_watch(folder, _MASK)
@@ -325,7 +293,7 @@ class _Tree:
             found = self._look(None)
         except NPLError:
             return True
-        return self._listed is listed and (found != listed or tuple(map(_state, found)) != listed.states)
+        return self._listed is listed and (found != listed or tuple(map(state_of, found)) != listed.states)
 
     def _look_again(self, changed: Mapping[str, bool]) -> bool:
         """Look at the files that may have changed; say whether that was enough."""
@@ -337,8 +305,8 @@ class _Tree:
             self._places = {found.absolute: place for place, found in enumerate(listed)}
         states: dict[int, Fingerprint] = {}
         for path, appeared in changed.items():
-            place, status = self._places.get(path), _status(path)
-            if path in self._links or (place is not None and not _is_file(status)):
+            place, status = self._places.get(path), status_of(path)
+            if path in self._links or (place is not None and not is_file(status)):
                 return False
             if place is not None and status is not None:
                 states[place] = Fingerprint.of(path, status)
@@ -346,7 +314,7 @@ class _Tree:
             elif appeared and status is not None and _matters(path, status.st_mode):
                 return False
         for place in self._shared.difference(states):
-            state = _state(listed[place])
+            state = state_of(listed[place])
             if state is None:
                 return False
             if state != listed.states[place] or not is_settled(state.mtime_ns, time.time_ns()):
@@ -383,8 +351,8 @@ class _Tree:
                 path = one.absolute
                 state = unchanged.get(path) if path.rpartition("/")[0] in stayed else None
                 if state is None:
-                    status = _status(path)
-                    state = _fingerprint(one, status)
+                    status = status_of(path)
+                    state = fingerprint_of(one, status)
                     if status is not None and status.st_nlink > 1:
                         self._shared.add(place)
                 states.append(state)
@@ -417,7 +385,7 @@ class _Visit(Visitor):
         except OSError:
             return
         if device not in self._devices:
-            if _file_system(folder) not in LOCAL:
+            if _file_system(folder) not in self._watcher.local:
                 raise UnwatchableError
             self._devices.add(device)
         number = self._watcher.watch(self._tree, folder)
@@ -464,25 +432,6 @@ def _identity(folder: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
-
-
-def _is_file(status: os.stat_result | None) -> bool:
-    return status is not None and stat.S_ISREG(status.st_mode)
-
-
-def _fingerprint(found: Found, status: os.stat_result | None) -> Fingerprint | None:
-    return Fingerprint.of(found.absolute, status) if status is not None and _is_file(status) else None
-
-
-def _state(found: Found) -> Fingerprint | None:
-    return _fingerprint(found, _status(found.absolute))
 
 
 def _file_system(path: str) -> int | None:

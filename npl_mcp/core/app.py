@@ -17,9 +17,9 @@ from cachetools import LRUCache
 
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.library.listing import Listed
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
-from npl_index.library.watching import Listed
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector

@@ -20,8 +20,8 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_index.library.watching import Listed
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.data_folder import Stores
 

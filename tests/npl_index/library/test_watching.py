@@ -18,7 +18,8 @@ import pytest
 from npl_index.errors import NPLError
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
-from npl_index.library.watching import Listed, Watcher
+from npl_index.library.listing import Listed
+from npl_index.library.watching import Watcher
 
 LINUX = sys.platform.startswith("linux")
 
@@ -235,6 +236,20 @@ def test_a_sweep_finds_what_makes_no_event(root: Path, do: Do) -> None:
             pass
         assert told(one) == told(library(root))
         assert do("append", other) == "done"
+        assert told(one) == told(library(root))
+
+
+@pytest.mark.parametrize("bounds", [{"most": 3}, {"local": frozenset()}])
+def test_what_cannot_be_watched_is_asked_each_time(bounds: dict[str, Any], root: Path) -> None:
+    """More folders than may be watched, and a file system that others change, too."""
+    with closing(Watcher(**bounds)) as watcher:
+        one = library(root, watcher)
+        assert not is_watched(one)
+        assert watcher.watched == 0
+        for path in (root / "a" / "page0.md", root / "c" / "new.md", root / "new" / "page.md"):
+            put(path)
+            assert told(one) == told(library(root))
+        (root / "c" / "new.md").write_text("more")
         assert told(one) == told(library(root))
 
 
