@@ -18,6 +18,7 @@ from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
 from npl_index.ranking.segments import Segment, labelled, segment_of
+from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
 
@@ -209,6 +210,11 @@ class Collection:
     def __len__(self) -> int:
         """Number of sections."""
         return self.postings.statistics.sections
+
+    @cached_property
+    def weighing(self) -> Weighing:
+        """What its postings weigh."""
+        return Weighing(self.postings)
 
     # Where sections stand; arrays have one number for each section, the dead ones included.
 

@@ -48,10 +48,10 @@ class Terms:
 
     :param base: terms of the first segment; their rows are the same here.
     :param added: further terms with their rows.
-    :param holders: how many living sections hold each row.
+    :param holders: how many living sections hold each row; ``None`` where none is dead.
     """
 
-    def __init__(self, base: Strings, added: Mapping[str, int], holders: NDArray[Any]) -> None:
+    def __init__(self, base: Strings, added: Mapping[str, int], holders: NDArray[Any] | None) -> None:
         self._base, self._added, self._holders = base, added, holders
         self._sorted = sorted(added)
 
@@ -60,17 +60,20 @@ class Terms:
         row = self._base.row(term)
         if row is None:
             row = self._added.get(term)
-        return row if row is not None and self._holders[row] > 0 else None
+        return row if row is None or self._holders is None or self._holders[row] else None
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
         import numpy as np
 
         begin, end = self._base.first(low), self._base.first(high)
-        rows = (begin + np.flatnonzero(self._holders[begin:end])[:most]).tolist()
+        if self._holders is None:
+            rows = list(range(begin, end))[:most]
+        else:
+            rows = (begin + np.flatnonzero(self._holders[begin:end])[:most]).tolist()
         found = list(zip(rows, self._base.texts(rows), strict=True)) if rows else []
         others = self._sorted[bisect_left(self._sorted, low) : bisect_left(self._sorted, high)]
-        more = [(self._added[term], term) for term in others if self._holders[self._added[term]]]
+        more = [(self._added[term], term) for term in others if self.row(term) is not None]
         if more:
             found = sorted([*found, *more], key=lambda one: one[1])
         return found[:most]
@@ -181,7 +184,8 @@ class Postings:
     @cached_property
     def terms(self) -> Terms:
         """The terms that living sections hold."""
-        return Terms(self.parts[0].segment.terms, self.added, self.statistics.any)
+        alone = len(self.parts) == 1 and self.parts[0].alive is None
+        return Terms(self.parts[0].segment.terms, self.added, None if alone else self.statistics.any)
 
     @cached_property
     def variants(self) -> Callable[[str], Variants]:
@@ -255,18 +259,18 @@ class Postings:
                 sections = getattr(part.segment, f"{name}_in").of(row).astype(np.int64)
                 living = sections if part.alive is None else sections[part.alive[sections]]
                 found.append(living + part.first)
+        if len(found) == 1:
+            return found[0]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def spelt_of(self, numbers: NDArray[Any]) -> set[str]:
         """Return the headings of some sections, spelt in terms."""
-        import numpy as np
-
         found: set[str] = set()
         for part in self.parts:
             segment = part.segment
             inside = numbers[(numbers >= part.first) & (numbers < part.first + segment.size)] - part.first
-            rows = np.unique(segment.spelt_row[inside])
-            found.update(segment.spelt.texts(rows[rows >= 0].tolist()))
+            rows = set(segment.spelt_row[inside].tolist())
+            found.update(segment.spelt.texts(sorted(rows - {-1})))
         return found
 
     def size_of(self, number: int) -> int:
