@@ -172,10 +172,12 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[An
     import numpy as np
 
     fits = np.zeros(collection.postings.size)
+    best: dict[str, float] = {}
     for words in topics:
         for heading, fit in _headings_like(collection, without_compounds(words)):
-            places = collection.headed(heading)
-            fits[places] = np.maximum(fits[places], fit)
+            best[heading] = max(fit, best.get(heading, 0.0))
+    for heading, fit in best.items():
+        fits[collection.headed(heading)] = fit
     return fits
 
 

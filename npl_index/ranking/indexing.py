@@ -257,11 +257,9 @@ class Collection:
         import numpy as np
 
         arrays: list[NDArray[Any]] = [getattr(part.segment, name) for part in self.postings.parts]
-        if len(arrays) == 1:
-            return arrays[0]
         if moves is not None:
             arrays = [array.astype(np.intp) + move for array, move in zip(arrays, moves, strict=False)]
-        return np.concatenate(arrays)
+        return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
     def number(self, document: int, section: int) -> int:
         """Return the number of a section."""
@@ -308,10 +306,9 @@ class Collection:
         return self.postings.listed("spelt", spelt)
 
     def headings_with(self, words: Iterable[str]) -> set[str]:
-        """Return the headings, spelt in terms, that hold at least one of some words."""
+        """Return the headings, spelt in terms, that hold one of some words; dead ones may be among them."""
         rows = [row for row in map(self.postings.terms.row, words) if row is not None]
-        found = self.postings.find(rows)
-        return self.postings.spelt_of(found.sections[found.in_heading > 0])
+        return self.postings.spelt_with(rows)
 
     def is_unique(self, document: int, section: int) -> bool:
         """Tell whether no other section of any document is called like this one, at its level."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from npl_index.ranking.segments import Lists, Segment, ends
+from npl_index.ranking.segments import Lists, Segment, ends, headings_by_term
 from npl_index.ranking.strings import KeptStrings, Strings
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def merge(living: Sequence[Survivor]) -> Segment:
         common[own[own >= 0]] = one.segment.common[own >= 0]
     spelt, labels = (_listed(living, name) for name in ("spelt", "labels"))
     pages = [_lengths(one, "page_starts") for one in living]
+    named, spelt_in = _rows("named", living, rows), Lists(spelt.columns[0], spelt.starts)
     return Segment(
         terms=terms.texts,
         common=common,
@@ -96,13 +97,14 @@ def merge(living: Sequence[Survivor]) -> Segment:
         lengths=np.concatenate([one.kept("lengths") for one in living]),
         bodies=_rows("bodies", living, rows),
         headings=_rows("headings", living, rows),
-        named=_rows("named", living, rows),
+        named=named,
         files=_rows("files", living, rows),
         parents=np.concatenate([one.numbers[one.kept("parents")] for one in living]).astype(np.uint32),
         page_starts=ends(np.concatenate(pages)).astype(np.uint32),
         documents=ends(np.concatenate([_lengths(one, "documents") for one in living])).astype(np.uint32),
         spelt=spelt.texts,
-        spelt_in=Lists(spelt.columns[0], spelt.starts),
+        spelt_in=spelt_in,
+        spelt_with=headings_by_term(named, spelt_in, len(common)),
         labels=labels.texts,
         labels_in=Lists(labels.columns[0], labels.starts),
         sizes=np.concatenate([one.kept("sizes") for one in living]),

@@ -263,14 +263,13 @@ class Postings:
             return found[0]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
-    def spelt_of(self, numbers: NDArray[Any]) -> set[str]:
-        """Return the headings of some sections, spelt in terms."""
+    def spelt_with(self, rows: Sequence[int]) -> set[str]:
+        """Return the headings, spelt in terms, that hold one of some rows; dead ones may be among them."""
         found: set[str] = set()
         for part in self.parts:
-            segment = part.segment
-            inside = numbers[(numbers >= part.first) & (numbers < part.first + segment.size)] - part.first
-            rows = set(segment.spelt_row[inside].tolist())
-            found.update(segment.spelt.texts(sorted(rows - {-1})))
+            segment, own = part.segment, part.own(rows)
+            headings, _ = segment.spelt_with.gather(own[own >= 0])
+            found.update(segment.spelt.texts(sorted(set(headings.tolist()))))
         return found
 
     def size_of(self, number: int) -> int:

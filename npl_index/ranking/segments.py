@@ -60,9 +60,11 @@ class Lists(NamedTuple):
 
         :param most: numbers of each list at most.
         """
+        import numpy as np
+
         begins = self.starts[numbers]
         lengths = self.starts[numbers + 1] - begins
-        lengths = lengths if most is None else lengths.clip(max=most)
+        lengths = lengths if most is None else np.minimum(lengths, most)
         values: NDArray[Any] = self.values[ranges(begins, lengths)]
         return values, lengths
 
@@ -103,6 +105,7 @@ class Segment:
     :param documents: first section of each document, and the number of sections.
     :param spelt: the terms of the headings there are, compounds left out, joined by spaces.
     :param spelt_in: sections of each.
+    :param spelt_with: for each term the rows in ``spelt`` of the headings that hold it.
     :param labels: level and label of the headings there are, as :func:`labelled` writes them.
     :param labels_in: sections of each.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
@@ -128,6 +131,7 @@ class Segment:
     documents: NDArray[Any]
     spelt: Strings
     spelt_in: Lists
+    spelt_with: Lists
     labels: Strings
     labels_in: Lists
     sizes: NDArray[Any]
@@ -155,16 +159,6 @@ class Segment:
 
         pages: NDArray[Any] = np.arange(self.page_count).repeat(np.diff(self.page_starts))
         return pages
-
-    @cached_property
-    def spelt_row(self) -> NDArray[Any]:
-        """For each section the row of its heading in ``spelt``, -1 where it has none."""
-        import numpy as np
-
-        rows = np.full(self.size, -1, dtype=np.int32)
-        lengths = np.diff(self.spelt_in.starts)
-        rows[self.spelt_in.values] = np.arange(len(lengths), dtype=np.int32).repeat(lengths)
-        return rows
 
     @cached_property
     def positions(self) -> NDArray[Any]:
@@ -270,6 +264,7 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
     words = chain.from_iterable(chain.from_iterable(part.headings) for part in parts)
     spelt, spelt_in = _by_text(chain.from_iterable(part.spelt_headings() for part in parts))
     labels, labels_in = _by_text(layout.labels)
+    named = _held_by(postings, postings["in_heading"] > 0, firsts[-1])
     return Segment(
         terms=known,
         common=np.fromiter(map(commonness, terms), dtype=np.float64, count=len(terms)),
@@ -280,13 +275,14 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
             ends(lengths[2]),
         ),
         headings=Lists(np.array(known.rows(list(words)), dtype=np.uint32), ends(lengths[0])),
-        named=_held_by(postings, postings["in_heading"] > 0, firsts[-1]),
+        named=named,
         files=_files(postings, firsts),
         parents=np.array(layout.parents, dtype=np.uint32),
         page_starts=np.array(layout.page_starts, dtype=np.uint32),
         documents=np.array(firsts, dtype=np.uint32),
         spelt=spelt,
         spelt_in=spelt_in,
+        spelt_with=headings_by_term(named, spelt_in, len(terms)),
         labels=labels,
         labels_in=labels_in,
         sizes=np.array(layout.sizes, dtype=np.uint32),
@@ -342,6 +338,20 @@ def _held_by(postings: dict[str, NDArray[Any]], chosen: NDArray[Any], size: int)
     sections = postings["sections"][chosen]
     order = np.argsort(sections, kind="stable")
     return Lists(rows[order], ends(np.bincount(sections, minlength=size)))
+
+
+def headings_by_term(named: Lists, spelt_in: Lists, size: int) -> Lists:
+    """Return for each term the rows of the different headings that hold it, ascending.
+
+    :param named: rows of the terms of each section's heading.
+    :param spelt_in: sections of each heading.
+    :param size: number of terms.
+    """
+    import numpy as np
+
+    rows, lengths = named.gather(spelt_in.values[spelt_in.starts[:-1]])
+    headings = np.arange(len(lengths), dtype=np.uint32).repeat(lengths)
+    return Lists(headings[np.argsort(rows, kind="stable")], ends(np.bincount(rows, minlength=size)))
 
 
 def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
