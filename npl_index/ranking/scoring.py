@@ -311,5 +311,8 @@ def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[lis
             # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
             # weigh more than a word that is there.
             telling = variants[:1] if variants[0][1] == 1 else variants
-            concepts.append(Concept(weight * min(idf[row] for row, _ in telling), variants))
+            least = min(idf[row] for row, _ in telling)
+            # Nor may a word that is everywhere weigh as much as the rare one that it stands for.
+            variants = tuple((row, share * min(1.0, idf[row] / least)) for row, share in variants)
+            concepts.append(Concept(weight * least, variants))
     return concepts
