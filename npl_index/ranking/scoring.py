@@ -109,7 +109,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import Keywords, terms
+from npl_index.ranking.analysis import RARE, Keywords, terms
 from npl_index.ranking.bm25f import Concept, match
 from npl_index.ranking.evidence import (
     COVERED_SHARE,
@@ -295,10 +295,15 @@ def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[lis
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
-    known = {whole for _, whole in keywords.parts if postings.terms.row(whole) is not None}
+    wholes = {whole: postings.terms.row(whole) for _, whole in keywords.parts}
+    known = {whole: row for whole, row in wholes.items() if row is not None}
     for part, whole in keywords.parts:
         if whole in known:
-            wanted[part] *= PART_WEIGHT
+            taken = (1 - PART_WEIGHT) * wanted[part]
+            wanted[part] -= taken
+            # An identifier that next to no section holds is what the question is about.
+            if postings.statistics.any[known[whole]] <= RARE * len(collection):
+                wanted[whole] += taken
     # Who asks for maxRetries does not mean maxRetriesPerHost.
     meant = [
         (weight, postings.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()

@@ -319,3 +319,23 @@ def test_a_topic_of_stop_words() -> None:
     """A heading of stop words only is a topic like any other."""
     among = collection("# T\n\n## How To\n\nSteps.\n\n## Who\n\nPeople.\n")
     assert names(ask("", "how to", among=among), among) == ["How To"]
+
+
+@pytest.mark.parametrize(
+    "shape", ["folderw{}", "ERR-{}", "loadErrorFile{}", "retry_limit_{}", "v1.{}", "E{}"]
+)
+@pytest.mark.parametrize("question", ["{}", "what does {} do", "how is {} configured"])
+def test_an_identifier_finds_the_document_that_holds_it(shape: str, question: str) -> None:
+    """Others hold its parts, even in headings, and are many; only one holds the whole."""
+    parts = ["Folder", "Folder Load", "Error File", "Retry limit", "Errors", "Version 1", "Load folders"]
+    texts = [
+        f"# {parts[n % len(parts)]} {n % 90}\n\nThe {parts[n * 5 % len(parts)].lower()} is configured so.\n\n"
+        f"## Notes\n\nSee {shape.format(1000 + n)} where loads and retries are set.\n"
+        for n in range(400)
+    ]
+    collection = Collection.build(
+        [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
+    )
+    for number in (7, 203, 390):
+        query = Query(extract_keywords(question.format(shape.format(1000 + number))))
+        assert rank(collection, query)[0].document == number
