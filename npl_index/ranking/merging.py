@@ -81,7 +81,9 @@ def merge(living: Sequence[Survivor]) -> Segment:
     common = np.zeros(len(terms.texts))
     for one, own in zip(living, rows, strict=True):
         common[own[own >= 0]] = one.segment.common[own >= 0]
-    spelt, labels = (_listed(living, name) for name in ("spelt", "labels"))
+    spelt, labels, folds, written = (
+        _listed(living, name) for name in ("spelt", "labels", "folds", "written")
+    )
     pages = [_lengths(one, "page_starts") for one in living]
     named, spelt_in = _rows("named", living, rows), Lists(spelt.columns[0], spelt.starts)
     return Segment(
@@ -107,8 +109,14 @@ def merge(living: Sequence[Survivor]) -> Segment:
         spelt_with=headings_by_term(named, spelt_in, len(common)),
         labels=labels.texts,
         labels_in=Lists(labels.columns[0], labels.starts),
+        folds=folds.texts,
+        folds_in=Lists(folds.columns[0], folds.starts),
+        written=written.texts,
+        written_in=Lists(written.columns[0], written.starts),
+        levels=np.concatenate([one.kept("levels") for one in living]),
+        titles=_bytes("titles", living),
         sizes=np.concatenate([one.kept("sizes") for one in living]),
-        records=_records(living),
+        records=_bytes("records", living),
     )
 
 
@@ -141,10 +149,11 @@ def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]]) -
     return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
 
 
-def _records(living: Sequence[Survivor]) -> Lists:
+def _bytes(name: str, living: Sequence[Survivor]) -> Lists:
+    """Return the byte strings of living documents."""
     import numpy as np
 
-    values, lengths = zip(*(one.segment.records.gather(one.documents) for one in living), strict=True)
+    values, lengths = zip(*(getattr(one.segment, name).gather(one.documents) for one in living), strict=True)
     return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
 
 

@@ -119,6 +119,11 @@ class Part:
         """Return the rows among all of some of the segment's."""
         return rows if self.rows is None else self.rows[rows]
 
+    def living(self, sections: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers among all of some of the segment's sections, without the dead ones."""
+        numbers: NDArray[Any] = sections.astype("int64")
+        return (numbers if self.alive is None else numbers[self.alive[numbers]]) + self.first
+
 
 class Runs(NamedTuple):
     """Postings of some rows, one row after another; sections are numbered through all segments.
@@ -256,12 +261,38 @@ class Postings:
         for part in self.parts:
             row = getattr(part.segment, name).row(text)
             if row is not None:
-                sections = getattr(part.segment, f"{name}_in").of(row).astype(np.int64)
-                living = sections if part.alive is None else sections[part.alive[sections]]
-                found.append(living + part.first)
+                found.append(part.living(getattr(part.segment, f"{name}_in").of(row)))
         if len(found) == 1:
             return found[0]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def beginning(self, name: str, text: str) -> NDArray[Any]:
+        """Return the living sections that a segment's table lists for texts that begin with one."""
+        import numpy as np
+
+        found = []
+        for part in self.parts:
+            texts: Strings = getattr(part.segment, name)
+            lists: Lists = getattr(part.segment, f"{name}_in")
+            begin, end = texts.first(text), texts.first(text + chr(sys.maxunicode))
+            found.append(part.living(lists.values[lists.starts[begin] : lists.starts[end]]))
+        return np.concatenate(found)
+
+    def fold_of(self, number: int) -> str:
+        """Return the name of a section, compared loosely."""
+        part = self._part(number)
+        (text,) = part.segment.folds.texts([int(part.segment.fold_row[number - part.first])])
+        return text
+
+    def level_of(self, number: int) -> int:
+        """Return the heading level of a section."""
+        part = self._part(number)
+        return int(part.segment.levels[number - part.first])
+
+    def title(self, first: int) -> tuple[str, str]:
+        """Return the names of a document and of its first section, by the number of the latter."""
+        name, _, title = self._of_document("titles", first).decode(errors="surrogatepass").partition("\0")
+        return name, title
 
     def spelt_with(self, rows: Sequence[int]) -> set[str]:
         """Return the headings, spelt in terms, that hold one of some rows; dead ones may be among them."""
@@ -279,9 +310,13 @@ class Postings:
 
     def record(self, first: int) -> bytes:
         """Return what the segment has of the sections of a document, by the number of its first section."""
+        return self._of_document("records", first)
+
+    def _of_document(self, name: str, first: int) -> bytes:
         part = self._part(first)
         ordinal = part.segment.documents.searchsorted(first - part.first)
-        return part.segment.records.of(int(ordinal)).tobytes()
+        lists: Lists = getattr(part.segment, name)
+        return lists.of(int(ordinal)).tobytes()
 
     def _part(self, number: int) -> Part:
         return next(part for part in reversed(self.parts) if part.first <= number)
