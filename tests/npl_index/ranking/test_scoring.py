@@ -322,20 +322,28 @@ def test_a_topic_of_stop_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", ["folderw{}", "ERR-{}", "loadErrorFile{}", "retry_limit_{}", "v1.{}", "E{}"]
+    ("shape", "parts"),
+    [
+        ("quokkaw{}", "Quokka"),
+        ("folderw{}", "Folder"),
+        ("agent-file-{}", "Agent file"),
+        ("ERR-{}", "ERR"),
+        ("maxRetries{}", "Max retries"),
+        ("retry_limit_{}", "Retry limit"),
+    ],
 )
 @pytest.mark.parametrize("question", ["{}", "what does {} do", "how is {} configured"])
-def test_an_identifier_finds_the_document_that_holds_it(shape: str, question: str) -> None:
-    """Others hold its parts, even in headings, and are many; only one holds the whole."""
-    parts = ["Folder", "Folder Load", "Error File", "Retry limit", "Errors", "Version 1", "Load folders"]
+def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, question: str) -> None:
+    """It stands once, in a long text; others have its parts as a heading, and its number."""
+    filling = "Other things are told here, at some length. " * 9
     texts = [
-        f"# {parts[n % len(parts)]} {n % 90}\n\nThe {parts[n * 5 % len(parts)].lower()} is configured so.\n\n"
-        f"## Notes\n\nSee {shape.format(1000 + n)} where loads and retries are set.\n"
+        f"# {parts} {100 + n * 7 % 400}\n\n{parts} and {parts} of {100 + n * 7 % 400}. {parts}.\n\n"
+        f"## Notes {n}\n\n{filling} See {shape.format(100 + n)} as well. {filling}\n"
         for n in range(400)
     ]
     collection = Collection.build(
         [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
     )
-    for number in (7, 203, 390):
-        query = Query(extract_keywords(question.format(shape.format(1000 + number))))
+    for number in (7, 50, 203, 350, 390):
+        query = Query(extract_keywords(question.format(shape.format(100 + number))))
         assert rank(collection, query)[0].document == number
