@@ -14,7 +14,8 @@ from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.register import CollectionRegister
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
@@ -23,6 +24,19 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
 T = TypeVar("T")
+
+
+class Trees(Sequence[SectionTree]):
+    """The sections of documents; each is asked for when it is needed."""
+
+    def __init__(self, documents: Sequence[ParsedDocument]) -> None:
+        self._documents = documents
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, place: int) -> SectionTree:  # type: ignore[override]
+        return self._documents[place].tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +100,11 @@ class DocumentSet:
         number = range(len(self.collection.documents))
         aliases = self.aliases or [()] * len(number)
         return Scope(
-            [self.tree(document) for document in number],
+            Trees(self.collection.documents),
             [tuple(_ends(self.path(document))) for document in number],
             self.clock,
             [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
+            CollectionRegister(self.collection) if len(number) > 1 else None,
         )
 
     def text(self, place: Place) -> str:

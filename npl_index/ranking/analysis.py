@@ -45,7 +45,7 @@ _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
-_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z][0-9]+[A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
@@ -271,7 +271,8 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
 def _identifier_parts(runs: Iterable[Iterable[_Word]]) -> dict[str, str]:
     """Return terms that stand only in identifiers (``py_modules``, ``maxRetries``), each with its identifier.
 
-    Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning".
+    Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning". Those with a
+    number are, with or without one: who asks for ERR-4711 or quokkaw16 means no other error and no other 16.
     """
     found: dict[str, str] = {}
     others: set[str] = set()

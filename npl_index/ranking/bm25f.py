@@ -8,11 +8,12 @@ and Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004). For
     score = idf * mass / (mass + K1)
 
 A section's score is the sum over the terms of the query. Segments hold counts alone; masses and idf are
-worked out for the terms that a query has (:func:`match`), so that an edit changes nothing that is stored.
+worked out for the terms that a query has (:mod:`~npl_index.ranking.weighing`), so that an edit changes
+nothing that is stored.
 With one field the score is that of rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
 
 Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (holders + 12 * share))``, since
-:data:`BACKGROUND` is 12::
+:data:`~npl_index.ranking.weighing.BACKGROUND` is 12::
 
     >>> import numpy as np
     >>> from npl_index.library.documents import Document, Fingerprint
@@ -23,19 +24,19 @@ Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (hold
     >>> postings = collection.postings
     >>> [term for _, term in postings.terms.all()]
     ['brew', 'kettl', 'pot', 'tea', 'teapot']
-    >>> idf_of(postings, np.array([1, 3, 4])).round(2).tolist()
+    >>> collection.weighing.idf([1, 3, 4]).round(2).tolist()
     [2.07, 2.75, 2.75]
 
 "kettl" stands twice in the body of section 1, once in that of section 2, and "tea" in the heading of 1, where
 it counts 4 times as much; bodies are longer than on average, since that of the file is empty::
 
-    >>> body_norms(postings, np.array([1, 2])).round(3).tolist()
+    >>> collection.weighing.body_norms(np.array([1, 2])).round(3).tolist()
     [1.35, 1.35]
     >>> masses = [round(count / 1.35, 3) for count in (2, 1)]
     >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
     [1.0, 0.66]
     >>> kettle = Concept(2.07, ((1, 1.0),))
-    >>> match(postings, collection.page_starts, [kettle], Weights()).scores.round(2).tolist()
+    >>> match(collection.weighing, collection.page_starts, [kettle], Weights()).scores.round(2).tolist()
     [0.0, 1.0, 0.66]
 """
 
@@ -46,27 +47,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.parts import Postings
 from npl_index.ranking.variants import Variants
+from npl_index.ranking.weighing import Weighed, Weighing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 K1 = 1.6
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
-
-FIELD_WEIGHTS = (4.0, 0.5, 1.0)
-"""What an occurrence in heading, path and body counts."""
-
-BODY_NORM = 0.7
-"""``b`` of BM25 for the body: 0 ignores its length, 1 divides by it.
-
-A long body repeats its words because it is long; a long heading or path has no words twice, so that their
-lengths are ignored."""
-
-BACKGROUND = 12.0
-"""Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
-sections it is chance which word stands in one of them only; what is known about English says more."""
 
 HEADING_SHARE = 0.25
 """What a section gains, as a share of its own score, when the query covers its heading completely."""
@@ -75,31 +63,6 @@ NAME_ON_PAGE = 1.5
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
 
 _MAX_CELLS = 1 << 16
-
-
-def idf_of(postings: Postings, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
-
-    ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's share
-    of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole branch is
-    about, so it makes the term no more common; one that stands in paths only is counted there.
-    """
-    import numpy as np  # see postings.count
-
-    known = postings.statistics
-    own = known.own[rows]
-    holders = np.where(own > 0, own, known.any[rows])
-    idf: NDArray[Any] = np.log(
-        (known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common[rows])
-    )
-    return idf
-
-
-def body_norms(postings: Postings, numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return by what the counts in the bodies of some sections are divided for their lengths."""
-    mean = postings.statistics.words / postings.statistics.sections or 1.0
-    norms: NDArray[Any] = 1 - BODY_NORM + BODY_NORM * postings.lengths[numbers] / mean
-    return norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +89,7 @@ class Matches(NamedTuple):
 
 
 def match(
-    postings: Postings, page_starts: NDArray[Any], concepts: Sequence[Concept], weights: Weights
+    weighing: Weighing, page_starts: NDArray[Any], concepts: Sequence[Concept], weights: Weights
 ) -> Matches:
     """Look a query up.
 
@@ -138,16 +101,16 @@ def match(
     """
     import numpy as np
 
-    size, several = postings.size, postings.statistics.pages > 1
+    size, several = weighing.postings.size, weighing.postings.statistics.pages > 1
     scores, names, covered = np.zeros((3, size))
     pages = np.zeros(len(page_starts))
-    headings: list[tuple[NDArray[Any], ...]] = []
+    headings: list[tuple[NDArray[Any], NDArray[Any]]] = []
     # A long query in a large collection is looked up a few terms at a time, so that the tables stay small
     # enough for the processor's cache.
     step = max(1, _MAX_CELLS // max(1, size))
     for begin in range(0, len(concepts), step):
         some = concepts[begin : begin + step]
-        found = _weighed(postings, some)
+        found = _find(weighing, some)
         mass, named, held = _tables(found, (len(some), size), weights)
         weight = np.array([[concept.weight] for concept in some])
         if several:
@@ -155,10 +118,12 @@ def match(
             pages = _added(pages, weight * np.maximum.reduceat(worth, page_starts, axis=1))
         scores = _added(scores, weight * (mass / (mass + K1)))
         names, covered = _added(names, weight * named), _added(covered, weight * held)
-        in_heading = found.in_heading.nonzero()[0]
-        headings.append(tuple(array[in_heading] for array in (found.sections, found.rows, found.shares)))
+        headed = found.weighed.headings.nonzero()[0]
+        headings.append((found.weighed.sections[headed], (found.weighed.headings * found.shares)[headed]))
     if headings:
-        scores *= 1 + HEADING_SHARE * np.minimum(_covered_headings(postings, headings), 1)
+        # Added up in one go, so that sums are the same however many concepts were looked up at a time.
+        sections, shares = map(np.concatenate, zip(*headings, strict=True))
+        scores *= 1 + HEADING_SHARE * np.minimum(np.bincount(sections, shares, size), 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
     return Matches(scores, names / whole, covered / whole, pages)
 
@@ -173,87 +138,51 @@ def _added(sums: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     return total
 
 
-class _Weighed(NamedTuple):
+class _Found(NamedTuple):
     """Postings of some concepts.
 
     :param cells: place of each in a table of concepts (rows) by sections (columns).
-    :param sections: section of each.
-    :param rows: row of each.
     :param shares: share of the concept's weight that its term has.
-    :param in_heading: occurrences in the heading.
-    :param names: mass from heading and path.
-    :param masses: mass from all fields.
     """
 
     cells: NDArray[Any]
-    sections: NDArray[Any]
-    rows: NDArray[Any]
     shares: NDArray[Any]
-    in_heading: NDArray[Any]
-    names: NDArray[Any]
-    masses: NDArray[Any]
+    weighed: Weighed
 
 
-def _weighed(postings: Postings, concepts: Sequence[Concept]) -> _Weighed:
-    """Find the postings of some concepts and weigh them."""
+def _find(weighing: Weighing, concepts: Sequence[Concept]) -> _Found:
     import numpy as np
 
+    size = weighing.postings.size
     asked = [
-        (row, number * postings.size, share)
+        (row, number * size, share)
         for number, concept in enumerate(concepts)
         for row, share in concept.variants
     ]
     rows, bases, shares = zip(*asked, strict=True) if asked else ((), (), ())
-    runs, sections, in_heading, in_path, in_body = postings.find(rows)
-    every = np.array(rows, dtype=np.intp)
-    # A common folder's name tells no section from another, and would make all of them match.
-    everywhere = postings.statistics.path[every] == postings.statistics.sections
-    path_weights = np.where(everywhere, 0.0, FIELD_WEIGHTS[1])
-    names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
-    return _Weighed(
-        cells=sections + np.array(bases, dtype=np.intp)[runs],
-        sections=sections,
-        rows=every[runs],
-        shares=np.array(shares)[runs],
-        in_heading=in_heading,
-        names=names,
-        masses=names + FIELD_WEIGHTS[2] * in_body / body_norms(postings, sections),
-    )
+    weighed = weighing.find(rows)
+    cells = weighed.sections + np.array(bases, dtype=np.intp)[weighed.runs]
+    return _Found(cells, np.array(shares)[weighed.runs], weighed)
 
 
 def _tables(
-    found: _Weighed, shape: tuple[int, int], weights: Weights
+    found: _Found, shape: tuple[int, int], weights: Weights
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return tables of concepts by sections: masses, whether heading or path has it, and the share held."""
     import numpy as np
 
-    size = shape[0] * shape[1]
+    (cells, shares, weighed), size = found, shape[0] * shape[1]
     name_factor, body_factor = _field_factors(weights)
     # Variants of one concept meet in one cell: their masses add up before they saturate, as counts of one
     # term in several fields do.
-    mass = body_factor * np.bincount(found.cells, found.masses * found.shares, size)
+    mass = body_factor * np.bincount(cells, weighed.masses * shares, size)
     if name_factor != body_factor:
-        mass += (name_factor - body_factor) * np.bincount(found.cells, found.names * found.shares, size)
+        mass += (name_factor - body_factor) * np.bincount(cells, weighed.names * shares, size)
     named = np.zeros(size, dtype=bool)
-    named[found.cells[found.names > 0]] = True
+    named[cells[weighed.names > 0]] = True
     held = np.zeros(size)
-    held[found.cells[::-1]] = found.shares[::-1]  # from the end: the term itself comes before its variants
+    held[cells[::-1]] = shares[::-1]  # from the end: the term itself comes before its variants
     return mass.reshape(shape), named.reshape(shape), held.reshape(shape)
-
-
-def _covered_headings(postings: Postings, found: Sequence[tuple[NDArray[Any], ...]]) -> NDArray[Any]:
-    """Return for each section the share of its heading, by idf, that some postings cover."""
-    import numpy as np
-
-    sections, rows, shares = map(np.concatenate, zip(*found, strict=True))
-    marked = np.zeros(postings.size, dtype=bool)
-    marked[sections] = True
-    numbers = marked.nonzero()[0]
-    terms, lengths = postings.named(numbers)
-    idf = idf_of(postings, np.concatenate((terms, rows)))
-    whole = np.bincount(numbers.repeat(lengths), idf[: len(terms)], postings.size)
-    covered: NDArray[Any] = np.bincount(sections, idf[len(terms) :] / whole[sections] * shares, postings.size)
-    return covered
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

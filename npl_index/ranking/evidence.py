@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz, process
 
 from npl_index.ranking.analysis import without_compounds
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, body_norms
+from npl_index.ranking.bm25f import K1, Concept
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
+from npl_index.ranking.weighing import FIELD_WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], te
     both = ((known[one], known[other]) for one, other in pairs)
     rows = [(one, other) for one, other in both if one is not None and other is not None]
     in_heading, in_body = (counts_of(words, rows) for words in (texts.headings, texts.bodies))
-    mass = in_body / body_norms(collection.postings, texts.numbers) + FIELD_WEIGHTS[0] * in_heading
+    mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
     added: NDArray[Any] = (weight * mass / (mass + K1)).sum(axis=0)
@@ -171,10 +172,12 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[An
     import numpy as np
 
     fits = np.zeros(collection.postings.size)
+    best: dict[str, float] = {}
     for words in topics:
         for heading, fit in _headings_like(collection, without_compounds(words)):
-            places = collection.headed(heading)
-            fits[places] = np.maximum(fits[places], fit)
+            best[heading] = max(fit, best.get(heading, 0.0))
+    for heading, fit in best.items():
+        fits[collection.headed(heading)] = fit
     return fits
 
 

@@ -18,6 +18,7 @@ from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
 from npl_index.ranking.segments import Segment, labelled, segment_of
+from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
 
@@ -210,6 +211,11 @@ class Collection:
         """Number of sections."""
         return self.postings.statistics.sections
 
+    @cached_property
+    def weighing(self) -> Weighing:
+        """What its postings weigh."""
+        return Weighing(self.postings)
+
     # Where sections stand; arrays have one number for each section, the dead ones included.
 
     @cached_property
@@ -251,11 +257,9 @@ class Collection:
         import numpy as np
 
         arrays: list[NDArray[Any]] = [getattr(part.segment, name) for part in self.postings.parts]
-        if len(arrays) == 1:
-            return arrays[0]
         if moves is not None:
             arrays = [array.astype(np.intp) + move for array, move in zip(arrays, moves, strict=False)]
-        return np.concatenate(arrays)
+        return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
     def number(self, document: int, section: int) -> int:
         """Return the number of a section."""
@@ -302,10 +306,9 @@ class Collection:
         return self.postings.listed("spelt", spelt)
 
     def headings_with(self, words: Iterable[str]) -> set[str]:
-        """Return the headings, spelt in terms, that hold at least one of some words."""
+        """Return the headings, spelt in terms, that hold one of some words; dead ones may be among them."""
         rows = [row for row in map(self.postings.terms.row, words) if row is not None]
-        found = self.postings.find(rows)
-        return self.postings.spelt_of(found.sections[found.in_heading > 0])
+        return self.postings.spelt_with(rows)
 
     def is_unique(self, document: int, section: int) -> bool:
         """Tell whether no other section of any document is called like this one, at its level."""

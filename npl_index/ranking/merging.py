@@ -3,18 +3,24 @@
 Documents stay in the order of the segments, so that nothing has to be sorted: the postings of a term are
 those of the first segment, then those of the next. What reads the result brings equal scores into the order
 of the documents' names (:meth:`npl_index.ranking.indexing.Collection.in_order`).
+
+Segments are read one after another and written where their numbers belong, so that what comes of a million
+sections may lie in a file (:mod:`npl_index.ranking.spilling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from npl_index.ranking.segments import Lists, Segment, ends
-from npl_index.ranking.strings import KeptStrings, Strings
+from npl_index.ranking.segments import Lists, Segment, ends, headings_by_term
+from npl_index.ranking.strings import KeptStrings, PackedStrings, Strings, pack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Empty = Callable[[int, Any], "NDArray[Any]"]
+"""Makes an array of so many numbers of some type, of any value."""
 
 
 class Table(NamedTuple):
@@ -66,23 +72,28 @@ def survivors(parts: Sequence[tuple[Segment, NDArray[Any] | None]]) -> list[Surv
     return found
 
 
-def merge(living: Sequence[Survivor]) -> Segment:
-    """Return the living documents of some segments as one; there must be one at least."""
+def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
+    """Return the living documents of some segments as one; there must be one at least.
+
+    :param empty: makes large arrays; by default in memory, see :class:`npl_index.ranking.spilling.Spill`.
+    """
     import numpy as np
 
+    empty = empty or np.empty
     columns = ("sections", "in_heading", "in_path", "in_body")
     tables = [
         Table(one.segment.terms, one.segment.starts, tuple(getattr(one.segment, name) for name in columns))
         for one in living
     ]
-    terms, rows = _merged(tables, living)
-    owners = np.arange(len(terms.texts)).repeat(np.diff(terms.starts))
+    terms, rows = _merged(tables, living, empty)
     sections, in_heading, in_path, in_body = terms.columns
     common = np.zeros(len(terms.texts))
     for one, own in zip(living, rows, strict=True):
         common[own[own >= 0]] = one.segment.common[own >= 0]
-    spelt, labels = (_listed(living, name) for name in ("spelt", "labels"))
+    spelt, labels = (_listed(living, name, empty) for name in ("spelt", "labels"))
+    folds, written = (_listed(living, name, empty) for name in ("folds", "written"))
     pages = [_lengths(one, "page_starts") for one in living]
+    named, spelt_in = _rows("named", living, rows, empty), Lists(spelt.columns[0], spelt.starts)
     return Segment(
         terms=terms.texts,
         common=common,
@@ -91,30 +102,46 @@ def merge(living: Sequence[Survivor]) -> Segment:
         in_heading=in_heading,
         in_path=in_path,
         in_body=in_body,
-        own=np.bincount(owners[(in_heading > 0) | (in_body > 0)], minlength=len(common)).astype(np.int32),
-        path=np.bincount(owners[in_path > 0], minlength=len(common)).astype(np.int32),
+        own=_holders((in_heading > 0) | (in_body > 0), terms.starts),
+        path=_holders(in_path > 0, terms.starts),
         lengths=np.concatenate([one.kept("lengths") for one in living]),
-        bodies=_rows("bodies", living, rows),
-        headings=_rows("headings", living, rows),
-        named=_rows("named", living, rows),
-        files=_rows("files", living, rows),
-        parents=np.concatenate([one.numbers[one.kept("parents")] for one in living]).astype(np.uint32),
+        bodies=_rows("bodies", living, rows, empty),
+        headings=_rows("headings", living, rows, empty),
+        named=named,
+        files=_rows("files", living, rows, empty),
+        parents=np.concatenate([one.numbers[one.kept("parents")].astype(np.uint32) for one in living]),
         page_starts=ends(np.concatenate(pages)).astype(np.uint32),
         documents=ends(np.concatenate([_lengths(one, "documents") for one in living])).astype(np.uint32),
         spelt=spelt.texts,
-        spelt_in=Lists(spelt.columns[0], spelt.starts),
+        spelt_in=spelt_in,
+        spelt_with=headings_by_term(named, spelt_in, len(common)),
         labels=labels.texts,
         labels_in=Lists(labels.columns[0], labels.starts),
+        folds=folds.texts,
+        folds_in=Lists(folds.columns[0], folds.starts),
+        written=written.texts,
+        written_in=Lists(written.columns[0], written.starts),
+        levels=np.concatenate([one.kept("levels") for one in living]),
+        titles=_bytes("titles", living, empty),
         sizes=np.concatenate([one.kept("sizes") for one in living]),
-        records=_records(living),
+        records=_bytes("records", living, empty),
     )
 
 
-def _listed(living: Sequence[Survivor], name: str) -> Table:
+def _holders(chosen: NDArray[Any], starts: NDArray[Any]) -> NDArray[Any]:
+    """Return how many of each term's postings are chosen; every term has some postings."""
+    import numpy as np
+
+    if not len(chosen):
+        return np.zeros(len(starts) - 1, np.int32)
+    return np.add.reduceat(chosen, starts[:-1], dtype=np.int32)
+
+
+def _listed(living: Sequence[Survivor], name: str, empty: Empty) -> Table:
     lists: list[Lists] = [getattr(one.segment, f"{name}_in") for one in living]
     texts = (getattr(one.segment, name) for one in living)
     tables = [Table(own, found.starts, (found.values,)) for own, found in zip(texts, lists, strict=True)]
-    return _merged(tables, living)[0]
+    return _merged(tables, living, empty)[0]
 
 
 def _lengths(one: Survivor, name: str) -> NDArray[Any]:
@@ -126,55 +153,86 @@ def _lengths(one: Survivor, name: str) -> NDArray[Any]:
     return lengths
 
 
-def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]]) -> Lists:
+def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]], empty: Empty) -> Lists:
     """Return lists of rows of what is alive, in merged rows."""
+    chosen = [one.documents if name == "files" else one.sections for one in living]
+    return _joined(name, living, chosen, rows, empty)
+
+
+def _bytes(name: str, living: Sequence[Survivor], empty: Empty) -> Lists:
+    """Return the byte strings of living documents."""
+    return _joined(name, living, [one.documents for one in living], [None] * len(living), empty)
+
+
+def _joined(
+    name: str,
+    living: Sequence[Survivor],
+    chosen: Sequence[NDArray[Any]],
+    rows: Sequence[NDArray[Any] | None],
+    empty: Empty,
+) -> Lists:
+    """Return some lists of each segment, one after another.
+
+    :param rows: what stands for each value; ``None`` where values stay.
+    """
     import numpy as np
 
-    values, lengths = [], []
-    for one, own in zip(living, rows, strict=True):
-        lists: Lists = getattr(one.segment, name)
-        old, counts = lists.gather(one.documents if name == "files" else one.sections)
-        values.append(own[old].astype(np.uint32))
-        lengths.append(counts)
-    return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
+    every: list[Lists] = [getattr(one.segment, name) for one in living]
+    lengths = [np.diff(lists.starts)[some] for lists, some in zip(every, chosen, strict=True)]
+    starts = ends(np.concatenate(lengths))
+    values = empty(int(starts[-1]), every[0].values.dtype)
+    at = 0
+    for lists, some, own in zip(every, chosen, rows, strict=True):
+        old, _ = lists.gather(some)
+        values[at : at + len(old)] = old if own is None else own[old]
+        at += len(old)
+    return Lists(values, starts)
 
 
-def _records(living: Sequence[Survivor]) -> Lists:
-    import numpy as np
-
-    values, lengths = zip(*(one.segment.records.gather(one.documents) for one in living), strict=True)
-    return Lists(np.concatenate(values), ends(np.concatenate(lengths)))
-
-
-def _merged(tables: Sequence[Table], living: Sequence[Survivor]) -> tuple[Table, list[NDArray[Any]]]:
+def _merged(
+    tables: Sequence[Table], living: Sequence[Survivor], empty: Empty
+) -> tuple[Table, list[NDArray[Any]]]:
     """Merge tables.
 
     :returns: the result, and for each table the new row of each text; -1 where nothing is left of it.
     """
     import numpy as np
 
-    alive = [one.numbers[table.columns[0]] >= 0 for one, table in zip(living, tables, strict=True)]
-    counts = [_counts(table.starts, mask) for table, mask in zip(tables, alive, strict=True)]
-    there = [
-        table.texts.texts(np.flatnonzero(count).tolist()) for table, count in zip(tables, counts, strict=True)
+    counts = [
+        _counts(table.starts, one.numbers[table.columns[0]] >= 0)
+        for one, table in zip(living, tables, strict=True)
     ]
-    texts = sorted(set().union(*there))
-    known = KeptStrings(texts)
-    rows = [np.full(len(count), -1, np.int64) for count in counts]
-    total = np.zeros(len(texts), np.int64)
-    for own, count, words in zip(rows, counts, there, strict=True):
-        own[count > 0] = known.rows(words)
+    different: set[str] = set()
+    for table, count in zip(tables, counts, strict=True):
+        different.update(_there(table, count))
+    known = KeptStrings(sorted(different))
+    rows = [np.full(len(count), -1, np.int32) for count in counts]
+    total = np.zeros(len(known), np.int64)
+    for table, own, count in zip(tables, rows, counts, strict=True):
+        own[count > 0] = known.rows(_there(table, count))
         total[own[count > 0]] += count[count > 0]
+    packed = PackedStrings(*pack(known.all()))
+    del different, known  # a million headings as objects take more than all else here
     starts = ends(total)
-    columns = [np.empty(int(starts[-1]), column.dtype) for column in tables[0].columns]
+    columns = [empty(int(starts[-1]), column.dtype) for column in tables[0].columns]
     at = starts[:-1].copy()
-    for one, table, mask, own, count in zip(living, tables, alive, rows, counts, strict=True):
-        left, count = own[count > 0], count[count > 0]
+    for one, table, own, every in zip(living, tables, rows, counts, strict=True):
+        left, count = own[every > 0], every[every > 0]
+        numbers = one.numbers[table.columns[0]]
+        mask = numbers >= 0
         where = (at[left] - (count.cumsum() - count)).repeat(count) + np.arange(int(count.sum()))
-        for target, source in zip(columns, table.columns, strict=True):
-            target[where] = one.numbers[source[mask]] if source is table.columns[0] else source[mask]
+        columns[0][where] = numbers[mask]
+        for target, source in zip(columns[1:], table.columns[1:], strict=True):
+            target[where] = source[mask]
         at[left] += count
-    return Table(known, starts, tuple(columns)), rows
+    return Table(packed, starts, tuple(columns)), rows
+
+
+def _there(table: Table, count: NDArray[Any]) -> list[str]:
+    """Return the texts of which something is left."""
+    import numpy as np
+
+    return table.texts.texts(np.flatnonzero(count).tolist())
 
 
 def _counts(starts: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:

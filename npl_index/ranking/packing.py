@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 MAGIC = b"NPLSEGM1"
 
-SEGMENT_FORMAT = f"1.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
+SEGMENT_FORMAT = f"3.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
 """What a segment was made by: the layout here, parsing and analysis, the characters known, the byte order."""
 
 _START = struct.Struct("<8sII")  # magic, length of the header, checksum of what follows this
 _ALIGNED = 64
-_STRINGS = ("terms", "spelt", "labels")
+_STRINGS = ("terms", "spelt", "labels", "folds", "written")
 
 
 class NotASegmentError(ValueError):

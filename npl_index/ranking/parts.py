@@ -48,10 +48,10 @@ class Terms:
 
     :param base: terms of the first segment; their rows are the same here.
     :param added: further terms with their rows.
-    :param holders: how many living sections hold each row.
+    :param holders: how many living sections hold each row; ``None`` where none is dead.
     """
 
-    def __init__(self, base: Strings, added: Mapping[str, int], holders: NDArray[Any]) -> None:
+    def __init__(self, base: Strings, added: Mapping[str, int], holders: NDArray[Any] | None) -> None:
         self._base, self._added, self._holders = base, added, holders
         self._sorted = sorted(added)
 
@@ -60,17 +60,20 @@ class Terms:
         row = self._base.row(term)
         if row is None:
             row = self._added.get(term)
-        return row if row is not None and self._holders[row] > 0 else None
+        return row if row is None or self._holders is None or self._holders[row] else None
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
         import numpy as np
 
         begin, end = self._base.first(low), self._base.first(high)
-        rows = (begin + np.flatnonzero(self._holders[begin:end])[:most]).tolist()
+        if self._holders is None:
+            rows = list(range(begin, end))[:most]
+        else:
+            rows = (begin + np.flatnonzero(self._holders[begin:end])[:most]).tolist()
         found = list(zip(rows, self._base.texts(rows), strict=True)) if rows else []
         others = self._sorted[bisect_left(self._sorted, low) : bisect_left(self._sorted, high)]
-        more = [(self._added[term], term) for term in others if self._holders[self._added[term]]]
+        more = [(self._added[term], term) for term in others if self.row(term) is not None]
         if more:
             found = sorted([*found, *more], key=lambda one: one[1])
         return found[:most]
@@ -115,6 +118,11 @@ class Part:
     def among_all(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows among all of some of the segment's."""
         return rows if self.rows is None else self.rows[rows]
+
+    def living(self, sections: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers among all of some of the segment's sections, without the dead ones."""
+        numbers: NDArray[Any] = sections.astype("int64")
+        return (numbers if self.alive is None else numbers[self.alive[numbers]]) + self.first
 
 
 class Runs(NamedTuple):
@@ -181,7 +189,8 @@ class Postings:
     @cached_property
     def terms(self) -> Terms:
         """The terms that living sections hold."""
-        return Terms(self.parts[0].segment.terms, self.added, self.statistics.any)
+        alone = len(self.parts) == 1 and self.parts[0].alive is None
+        return Terms(self.parts[0].segment.terms, self.added, None if alone else self.statistics.any)
 
     @cached_property
     def variants(self) -> Callable[[str], Variants]:
@@ -252,21 +261,46 @@ class Postings:
         for part in self.parts:
             row = getattr(part.segment, name).row(text)
             if row is not None:
-                sections = getattr(part.segment, f"{name}_in").of(row).astype(np.int64)
-                living = sections if part.alive is None else sections[part.alive[sections]]
-                found.append(living + part.first)
+                found.append(part.living(getattr(part.segment, f"{name}_in").of(row)))
+        if len(found) == 1:
+            return found[0]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
-    def spelt_of(self, numbers: NDArray[Any]) -> set[str]:
-        """Return the headings of some sections, spelt in terms."""
+    def beginning(self, name: str, text: str) -> NDArray[Any]:
+        """Return the living sections that a segment's table lists for texts that begin with one."""
         import numpy as np
 
+        found = []
+        for part in self.parts:
+            texts: Strings = getattr(part.segment, name)
+            lists: Lists = getattr(part.segment, f"{name}_in")
+            begin, end = texts.first(text), texts.first(text + chr(sys.maxunicode))
+            found.append(part.living(lists.values[lists.starts[begin] : lists.starts[end]]))
+        return np.concatenate(found)
+
+    def fold_of(self, number: int) -> str:
+        """Return the name of a section, compared loosely."""
+        part = self._part(number)
+        (text,) = part.segment.folds.texts([int(part.segment.fold_row[number - part.first])])
+        return text
+
+    def level_of(self, number: int) -> int:
+        """Return the heading level of a section."""
+        part = self._part(number)
+        return int(part.segment.levels[number - part.first])
+
+    def title(self, first: int) -> tuple[str, str]:
+        """Return the names of a document and of its first section, by the number of the latter."""
+        name, _, title = self._of_document("titles", first).decode(errors="surrogatepass").partition("\0")
+        return name, title
+
+    def spelt_with(self, rows: Sequence[int]) -> set[str]:
+        """Return the headings, spelt in terms, that hold one of some rows; dead ones may be among them."""
         found: set[str] = set()
         for part in self.parts:
-            segment = part.segment
-            inside = numbers[(numbers >= part.first) & (numbers < part.first + segment.size)] - part.first
-            rows = np.unique(segment.spelt_row[inside])
-            found.update(segment.spelt.texts(rows[rows >= 0].tolist()))
+            segment, own = part.segment, part.own(rows)
+            headings, _ = segment.spelt_with.gather(own[own >= 0])
+            found.update(segment.spelt.texts(sorted(set(headings.tolist()))))
         return found
 
     def size_of(self, number: int) -> int:
@@ -276,9 +310,13 @@ class Postings:
 
     def record(self, first: int) -> bytes:
         """Return what the segment has of the sections of a document, by the number of its first section."""
+        return self._of_document("records", first)
+
+    def _of_document(self, name: str, first: int) -> bytes:
         part = self._part(first)
         ordinal = part.segment.documents.searchsorted(first - part.first)
-        return part.segment.records.of(int(ordinal)).tobytes()
+        lists: Lists = getattr(part.segment, name)
+        return lists.of(int(ordinal)).tobytes()
 
     def _part(self, number: int) -> Part:
         return next(part for part in reversed(self.parts) if part.first <= number)

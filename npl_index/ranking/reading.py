@@ -88,9 +88,10 @@ def counts_of(words: Words, pairs: Sequence[tuple[int, int]]) -> NDArray[Any]:
     wanted = list(dict.fromkeys(row for pair in pairs for row in pair))
     place_of = {row: place for place, row in enumerate(wanted)}
     places, at = _found(words, wanted)
-    where = words.places[at]
+    where = words.places[at] + words.owners[at]  # those of different sections are no neighbours
     beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
-    beside = beside[words.owners[at[beside]] == words.owners[at[beside + 1]]]
+    if not len(beside):
+        return counts
     codes = places[beside] * len(wanted) + places[beside + 1]
     number_of = np.full(len(wanted) ** 2, -1)
     number_of[[place_of[one] * len(wanted) + place_of[other] for one, other in pairs]] = range(len(pairs))
@@ -112,15 +113,16 @@ def best_windows(words: Words, concepts: Sequence[Concept], width: int) -> NDArr
         return best
     concept_of = np.array([number for _, number, _ in claims])[places]
     worth = np.array([concepts[number].weight * share for _, number, share in claims])[places]
-    owners, where = words.owners[at], words.places[at]
+    owners, numbers = words.owners[at], np.arange(len(at))
+    where = words.places[at] + owners * width  # those of different sections are never in one window
     before = _before(owners * len(concepts) + concept_of)
     # A concept counts at the first place where a window meets it: the place before lies outside.
     sums = worth.copy()
     for step in range(1, min(width, len(at))):
-        inside = (where[step:] - where[:-step] < width) & (owners[step:] == owners[:-step])
+        inside = where[step:] - where[:-step] < width
         if not inside.any():
             break
-        first = before[step:] < np.arange(len(at) - step)
+        first = before[step:] < numbers[:-step]
         sums[:-step] += worth[step:] * (inside & first)
     begins = np.concatenate(([0], (owners[1:] != owners[:-1]).nonzero()[0] + 1))
     best[owners[begins]] = np.maximum.reduceat(sums, begins)

@@ -37,7 +37,7 @@ than in the body of "Coffee", and "tea" in its path. A heading that the query co
 quarter::
 
     >>> own, names, covered, pages = match(
-    ...     collection.postings, collection.page_starts, concepts, DEFAULT_WEIGHTS
+    ...     collection.weighing, collection.page_starts, concepts, DEFAULT_WEIGHTS
     ... )
     >>> own.round(2).tolist()
     [0.0, 3.63, 2.74, 0.82]
@@ -109,8 +109,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import Keywords, terms
-from npl_index.ranking.bm25f import Concept, idf_of, match
+from npl_index.ranking.analysis import RARE, Keywords, terms
+from npl_index.ranking.bm25f import Concept, match
 from npl_index.ranking.evidence import (
     COVERED_SHARE,
     DEPTH,
@@ -228,7 +228,7 @@ def look(
     topics = topic_terms(query.topics)
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
-    own, names, covered, pages = match(collection.postings, collection.page_starts, concepts, weights)
+    own, names, covered, pages = match(collection.weighing, collection.page_starts, concepts, weights)
     fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
     best = float(own.max(initial=0.0))
     values, texts = own, None
@@ -290,28 +290,34 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
 
 def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[Concept]:
     """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
-    import numpy as np
-
     postings = collection.postings
     wanted = dict(keywords.weights)
     for words in topics:
         for term in words:
             wanted.setdefault(term, 1.0)
-    known = {whole for _, whole in keywords.parts if postings.terms.row(whole) is not None}
+    wholes = {whole: postings.terms.row(whole) for _, whole in keywords.parts}
+    known = {whole: row for whole, row in wholes.items() if row is not None}
     for part, whole in keywords.parts:
         if whole in known:
-            wanted[part] *= PART_WEIGHT
+            taken = (1 - PART_WEIGHT) * wanted[part]
+            wanted[part] -= taken
+            # An identifier that next to no section holds is what the question is about.
+            if postings.statistics.any[known[whole]] <= RARE * len(collection):
+                wanted[whole] += taken
     # Who asks for maxRetries does not mean maxRetriesPerHost.
     meant = [
         (weight, postings.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
     ]
-    rows = np.array([row for _, variants in meant for row, _ in variants], dtype=np.intp)
-    idf = dict(zip(rows.tolist(), idf_of(postings, rows).tolist(), strict=True))
+    rows = [row for _, variants in meant for row, _ in variants]
+    idf = dict(zip(rows, collection.weighing.idf(rows).tolist(), strict=True))
     concepts = []
     for weight, variants in meant:
         if variants:
             # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
             # weigh more than a word that is there.
             telling = variants[:1] if variants[0][1] == 1 else variants
-            concepts.append(Concept(weight * min(idf[row] for row, _ in telling), variants))
+            least = min(idf[row] for row, _ in telling)
+            # Nor may a word that is everywhere weigh as much as the rare one that it stands for.
+            variants = tuple((row, share * min(1.0, idf[row] / least)) for row, share in variants)
+            concepts.append(Concept(weight * least, variants))
     return concepts

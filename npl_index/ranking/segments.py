@@ -14,11 +14,11 @@ from itertools import accumulate, chain
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.sections import Section, SectionTree
 from npl_index.ranking.analysis import commonness
 from npl_index.ranking.postings import Counts
 from npl_index.ranking.strings import KeptStrings, Strings
-from npl_index.selectors.labels import heading_label
+from npl_index.selectors.labels import fold, heading_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,9 +60,11 @@ class Lists(NamedTuple):
 
         :param most: numbers of each list at most.
         """
+        import numpy as np
+
         begins = self.starts[numbers]
         lengths = self.starts[numbers + 1] - begins
-        lengths = lengths if most is None else lengths.clip(max=most)
+        lengths = lengths if most is None else np.minimum(lengths, most)
         values: NDArray[Any] = self.values[ranges(begins, lengths)]
         return values, lengths
 
@@ -103,8 +105,15 @@ class Segment:
     :param documents: first section of each document, and the number of sections.
     :param spelt: the terms of the headings there are, compounds left out, joined by spaces.
     :param spelt_in: sections of each.
+    :param spelt_with: for each term the rows in ``spelt`` of the headings that hold it.
     :param labels: level and label of the headings there are, as :func:`labelled` writes them.
     :param labels_in: sections of each.
+    :param folds: the names of sections there are, compared loosely (:func:`npl_index.selectors.labels.fold`).
+    :param folds_in: sections of each; every section is in one of them.
+    :param written: the same of headings as they are written, where that is another text.
+    :param written_in: sections of each.
+    :param levels: heading level of each section, uint8.
+    :param titles: name of each document and of its first section in UTF-8, a NUL between.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
     :param records: the sections of each document as bytes, for who makes its tree again; may be empty.
     """
@@ -128,8 +137,15 @@ class Segment:
     documents: NDArray[Any]
     spelt: Strings
     spelt_in: Lists
+    spelt_with: Lists
     labels: Strings
     labels_in: Lists
+    folds: Strings
+    folds_in: Lists
+    written: Strings
+    written_in: Lists
+    levels: NDArray[Any]
+    titles: Lists
     sizes: NDArray[Any]
     records: Lists
 
@@ -157,13 +173,13 @@ class Segment:
         return pages
 
     @cached_property
-    def spelt_row(self) -> NDArray[Any]:
-        """For each section the row of its heading in ``spelt``, -1 where it has none."""
+    def fold_row(self) -> NDArray[Any]:
+        """For each section the row of its name in ``folds``."""
         import numpy as np
 
-        rows = np.full(self.size, -1, dtype=np.int32)
-        lengths = np.diff(self.spelt_in.starts)
-        rows[self.spelt_in.values] = np.arange(len(lengths), dtype=np.int32).repeat(lengths)
+        rows = np.zeros(self.size, dtype=np.int32)
+        lengths = np.diff(self.folds_in.starts)
+        rows[self.folds_in.values] = np.arange(len(lengths), dtype=np.int32).repeat(lengths)
         return rows
 
     @cached_property
@@ -211,24 +227,45 @@ def labelled(level: int, label: str) -> str:
     return f"{level} {label}"
 
 
+class Name(NamedTuple):
+    """What a section is called.
+
+    :param label: of its name, as readers see it.
+    :param written: label of its heading, empty where that is the same.
+    """
+
+    level: int
+    label: str
+    written: str
+
+    @classmethod
+    def of(cls, section: Section) -> Name:
+        """Return what a section is called."""
+        label = heading_label(section.name)
+        same = section.heading == section.name or not section.index
+        return cls(section.level, label, "" if same else heading_label(section.heading))
+
+
 class Layout(NamedTuple):
     """How the sections of some documents stand to each other.
 
     :param parents: of each section; its own number where there is none.
     :param page_starts: first section of each page, and the number of sections.
-    :param labels: level and label of each section's heading, see :func:`labelled`; empty where it has none.
+    :param names: of each section.
+    :param titles: name of each document and of its first section, a NUL between.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
     """
 
     parents: Sequence[int]
     page_starts: Sequence[int]
-    labels: Sequence[str]
+    names: Sequence[Name]
+    titles: Sequence[str]
     sizes: Sequence[int]
 
     @classmethod
     def flat(cls, size: int) -> Layout:
         """Return the layout of sections without headings that stand side by side on one page."""
-        return cls(range(size), [0, size], [""] * size, [1] * size)
+        return cls(range(size), [0, size], [Name(0, "", "")] * size, ["\0"], [1] * size)
 
 
 def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> Segment:
@@ -238,7 +275,7 @@ def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> S
     """
     parents: list[int] = []
     page_starts: list[int] = []
-    labels: list[str] = []
+    names: list[Name] = []
     sizes: list[int] = []
     for indexed in documents:
         first, tree = len(parents), indexed.tree
@@ -248,12 +285,13 @@ def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> S
             if section.index == 0 or (several and section.level == 1):
                 page_starts.append(number)
             parents.append(number if section.parent is None else first + section.parent)
-            labels.append(labelled(section.level, heading_label(section.name)) if section.level else "")
+            names.append(Name.of(section))
             own = section.own_bytes
             begin, end = tree.line_starts[section.heading_lines.stop], tree.line_starts[section.own.stop]
             blank = _BLANK.match(tree.source, begin, end)
             sizes.append(0 if blank else own.stop - own.start)
-    layout = Layout(parents, [*page_starts, len(parents)], labels, sizes)
+    titles = [f"{one.tree.name}\0{one.tree.sections[0].name}" for one in documents]
+    layout = Layout(parents, [*page_starts, len(parents)], names, titles, sizes)
     return segment_from([indexed.counts for indexed in documents], layout, records)
 
 
@@ -268,8 +306,12 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
     postings = _postings(parts, rows, firsts, len(terms))
     lengths = np.concatenate([part.lengths for part in parts], axis=1)
     words = chain.from_iterable(chain.from_iterable(part.headings) for part in parts)
-    spelt, spelt_in = _by_text(chain.from_iterable(part.spelt_headings() for part in parts))
-    labels, labels_in = _by_text(layout.labels)
+    spelt, spelt_in = _by_text(text or None for part in parts for text in part.spelt_headings())
+    names = layout.names
+    labels, labels_in = _by_text(labelled(one.level, one.label) if one.level else None for one in names)
+    folds, folds_in = _by_text(fold(one.label) for one in names)
+    written, written_in = _by_text(fold(one.written) if one.written else None for one in names)
+    named = _held_by(postings, postings["in_heading"] > 0, firsts[-1])
     return Segment(
         terms=known,
         common=np.fromiter(map(commonness, terms), dtype=np.float64, count=len(terms)),
@@ -280,21 +322,33 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
             ends(lengths[2]),
         ),
         headings=Lists(np.array(known.rows(list(words)), dtype=np.uint32), ends(lengths[0])),
-        named=_held_by(postings, postings["in_heading"] > 0, firsts[-1]),
+        named=named,
         files=_files(postings, firsts),
         parents=np.array(layout.parents, dtype=np.uint32),
         page_starts=np.array(layout.page_starts, dtype=np.uint32),
         documents=np.array(firsts, dtype=np.uint32),
         spelt=spelt,
         spelt_in=spelt_in,
+        spelt_with=headings_by_term(named, spelt_in, len(terms)),
         labels=labels,
         labels_in=labels_in,
+        folds=folds,
+        folds_in=folds_in,
+        written=written,
+        written_in=written_in,
+        levels=np.array([one.level for one in names], dtype=np.uint8),
+        titles=_bytes([title.encode(errors="surrogatepass") for title in layout.titles], len(parts)),
         sizes=np.array(layout.sizes, dtype=np.uint32),
-        records=Lists(
-            np.frombuffer(b"".join(records), np.uint8),
-            ends(np.array(list(map(len, records)) or [0] * len(parts), np.int64)),
-        ),
+        records=_bytes(records, len(parts)),
     )
+
+
+def _bytes(texts: Sequence[bytes], count: int) -> Lists:
+    """Return byte strings as lists; empty ones where there are none."""
+    import numpy as np
+
+    lengths = np.array(list(map(len, texts)) or [0] * count, np.int64)
+    return Lists(np.frombuffer(b"".join(texts), np.uint8), ends(lengths))
 
 
 def _postings(
@@ -344,6 +398,20 @@ def _held_by(postings: dict[str, NDArray[Any]], chosen: NDArray[Any], size: int)
     return Lists(rows[order], ends(np.bincount(sections, minlength=size)))
 
 
+def headings_by_term(named: Lists, spelt_in: Lists, size: int) -> Lists:
+    """Return for each term the rows of the different headings that hold it, ascending.
+
+    :param named: rows of the terms of each section's heading.
+    :param spelt_in: sections of each heading.
+    :param size: number of terms.
+    """
+    import numpy as np
+
+    rows, lengths = named.gather(spelt_in.values[spelt_in.starts[:-1]])
+    headings = np.arange(len(lengths), dtype=np.uint32).repeat(lengths)
+    return Lists(headings[np.argsort(rows, kind="stable")], ends(np.bincount(rows, minlength=size)))
+
+
 def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
     """Return for each document the rows in the path of its first section, which are those of its file."""
     import numpy as np
@@ -354,13 +422,13 @@ def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
     return Lists(values, ends(lengths))
 
 
-def _by_text(texts: Iterable[str]) -> tuple[Strings, Lists]:
-    """Return the different texts of sections, and the sections of each; an empty one is none."""
+def _by_text(texts: Iterable[str | None]) -> tuple[Strings, Lists]:
+    """Return the different texts of sections, and the sections of each; ``None`` is none."""
     import numpy as np
 
     found: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
-        if text:
+        if text is not None:
             found.setdefault(text, []).append(number)
     known = sorted(found)
     values = np.array([number for text in known for number in found[text]], dtype=np.uint32)

@@ -100,11 +100,12 @@ class Failure:
         if step.name is None:
             looser = replace(step, combinator="descendant")
             return scope.pool(looser, self.context) or scope.pool(replace(looser, level=None), self.context)
-        anywhere = scope.everything(dict.fromkeys(tree for tree, _ in self.context))
+        trees = list(dict.fromkeys(tree for tree, _ in self.context))
+        near = scope.like(trees, step.name)
         return (
-            scope.called(anywhere, step.name)
-            or scope.beginning(anywhere, step.name)
-            or self._similar(anywhere[:_MAX_COMPARED], step.name)
+            scope.called(near, step.name)
+            or scope.beginning(near, step.name)
+            or self._similar(scope.everything(trees)[:_MAX_COMPARED], step.name)
         )
 
     def _similar(self, nodes: Sequence[Node], name: str) -> list[Node]:

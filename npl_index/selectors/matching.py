@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
+from typing import Protocol
 
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -23,6 +24,34 @@ Node = tuple[int, int]
 """Position of a tree among those searched, and index of a section in it."""
 
 
+class Register(Protocol):
+    """What the sections of documents are called, for who does not want to read a thousand documents."""
+
+    def title(self, tree: int) -> tuple[str, str]:
+        """Return the names of a document and of its first section."""
+        ...
+
+    def size(self, tree: int) -> int:
+        """Return how many sections a document has."""
+        ...
+
+    def level(self, node: Node) -> int:
+        """Return the heading level of a section."""
+        ...
+
+    def fold(self, node: Node) -> str:
+        """Return the loose form of a section's name."""
+        ...
+
+    def called(self, fold: str) -> Iterable[Node]:
+        """Return the sections whose name, seen or written, has a loose form."""
+        ...
+
+    def beginning(self, fold: str) -> Iterable[Node]:
+        """Return those whose name, seen or written, begins with it."""
+        ...
+
+
 class Scope:
     """The documents in which selectors are looked up; what one of them has worked out serves the next.
 
@@ -31,6 +60,8 @@ class Scope:
     :param clock: when looking up ends in an error.
     :param addresses: names that lead to one document before any name of another does; the first of each is
         the one that messages use.
+    :param register: knows what sections are called. With it only the trees are asked for that hold a
+        section which may be meant; what is found is the same.
     """
 
     def __init__(
@@ -39,17 +70,24 @@ class Scope:
         names: Sequence[Collection[str]],
         clock: Deadline = NO_DEADLINE,
         addresses: Sequence[Sequence[str]] = (),
+        register: Register | None = None,
     ) -> None:
         self.trees = trees
         self.clock = clock
+        self._register = register
         self.addresses = [tuple(map(label, own)) for own in addresses] or [()] * len(trees)
+        if register is None:
+            titles = [(tree.name, tree.sections[0].name) for tree in trees]
+        else:
+            titles = [register.title(tree) for tree in range(len(trees))]
         self.names = [
-            tuple(dict.fromkeys(map(label, (tree.name, tree.sections[0].name, *sorted(more, key=len), *own))))
-            for tree, more, own in zip(trees, names, self.addresses, strict=True)
+            tuple(dict.fromkeys(map(label, (*title, *sorted(more, key=len), *own))))
+            for title, more, own in zip(titles, names, self.addresses, strict=True)
         ]
         self._hierarchies: dict[int, Hierarchy] = {}
         self._labels: dict[Node, str] = {}
         self._folds: dict[Node, str] = {}
+        self._known_near: dict[str, frozenset[Node]] = {}
 
     def hierarchy(self, tree: int) -> Hierarchy:
         """Return parents and children of one tree."""
@@ -94,7 +132,14 @@ class Scope:
 
     def everything(self, trees: Iterable[int]) -> list[Node]:
         """Return all sections of some trees, the documents included."""
-        return [(tree, index) for tree in trees for index in range(len(self.trees[tree].sections))]
+        return [(tree, index) for tree in trees for index in range(self._size(tree))]
+
+    def _size(self, tree: int) -> int:
+        return len(self.trees[tree].sections) if self._register is None else self._register.size(tree)
+
+    def level(self, node: Node) -> int:
+        """Return the level of a section's heading."""
+        return self.section(node).level if self._register is None else self._register.level(node)
 
     def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
         """Return the sections a step leads to, in document order.
@@ -105,18 +150,33 @@ class Scope:
         return [node for node in named if self.fulfils(node, step.conditions)]
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections among which a step chooses, in document order."""
+        """Return the sections among which a step chooses, in document order.
+
+        With a register those are left out that cannot have the step's name.
+        """
         self.clock.check()
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
+        near = self._near(step.name)
+        if near is not None:
+            there = {tree for tree, _ in near}
+            context = [node for node in context if node[0] in there]
         found: list[Node] = []
         for tree, nodes in groupby(context, itemgetter(0)):
             heads = [index for _, index in nodes]
             inside = (
                 self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
             )
-            found += [(tree, index) for index in inside]
-        return [node for node in found if step.level is None or self.section(node).level == step.level]
+            found += [(tree, index) for index in inside if near is None or (tree, index) in near]
+        return [node for node in found if step.level is None or self.level(node) == step.level]
+
+    def _near(self, name: str | None) -> frozenset[Node] | None:
+        """Return the sections whose names may match or begin with a name; ``None`` where nobody knows."""
+        if self._register is None or name is None:
+            return None
+        if name not in self._known_near:
+            self._known_near[name] = frozenset(self._register.beginning(fold(heading_label(name))))
+        return self._known_near[name]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
         """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
@@ -124,7 +184,16 @@ class Scope:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
         addressed = [(tree, 0) for tree in trees if name in self.addresses[tree]]
         called = addressed or [(tree, 0) for tree in trees if name in self.names[tree]]
-        return called or self.everything(trees)
+        return called or self.like(trees, name)
+
+    def like(self, trees: Iterable[int], name: str) -> list[Node]:
+        """Return the sections of some trees, the documents included, whose names may be like a name."""
+        near = self._near(name)
+        if near is None:
+            return self.everything(trees)
+        searched = set(trees)
+        inside = {node for node in near if node[0] in searched}
+        return sorted(inside.union((tree, 0) for tree in searched))
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
         hierarchy = self.hierarchy(tree)
@@ -136,7 +205,7 @@ class Scope:
     def _below(self, tree: int, heads: Sequence[int]) -> Iterable[int]:
         stop = 0
         for head in heads:
-            inside = self.trees[tree].subtree(head)
+            inside = self.trees[tree].subtree(head) if head else range(self._size(tree))
             if inside.stop > stop:
                 yield from range(head + 1, inside.stop)
                 stop = inside.stop
@@ -156,9 +225,13 @@ class Scope:
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections with a name: as readers see it, else as written, else compared loosely."""
+        register = self._register
+        if register is not None:
+            called = set(register.called(fold(heading_label(name))))
+            pool = [node for node in pool if node[1] == 0 or node in called]
         for names, wanted, matches in self._comparisons(name):
             self.clock.check()
-            if len(pool) > _MANY and wanted.isdisjoint(names()):
+            if register is None and len(pool) > _MANY and wanted.isdisjoint(names()):
                 continue
             found = [node for node in pool if matches(node)]
             if found:
@@ -168,7 +241,7 @@ class Scope:
     def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
-        if len(pool) > _MANY:
+        if self._register is None and len(pool) > _MANY:
             at = bisect_left(self._all_folds, start)
             if at == len(self._all_folds) or not self._all_folds[at].startswith(start):
                 return []
@@ -190,11 +263,11 @@ class Scope:
             return self.seen(node) == wanted
 
         def as_written(node: Node) -> bool:
+            if node[1] == 0:
+                return False
             section = self.section(node)
             # Most headings are read as they are written, and have been compared then.
-            return (
-                node[1] > 0 and section.heading != section.name and heading_label(section.heading) == wanted
-            )
+            return section.heading != section.name and heading_label(section.heading) == wanted
 
         def loosely(node: Node) -> bool:
             if node[1] == 0:
@@ -209,7 +282,7 @@ class Scope:
 
     def _best(self, nodes: Sequence[Node]) -> list[Node]:
         """Keep the documents, else the versioned sections, else the headings."""
-        ranks = [0 if node[1] == 0 else 1 if self.section(node).level == 0 else 2 for node in nodes]
+        ranks = [0 if node[1] == 0 else 1 if self.level(node) == 0 else 2 for node in nodes]
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
@@ -222,8 +295,13 @@ class Scope:
     def folded(self, node: Node) -> str:
         """Return the loose form of a section's name."""
         if node not in self._folds:
-            self._folds[node] = fold(self.seen(node)) if node[1] else fold_document(self.names[node[0]][0])
+            self._folds[node] = self._fold(node)
         return self._folds[node]
+
+    def _fold(self, node: Node) -> str:
+        if node[1] == 0:
+            return fold_document(self.names[node[0]][0])
+        return fold(self.seen(node)) if self._register is None else self._register.fold(node)
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""

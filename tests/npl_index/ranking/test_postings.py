@@ -12,10 +12,11 @@ from rank_bm25 import BM25Plus
 
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import commonness
-from npl_index.ranking.bm25f import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, K1, Concept, idf_of, match
+from npl_index.ranking.bm25f import K1, Concept, match
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.postings import Counts, count
 from npl_index.ranking.segments import Layout, segment_from
+from npl_index.ranking.weighing import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, Weighing
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "⌜", "数", "zeta-eta"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=12), min_size=1, max_size=6)
@@ -34,8 +35,8 @@ def bodies_only(bodies: list[list[str]]) -> Counts:
 
 def scores(postings: Postings, row: int) -> list[float]:
     """Score each section for one term."""
-    concept = Concept(float(idf_of(postings, np.array([row]))[0]), ((row, 1.0),))
-    found = match(postings, np.array([0]), [concept], Weights()).scores
+    concept = Concept(float(Weighing(postings).idf([row])[0]), ((row, 1.0),))
+    found = match(Weighing(postings), np.array([0]), [concept], Weights()).scores
     return [float(score) for score in found]
 
 
@@ -48,7 +49,7 @@ def test_scores_are_those_of_rank_bm25(bodies: list[list[str]]) -> None:
         return
     oracle = BM25Plus(bodies, k1=K1, b=BODY_NORM, delta=0)
     known = postings.terms.all()
-    oracle.idf = {term: float(idf_of(postings, np.array([row]))[0]) for row, term in known}
+    oracle.idf = {term: float(Weighing(postings).idf([row])[0]) for row, term in known}
     for row, term in known:
         expected = oracle.get_scores([term]) / (K1 + 1) * FIELD_WEIGHTS[2]
         assert scores(postings, row) == pytest.approx(list(expected), rel=1e-5)
@@ -60,7 +61,7 @@ def test_idf_is_that_of_rank_bm25_with_background(bodies: list[list[str]]) -> No
     postings = postings_of(bodies_only(bodies))
     oracle = BM25Plus(bodies if any(bodies) else [["none"]])
     for row, term in postings.terms.all():
-        idf = idf_of(postings, np.array([row]))[0]
+        idf = Weighing(postings).idf([row])[0]
         holders = (len(bodies) + BACKGROUND + 1) / exp(idf) - BACKGROUND * commonness(term)
         assert (len(bodies) + 1) / holders == pytest.approx(exp(oracle.idf[term]), rel=1e-4)
 
@@ -69,7 +70,7 @@ def test_idf_is_that_of_rank_bm25_with_background(bodies: list[list[str]]) -> No
 def test_idf_is_never_negative(bodies: list[list[str]]) -> None:
     """A term that stands in half of the sections, or in all, still counts."""
     postings = postings_of(bodies_only(bodies))
-    assert (idf_of(postings, np.arange(len(postings.terms.all()))) > 0).all()
+    assert (Weighing(postings).idf(range(len(postings.terms.all()))) > 0).all()
 
 
 @pytest.mark.parametrize("sections", [1, 2, 3])

@@ -319,3 +319,31 @@ def test_a_topic_of_stop_words() -> None:
     """A heading of stop words only is a topic like any other."""
     among = collection("# T\n\n## How To\n\nSteps.\n\n## Who\n\nPeople.\n")
     assert names(ask("", "how to", among=among), among) == ["How To"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "parts"),
+    [
+        ("quokkaw{}", "Quokka"),
+        ("folderw{}", "Folder"),
+        ("agent-file-{}", "Agent file"),
+        ("ERR-{}", "ERR"),
+        ("maxRetries{}", "Max retries"),
+        ("retry_limit_{}", "Retry limit"),
+    ],
+)
+@pytest.mark.parametrize("question", ["{}", "what does {} do", "how is {} configured"])
+def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, question: str) -> None:
+    """It stands once, in a long text; others have its parts as a heading, and its number."""
+    filling = "Other things are told here, at some length. " * 9
+    texts = [
+        f"# {parts} {100 + n * 7 % 400}\n\n{parts} and {parts} of {100 + n * 7 % 400}. {parts}.\n\n"
+        f"## Notes {n}\n\n{filling} See {shape.format(100 + n)} as well. {filling}\n"
+        for n in range(400)
+    ]
+    collection = Collection.build(
+        [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
+    )
+    for number in (7, 50, 203, 350, 390):
+        query = Query(extract_keywords(question.format(shape.format(100 + number))))
+        assert rank(collection, query)[0].document == number

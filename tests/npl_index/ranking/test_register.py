@@ -1,0 +1,130 @@
+"""Selectors over sets: what the segments say of names leads where reading all documents leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import NPLError
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.markdown.sections import SectionTree
+from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.packing import pieces, unpack
+from npl_index.ranking.parts import Postings
+from npl_index.ranking.register import CollectionRegister
+from npl_index.ranking.segments import segment_of
+from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.selection import select_in
+
+NAMES = [
+    "Usage",
+    "usage",
+    "*Usage*",
+    "Usage notes",
+    "Set up",
+    "Set-up",
+    "`Setup`",
+    "Ünï",
+    "a",
+    "Tea",
+    "🎯",
+    "C++",
+]
+PATHS = ["tea.md", "usage.md", "guide/set up.md", "guide/a.md", "b/tea.md", "b/Usage notes.md"]
+PART = "npl-instructions:\n   name: {}\n   version: 1.2.0\n---\n"
+
+
+def lines(headings: list[tuple[int, str]]) -> str:
+    """Write headings."""
+    return "".join(f"{'#' * level} {name}\n\n" for level, name in headings)
+
+
+body = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(NAMES)), max_size=5).map(lines)
+part = st.builds(
+    lambda name, text: PART.format(name) + text, st.sampled_from(["rules", "Usage", "tea"]), body
+)
+texts = st.one_of(body, part, st.tuples(part, part).map("\n* * *\n\n".join))
+name = st.sampled_from([*NAMES, "Usa", "se", "tea", "guide/a", "b/tea.md", "rules", "nothing", "Usagee", "*"])
+relation = st.sampled_from([" > ", " > ## ", " ## ", " // ", " ### "])
+step = st.tuples(relation, name, st.sampled_from(["", " [2]", " [has-code]"])).map("".join)
+path = st.lists(step, max_size=2).map("".join)
+end = st.sampled_from(["", "", " [depth=1]", "...## Usage"])
+selectors = st.tuples(st.one_of(name, step), path, end).map(lambda found: "".join(found).strip())
+
+
+def indexed(path: str, text: str) -> IndexedDocument:
+    """Index a text as a document of a set."""
+    data = text.encode()
+    title = path.rpartition("/")[2].removesuffix(".md")
+    return index_document(
+        Document(title, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=True)
+    )
+
+
+def found(scope: Scope, selector: str) -> object:
+    """Return what a selector finds, or all that the error says."""
+    try:
+        return select_in(scope, compile_selector(selector))
+    except NPLError as error:
+        return type(error), str(error), error.message, error.hint, getattr(error, "near", None)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    documents=st.dictionaries(st.sampled_from(PATHS), texts, min_size=2),
+    gone=st.sampled_from(PATHS),
+    changed=st.lists(st.tuples(st.sampled_from(PATHS), texts), max_size=2),
+    chosen=st.lists(selectors, min_size=1, max_size=5),
+    stored=st.booleans(),
+)
+def test_selectors_find_the_same_with_and_without_the_trees(
+    documents: dict[str, str], gone: str, changed: list[tuple[str, str]], chosen: list[str], stored: bool
+) -> None:
+    """The same sections, the same errors with the same hints, after edits, in memory or stored."""
+    now = {path: indexed(path, text) for path, text in documents.items()}
+    collection = Collection.build([now[path] for path in sorted(now)])
+    if stored:
+        base = unpack(b"".join(pieces(collection.postings.parts[0].segment)))
+        collection = replace(collection, postings=Postings.of(base))
+    for path, text in changed:
+        places = {known: place for place, known in enumerate(sorted(now))}
+        now[path] = indexed(path, text)
+        places[path] = len(places)
+        fresh = segment_of([now[path]])
+        collection = collection.changed([places[known] for known in sorted(now)], [fresh])
+    if len(now) > 2 and gone in now:
+        places = {known: place for place, known in enumerate(sorted(now))}
+        del now[gone]
+        collection = collection.changed([places[known] for known in sorted(now)])
+    trees = [now[path].tree for path in sorted(now)]
+    names = [(path, path.removesuffix(".md")) for path in sorted(now)]
+    for selector in chosen:
+        known = Scope(trees, names, addresses=names, register=CollectionRegister(collection))
+        assert found(known, selector) == found(Scope(trees, names, addresses=names), selector)
+
+
+def test_only_documents_that_may_be_meant_are_read() -> None:
+    """A heading that one of fifty documents has is found by reading that one; a wrong name costs five."""
+    documents = [indexed(f"page{n}.md", f"# Page\n\n## Number {n}\n\n## More of it\n") for n in range(50)]
+    asked: list[int] = []
+
+    class Trees(Sequence[SectionTree]):
+        def __len__(self) -> int:
+            return len(documents)
+
+        def __getitem__(self, place: int) -> SectionTree:  # type: ignore[override]
+            asked.append(place)
+            return documents[place].tree
+
+    scope = Scope(Trees(), [()] * 50, register=CollectionRegister(Collection.build(documents)))
+    (one,) = select_in(scope, compile_selector("## Number 17"))
+    assert (one.tree, set(asked)) == (17, {17})
+    asked.clear()
+    said = found(scope, "## Nummer 17")
+    assert isinstance(said, tuple)
+    assert len(said[4]) == 5
+    assert len(set(asked)) <= 5
