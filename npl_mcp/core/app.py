@@ -57,6 +57,7 @@ class Gathered:
     :param aliases: by what else selectors may call each document.
     :param unreadable: files of the set that were left out, and why.
     :param exclude: what the caller has of these documents.
+    :param missing: files of the set that are not indexed yet, since the call did not wait for them.
     """
 
     collection: Collection
@@ -65,6 +66,7 @@ class Gathered:
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
+    missing: int = 0
 
 
 class App(Files):
@@ -184,9 +186,9 @@ class App(Files):
         found = tuple(dict.fromkeys((*named, *meant))) if named else meant
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
-            founds, collection, unreadable = self._gather_set(None if named else ref, found)
+            founds, collection, unreadable, missing = self._gather_set(None if named else ref, found)
         else:
-            founds, collection, unreadable = found, self._alone(found[0]).collection, ()
+            founds, collection, unreadable, missing = found, self._alone(found[0]).collection, (), 0
             if not named and self.documents.is_file(ref):
                 with self.state.lock:
                     self._found[ref] = found[0]
@@ -195,7 +197,7 @@ class App(Files):
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         files = self.documents.names(founds)
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
-        return Gathered(collection, several, files, aliases, unreadable, here)
+        return Gathered(collection, several, files, aliases, unreadable, here, missing)
 
     def _may_be_in(
         self,
@@ -238,8 +240,8 @@ class App(Files):
 
     def _gather_set(
         self, ref: DocumentRef | None, found: Sequence[Found]
-    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...]]:
-        """Return the documents of a set that can be read, and what was left out.
+    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
+        """Return the documents of a set that can be read, what was left out, and how many are to come.
 
         :param ref: by which the set is remembered; ``None`` if it is not.
         """
@@ -247,10 +249,13 @@ class App(Files):
         states = [(one, state) for one, state in now if state is not None]
         gone = tuple(f"{one.path}: it is gone" for one, state in now if state is None)
         sets, read = self.state.sets, self.documents.read
+        apart = self.documents.apart(found)
         kept = (
-            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+            sets.once(states, read, apart)
+            if ref is None
+            else sets.gather(self._set_name(ref, found), states, read, apart)
         )
-        return kept.founds, kept.collection, (*kept.unreadable, *gone)
+        return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
 
     def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""

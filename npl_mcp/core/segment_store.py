@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from npl_index.library.documents import Fingerprint
 from npl_index.library.files import Folder, make_folder
 from npl_index.ranking.packing import NotASegmentError, pieces, unpack
 from npl_index.ranking.segments import Segment
+from npl_mcp.core.batches import Member
 from npl_mcp.stores.base.sqlite import driver
 
 T = TypeVar("T")
@@ -68,29 +69,6 @@ CREATE TABLE delta (
 );
 CREATE INDEX delta_space ON delta (space, seq);
 """
-
-
-class Member(NamedTuple):
-    """A document of a set as it was indexed.
-
-    :param fingerprint: of its file.
-    :param settled: the fingerprint alone proves that the file is unchanged.
-    :param called: what of its name went into the index: its path below the root, and how fences are read.
-    :param digest: of its bytes.
-    :param delta: number of the segment that holds it, 0 for the base.
-    :param ordinal: which of the segment's documents it is.
-    """
-
-    fingerprint: Fingerprint
-    settled: bool
-    called: str
-    digest: str
-    delta: int = 0
-    ordinal: int = 0
-
-    def is_certain(self, called: str, fingerprint: Fingerprint) -> bool:
-        """Tell whether a document is certainly as it was indexed."""
-        return self.settled and self.fingerprint == fingerprint and self.called == called
 
 
 @dataclass(frozen=True, slots=True)

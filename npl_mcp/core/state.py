@@ -59,7 +59,13 @@ class SharedState:
         self._segments: SegmentStore | None = None
         if settings.cache_mode != "memory":
             self._segments = SegmentStore(settings.data_folder, settings.index_bytes)
-        self.sets = DocumentSets(self._build, self._segments, settings.cache_bytes)
+        self.sets = DocumentSets(
+            self._build,
+            self._segments,
+            settings.cache_bytes,
+            seconds=settings.time_limit,
+            patience=settings.patience,
+        )
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
@@ -119,6 +125,7 @@ class SharedState:
 
     def close(self) -> None:
         """Close the persistent cache and the database."""
+        self.sets.close()
         if self._disk_cache is not None:
             self._disk_cache.close()
         if self._segments is not None:
