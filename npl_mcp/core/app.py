@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +28,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files
+from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -260,8 +260,10 @@ class App(Files):
     def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
         roots = sorted({one.root.path for one in found})
-        npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
-        return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        npl = [root for root in roots if self.library.roots.is_npl(f"{root}/")]
+        # The only root by its name is the same as nothing named.
+        asked = DocumentRef() if self.searches_all(ref, ()) else ref
+        return SetName.of(asked, roots, npl).text
 
     def _state(self, found: Found) -> Fingerprint | None:
         """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""

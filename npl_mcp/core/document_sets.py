@@ -45,6 +45,9 @@ takes half a second to start."""
 LOG_SECONDS = 2.0
 """Seconds between two lines in the log that say how far an index is."""
 
+CLOSE_SECONDS = 1.0
+"""Seconds that the end of a server waits for what it was indexing; what is not kept is indexed again."""
+
 Read = Callable[[Found], Document]
 
 
@@ -164,6 +167,7 @@ class DocumentSets:
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(maxsize // 16)
         self._workers: set[Workers] = set()
+        self._threads: set[threading.Thread] = set()
         self._closed = False
         self.built = 0
 
@@ -172,6 +176,8 @@ class DocumentSets:
         self._closed = True
         for workers in tuple(self._workers):
             workers.close()
+        for thread in tuple(self._threads):
+            thread.join(CLOSE_SECONDS)
 
     def merge(self, name: str) -> None:
         """Make the base of a set in the data folder again, unless another process does so now."""
@@ -225,6 +231,7 @@ class DocumentSets:
             failure: Exception | None = RuntimeError("a set could not be indexed")
             try:
                 self._read(update, read, apart, build.indexing)
+                self._go_on()
                 state = self._stored(name, update, read)
                 with live.lock:
                     live.state = state
@@ -240,8 +247,11 @@ class DocumentSets:
                     build.indexing.ended.set_exception(failure)
                 self._evict()
                 give_back()
+                self._threads.discard(threading.current_thread())
 
-        threading.Thread(target=work, name="npl-index", daemon=True).start()
+        thread = threading.Thread(target=work, name="npl-index", daemon=True)
+        self._threads.add(thread)
+        thread.start()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
         self._read(update, read, None, Indexing(len(update.paths)))
@@ -273,10 +283,13 @@ class DocumentSets:
             finally:
                 self._workers.discard(workers)
         for number, batch in tuple(left.items()):
-            if self._closed:
-                raise NPLError("the server ends")
+            self._go_on()
             # Of a large set an answer needs few.
             put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
+
+    def _go_on(self) -> None:
+        if self._closed:
+            raise NPLError("the server ends")
 
     def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
         """Find out what of a set has to be read; what the data folder knows of it has not."""

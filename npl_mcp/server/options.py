@@ -77,12 +77,17 @@ def settings_of(given: argparse.Namespace) -> Settings:
         patience=parse_patience("--patience", given.patience),
         log_level=given.log_level,
     )
-    _check_roots(settings.roots)
+    check_roots(settings.roots)
     domains_named(settings.domains)
     return settings
 
 
-def _check_roots(roots: Sequence[Path]) -> None:
+def check_roots(roots: Sequence[Path], given_by: str = "--root") -> None:
+    """Make sure that folders exist.
+
+    :param given_by: what stands before one on the command line.
+    :raises DocumentNotFoundError: one does not.
+    """
     for root in roots:
         if not root.is_dir():
-            raise DocumentNotFoundError(f"--root {root} is not a folder", hint="give an existing folder")
+            raise DocumentNotFoundError(f"{given_by} {root} is not a folder", hint="give an existing folder")

@@ -183,10 +183,10 @@ def test_clients_see_how_far_it_is(large: Settings) -> None:
 
 @pytest.fixture
 def hurried(large: Settings) -> Settings:
-    """A server that waits a tenth of a second, and a set that takes longer."""
-    for path in large.roots[0].iterdir():
-        path.write_text(path.read_text(encoding="utf-8") * 4, encoding="utf-8")
-        os.utime(path, (1_000_000_000, 1_000_000_000))
+    """A server that waits a tenth of a second, and a set with a file that takes longer than all others."""
+    last = large.roots[0] / "the-last.md"
+    last.write_text("".join(f"## Part {part}\n\n" + "words of a valve\n" * 1000 for part in range(250)))
+    os.utime(last, (1_000_000_000, 1_000_000_000))
     return replace(large, patience=0.1)
 
 
@@ -211,13 +211,23 @@ def test_a_call_without_patience_gets_what_is_ready(hurried: Settings, form: str
 
 def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) -> None:
     """The error for a selector, and an outline, say that files are still to come."""
+    calls = {
+        "npl_load_tailored": {"selectors": ["## No such heading"], "file": "."},
+        "npl_section_index": {"file": ".", "token_budget": 300},
+    }
 
-    async def run() -> tuple[str, str]:
+    async def run() -> list[str]:
         async with Client(create_server(hurried)) as client:
-            wanted = {"selectors": ["## No such heading"], "file": "."}
-            failed = await client.call_tool("npl_load_tailored", wanted, raise_on_error=False)
-            outline = await client.call_tool("npl_section_index", {"file": ".", "token_budget": 300})
-            return failed.content[0].text, outline.content[0].text
+            texts = dict.fromkeys(calls, "")
+
+            async def ask(tool: str) -> None:
+                result = await client.call_tool(tool, calls[tool], raise_on_error=False)
+                texts[tool] = result.content[0].text
+
+            async with anyio.create_task_group() as group:
+                for tool in calls:
+                    group.start_soon(ask, tool)
+            return list(texts.values())
 
     failed, outline = anyio.run(run)
     assert "not indexed yet, ask again" in failed
