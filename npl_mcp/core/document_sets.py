@@ -224,34 +224,39 @@ class DocumentSets:
 
     def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
         """Bring a set up to date in the background."""
-        build = live.build = _Build(Indexing(len(update.paths)), update)
-        build.indexing.ended.set_running_or_notify_cancel()  # nobody who waits can cancel it
+        live.build = _Build(Indexing(len(update.paths)), update)
+        live.build.indexing.ended.set_running_or_notify_cancel()  # nobody who waits can cancel it
 
         def work() -> None:
-            failure: Exception | None = RuntimeError("a set could not be indexed")
-            try:
-                self._read(update, read, apart, build.indexing)
-                self._go_on()
-                state = self._stored(name, update, read)
-                with live.lock:
-                    live.state = state
-                failure = None
-            except NPLError as error:
-                failure = error
-            finally:
-                with live.lock:
-                    live.build = None
-                if failure is None:
-                    build.indexing.ended.set_result(None)
-                else:
-                    build.indexing.ended.set_exception(failure)
-                self._evict()
-                give_back()
-                self._threads.discard(threading.current_thread())
+            self._build(name, live, read, apart)
+            give_back()
+            self._threads.discard(threading.current_thread())
 
         thread = threading.Thread(target=work, name="npl-index", daemon=True)
         self._threads.add(thread)
         thread.start()
+
+    def _build(self, name: str, live: _Live, read: Read, apart: FileReader | None) -> None:
+        build = live.build
+        assert build is not None
+        failure: Exception | None = RuntimeError("a set could not be indexed")
+        try:
+            self._read(build.update, read, apart, build.indexing)
+            self._go_on()
+            state = self._stored(name, build.update, read)
+            with live.lock:
+                live.state = state
+            failure = None
+        except NPLError as error:
+            failure = error
+        finally:
+            with live.lock:
+                live.build = None
+            if failure is None:
+                build.indexing.ended.set_result(None)
+            else:
+                build.indexing.ended.set_exception(failure)
+            self._evict()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
         self._read(update, read, None, Indexing(len(update.paths)))
