@@ -199,19 +199,30 @@ class DocumentSets:
             live = self._live.setdefault(name, _Live())
             self._live.move_to_end(name)
         while True:
-            state = live.state
-            if state is not None and state.is_current(states):
-                return state
-            with live.lock:
-                if live.build is None:
-                    update = self._planned(name, live.state, states)
-                    if update.size < APART:
-                        state = live.state = self._refreshed(name, update, read)
-                        break
-                    self._begin(name, live, update, read, apart)
-                build = live.build
-            if build is not None and not way_to_wait(self._patience)(build.indexing):
+            # A call that waits elsewhere leaves by an exception: what this frame refers to lives as long.
+            found = self._looked_at(name, live, states, read, apart)
+            if isinstance(found, IndexedSet):
+                return found
+            if not way_to_wait(self._patience)(found) and (build := live.build) is not None:
                 return self._with_documents(build.update.result(), read)
+
+    def _looked_at(
+        self, name: str, live: _Live, states: States, read: Read, apart: FileReader | None
+    ) -> IndexedSet | Indexing:
+        """Return a set as its files are now, or what to wait for."""
+        state = live.state
+        if state is not None and state.is_current(states):
+            return state
+        with live.lock:
+            if live.build is None:
+                update = self._planned(name, live.state, states)
+                if update.size >= APART:
+                    self._begin(name, live, update, read, apart)
+                else:
+                    state = live.state = self._refreshed(name, update, read)
+            if live.build is not None:
+                return live.build.indexing
+        assert state is not None
         self._evict()
         self._merge_later(name, live)
         return state
