@@ -296,7 +296,10 @@ class DocumentSets:
             try:
                 for number, piece in workers.index(every):
                     put(number, piece)
+                if not left:
+                    update.join(workers.merge)
             finally:
+                workers.close()
                 self._workers.discard(workers)
         for number, batch in tuple(left.items()):
             self._go_on()

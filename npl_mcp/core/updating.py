@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from npl_index.errors import DocumentNotFoundError
@@ -174,6 +174,15 @@ class Update:
                     self._written.append(fresh)
         if self._sections > MOST_SECTIONS:
             raise too_many(f"{MOST_SECTIONS:,} sections")
+
+    def join(self, merged: Callable[[Sequence[Segment]], Segment | None]) -> None:
+        """Make what was indexed one segment.
+
+        :param merged: does that elsewhere, or fails; then :meth:`result` does it.
+        """
+        with self._lock:
+            one = merged(self._fresh) if len(self._fresh) > 1 else None
+            self._fresh = self._fresh if one is None else [one]
 
     def result(self) -> IndexedSet:
         """Return the set as far as it is known by now.

@@ -16,14 +16,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import IO
+from functools import partial
+from typing import IO, Any
 
 from npl_index.library.documents import Document, FileReader
 from npl_index.ranking.indexing import IndexedDocument, index_document
+from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.packing import pieces, unpack
+from npl_index.ranking.segments import Segment
 from npl_mcp.core.batches import Batch, Piece, index_batch
 
 logger = logging.getLogger(__name__)
@@ -67,8 +70,10 @@ class Workers:
                     left -= 1
                 else:
                     yield result
-        finally:
+        except GeneratorExit:  # nobody wants the rest
             self.close()
+            raise
+        finally:
             for thread in feeding:
                 thread.join()
 
@@ -79,43 +84,63 @@ class Workers:
             for process in self._processes:
                 process.kill()
 
+    def merge(self, segments: Sequence[Segment]) -> Segment | None:
+        """Return segments as one; ``None`` if the worker that was to merge them ended."""
+        try:
+            with self._started() as ask:
+                data = ask(partial(_merged, [_packed(segment) for segment in segments]))
+                return unpack(data)
+        except _FAILURES as error:
+            self._failed(error)
+            return None
+
     def _feed(self, todo: Iterator[tuple[int, Batch]], done: _Results) -> None:
         """Let one process index batches until none is left, or it ends."""
         try:
-            with self._started() as process:
-                try:
-                    assert process.stdin is not None
-                    assert process.stdout is not None
-                    _send(process.stdin, self._setup)
-                    while (one := self._next(todo)) is not None:
-                        _send(process.stdin, one[1])
-                        done.put((one[0], _received(process.stdout)))
-                finally:
-                    process.kill()
+            with self._started() as ask:
+                while (one := self._next(todo)) is not None:
+                    data, piece = ask(partial(_indexed, *self._setup, one[1]))
+                    done.put((one[0], replace(piece, segment=unpack(data) if data else None)))
         except _FAILURES as error:
-            if not self._ended:
-                logger.warning("index: a worker ended: %s", error or type(error).__name__)
+            self._failed(error)
         finally:
             done.put(None)
+
+    def _failed(self, error: Exception) -> None:
+        if not self._ended:
+            logger.warning("index: a worker ended: %s", error or type(error).__name__)
 
     def _next(self, todo: Iterator[tuple[int, Batch]]) -> tuple[int, Batch] | None:
         with self._lock:
             return None if self._ended else next(todo, None)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    @contextmanager
+    def _started(self) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+        """Start a process; what it is asked to do is a function of this module with its arguments."""
         # The working directory, which Python would search first, is nobody's to import from.
         code = f"import sys; sys.path[:] = {sys.path!a}; from npl_mcp.core.workers import serve; serve()"
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )
-        with self._lock:
-            self._processes.append(process)
-            if self._ended:
+        ) as process:
+            source, target = process.stdout, process.stdin
+            assert source is not None
+            assert target is not None
+
+            def ask(work: Callable[[], Any]) -> Any:
+                _send(target, work)
+                return pickle.load(source)
+
+            with self._lock:
+                self._processes.append(process)
+                if self._ended:
+                    process.kill()
+            try:
+                yield ask
+            finally:
                 process.kill()
-        return process
 
 
 def _send(stream: IO[bytes], value: object) -> None:
@@ -123,14 +148,24 @@ def _send(stream: IO[bytes], value: object) -> None:
     stream.flush()
 
 
-def _received(stream: IO[bytes]) -> Piece:
-    data, piece = pickle.load(stream)
-    assert isinstance(piece, Piece)
-    return replace(piece, segment=unpack(data)) if data else piece
+def _packed(segment: Segment) -> bytes:
+    return b"".join(pieces(segment))
+
+
+def _indexed(reader: FileReader, seconds: float, batch: Batch) -> tuple[bytes, Piece]:
+    def index(document: Document) -> IndexedDocument:
+        return index_document(document, deadline=time.monotonic() + seconds)
+
+    piece = index_batch(batch, reader.read, index)
+    return b"" if piece.segment is None else _packed(piece.segment), replace(piece, segment=None)
+
+
+def _merged(packed: Sequence[bytes]) -> bytes:
+    return _packed(merge(survivors([(unpack(data), None) for data in packed])))
 
 
 def serve() -> None:
-    """Index the batches that come over standard input until it ends."""
+    """Do what comes over standard input until it ends."""
     import signal
 
     # A terminal sends its interrupt to this process as well; who started it decides what becomes of it.
@@ -138,12 +173,5 @@ def serve() -> None:
     source = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as target, suppress(EOFError, BrokenPipeError):
         os.dup2(2, 1)  # what a library prints must not come between
-        reader, seconds = pickle.load(source)
-
-        def index(document: Document) -> IndexedDocument:
-            return index_document(document, deadline=time.monotonic() + seconds)
-
         while True:
-            piece = index_batch(pickle.load(source), reader.read, index)
-            data = b"" if piece.segment is None else b"".join(pieces(piece.segment))
-            _send(target, (data, replace(piece, segment=None)))
+            _send(target, pickle.load(source)())
