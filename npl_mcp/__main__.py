@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.kept_sets import Kept, index_ahead, kept_sets
 from npl_mcp.core.maintenance import back_up, check
+from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import add_options, settings_of
+from npl_mcp.server.options import add_options, check_roots, settings_of
 from npl_mcp.server.startup import lasting
 from npl_mcp.stores.data_folder import Stores
 
@@ -31,6 +37,12 @@ def parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", help="copy the database and the artifacts, while servers may run")
     backup.add_argument("folder", type=Path, help="a new folder; use it with --data-dir")
     commands.add_parser("check", help="check every row, every reference and every file")
+    index = commands.add_parser("index", help="index folders ahead; servers with these roots need not")
+    index.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="by default the roots")
+    cache = commands.add_parser("cache", help="show which folders are kept indexed")
+    steps = cache.add_subparsers(dest="step", metavar="STEP", help="without one they are shown")
+    steps.add_parser("check", help="check that they can be used")
+    steps.add_parser("clear", help="remove them; servers index again what they are asked for")
     worklog = commands.add_parser("worklog", help="import or export .npl/sessions of this folder")
     steps = worklog.add_subparsers(dest="step", metavar="STEP", required=True)
     steps.add_parser("import", help="import the worklogs of .npl/sessions that are not known yet")
@@ -47,7 +59,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until its input ends, or a command.
 
-    :returns: the exit code: 0; 1 if a check found a problem; 2 if something cannot be used.
+    :returns: the exit code: 0; 1 if a check found a problem; 2 if something cannot be used; 130 if it was
+        interrupted.
     """
     given = parser().parse_args(arguments)
     try:
@@ -69,10 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace, settings: Settings) -> int:
     stores = Stores(settings.data_folder, settings.max_artifact_bytes)
     try:
-        report, text = _command(given, stores, str(settings.cwd.resolve()))
+        if given.command == "index":
+            report, text = _index(given.folders, settings)
+        elif given.command == "cache":
+            report, text = _cache(given.step, settings)
+        else:
+            report, text = _command(given, stores, str(settings.cwd.resolve()))
     except NPLError as error:
         sys.stderr.write(f"npl-mcp: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        return 130
     finally:
         stores.close()
     for problem in report:
@@ -97,6 +117,46 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
         skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
         return (), f"{done.sessions} sessions with {done.entries} entries taken over{skipped}"
     return (), f"written to {stores.worklog.export(project, given.session, given.folder)}"
+
+
+def _index(folders: Sequence[Path], settings: Settings) -> tuple[Sequence[str], str]:
+    check_roots(folders, "index")
+    settings = replace(settings, roots=tuple(folders) or settings.roots)
+    with Progress("indexing"):
+        done = index_ahead(settings)
+    small = "not kept" if done.files >= SMALL else "too few files to be kept"
+    kept = f"{_size(done.size)} kept in {settings.data_folder}" if done.size else small
+    before = f", {done.files - done.built:,} were" if done.built < done.files else ""
+    found = f"{done.files:,} files with {done.sections:,} sections"
+    return done.unreadable, f"{found}: {done.built:,} indexed{before}, {done.seconds:.1f} s; {kept}"
+
+
+def _cache(step: str | None, settings: Settings) -> tuple[Sequence[str], str]:
+    store = SegmentStore(settings.data_folder, settings.index_bytes)
+    try:
+        sets = list(kept_sets(store))
+        total = f"{len(sets)} sets, {_size(sum(one.row.size for one in sets))} in {store.folder}"
+        if step == "clear":
+            store.clear()
+            return (), f"removed: {total}"
+        problems = [f"{one.name}: {problem}" for one in sets for problem in one.problems]
+        if step == "check":
+            problems += store.problems()
+            found = f"{len(problems)} problems" if problems else "no problem"
+            return problems, f"checked: {total}: {found}"
+        return problems, "\n".join([*map(_line, sets), total])
+    finally:
+        store.close()
+
+
+def _line(one: Kept) -> str:
+    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.row.used_at / 1e9))
+    size = _size(one.row.size)
+    return f"{one.files:>9,} files {one.sections:>11,} sections {size:>9}  used {used}  {one.name}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def _directive(folder: Path) -> str:

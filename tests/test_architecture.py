@@ -43,7 +43,7 @@ PACKAGES = {
     "npl_mcp.http": "npl_index config stores core tools server",
     "npl_mcp.cli": "npl_index config core tools",
     "npl_mcp.dev": "npl_index config stores projects core tools server",
-    "npl_mcp.__main__": "npl_index config stores projects core tools server",
+    "npl_mcp.__main__": "npl_index config stores projects core tools server cli",
 }
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.

@@ -49,6 +49,7 @@ class DocumentSet:
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counts other texts.
     :param unreadable: files that were asked for and are not in the collection, and why.
+    :param missing: files that were asked for and are not in the collection yet.
     :param files: the name of each document in answers; by default its path below its root.
     :param aliases: further names that led to each document.
     :param complete: these are all documents that a selector without a document's name is looked up in, so
@@ -64,6 +65,7 @@ class DocumentSet:
     counts: Callable[[int], TokenCounts]
     counter: TokenCounter
     unreadable: tuple[str, ...] = ()
+    missing: int = 0
     files: Sequence[str] = ()
     aliases: Sequence[Sequence[str]] = ()
     complete: bool = False

@@ -217,6 +217,8 @@ def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
 
 def _notes(answer: Tailored) -> Iterator[str]:
     """Return what the last mark says: what to ask for next, and what is not there."""
+    if answer.missing_files is not None:
+        yield partial_note(answer.missing_files)
     if not answer.content:
         yield "no text fits" if answer.truncated else "no text"
     if answer.request_more:
@@ -228,6 +230,11 @@ def _notes(answer: Tailored) -> Iterator[str]:
         yield f"{answer.excluded_tokens} tokens excluded"
     for one in (*(answer.not_found or ()), *(answer.unreadable or ())):
         yield in_mark(" ".join(one.split()))
+
+
+def partial_note(missing: int) -> str:
+    """Return the words that say that an answer is made from a part of a set."""
+    return f"partial: {missing:,} file{'s' if missing > 1 else ''} not indexed yet, ask again"
 
 
 def _ranked(hit: RankedSection) -> str:

@@ -175,6 +175,8 @@ def _pack(request: TailorRequest, found: _Found, documents: DocumentSet, form: F
         excluded_tokens=found.excluded_tokens,
         not_found=found.failures or None,
         unreadable=documents.unreadable or None,
+        partial=True if documents.missing else None,
+        missing_files=documents.missing or None,
     )
     room = Room(request.token_budget, documents, form, nothing)
     near = _near(found, documents)

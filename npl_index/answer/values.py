@@ -85,6 +85,8 @@ class Tailored:
     :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
     :param not_found: for each selector that selects nothing, why.
     :param unreadable: files of a set that were left out, and why.
+    :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
+    :param missing_files: how many files are not indexed yet; ask again for them.
     :param ranking: every hit, best first, when asked for; no budget counts it.
     """
 
@@ -101,6 +103,8 @@ class Tailored:
     excluded_tokens: int | None = None
     not_found: tuple[str, ...] | None = None
     unreadable: tuple[str, ...] | None = None
+    partial: bool | None = None
+    missing_files: int | None = None
     ranking: tuple[RankedSection, ...] | None = None
 
 

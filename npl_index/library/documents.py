@@ -83,6 +83,38 @@ class Document:
     npl: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads files that were found; can be sent to another process.
+
+    :param max_bytes: limit of one file.
+    :param npl: how the paths below roots that are declared as NPL begin.
+    """
+
+    max_bytes: int
+    npl: tuple[str, ...]
+
+    def read(self, found: Found) -> Document:
+        """Read a whole file; see :meth:`Library.read`."""
+        limit = self.max_bytes
+        try:
+            data, status = read_below(found.root.path, found.path, limit)
+        except FileTooLargeError:
+            problem = f"{found.path!r} is larger than {limit:,} bytes"
+            raise DocumentTooLargeError(problem, hint="split it into smaller files") from None
+        except OSError as error:
+            raise unusable(found.path, error) from None
+        return Document(
+            name=found.name,
+            path=found.path,
+            root=found.root.label,
+            fingerprint=Fingerprint(found.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
+            data=data,
+            digest=blake2b(data, digest_size=16).hexdigest(),
+            npl=found.absolute.startswith(self.npl),
+        )
+
+
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
 
@@ -112,6 +144,7 @@ class Library:
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
         self._own_key = (tuple(self.roots), self.limits)
         self._last: tuple[list[tuple[Found, ...]], Listed] | None = None
+        self.reader = FileReader(self.limits.max_bytes, self.roots.npl_prefixes)
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find what a reference names: one file, or all of a folder or pattern in order of their paths.
@@ -451,20 +484,4 @@ class Library:
         :raises UnreadableDocumentError: it is not a regular file any more, may not be read, has become a
             link, or changed each time while it was read.
         """
-        limit = self.limits.max_bytes
-        try:
-            data, status = read_below(found.root.path, found.path, limit)
-        except FileTooLargeError:
-            problem = f"{found.path!r} is larger than {limit:,} bytes"
-            raise DocumentTooLargeError(problem, hint="split it into smaller files") from None
-        except OSError as error:
-            raise unusable(found.path, error) from None
-        return Document(
-            name=found.name,
-            path=found.path,
-            root=found.root.label,
-            fingerprint=Fingerprint(found.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
-            data=data,
-            digest=blake2b(data, digest_size=16).hexdigest(),
-            npl=self.roots.is_npl(found.absolute),
-        )
+        return self.reader.read(found)

@@ -167,9 +167,14 @@ class Roots:
             os.path.join(earlier.path, top) for root, top in tops for earlier in self._earlier[root]
         )
 
+    @property
+    def npl_prefixes(self) -> tuple[str, ...]:
+        """How real paths begin that lie under a root that is declared as NPL."""
+        return tuple(prefix for prefix, root in self._prefixes if root.npl)
+
     def is_npl(self, path: str) -> bool:
         """Return whether a real path lies under a root that is declared as NPL."""
-        return any(root.npl and path.startswith(prefix) for prefix, root in self._prefixes)
+        return path.startswith(self.npl_prefixes)
 
     def is_there(self, path: str, text: str) -> bool:
         """Return whether a real path exists.

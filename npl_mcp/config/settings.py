@@ -25,6 +25,7 @@ variable                    command-line flag       meaning
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
 ``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
+``NPL_PATIENCE``            ``--patience``          seconds a call waits for a folder that is being indexed
 ``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
 ``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
 ``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
@@ -127,6 +128,8 @@ class Settings:
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
     :param time_limit: seconds to read and index one file.
+    :param patience: seconds that a call waits for a set of documents that is being indexed, before it is
+        answered from what is ready; ``None`` for as long as it takes.
     :param log_level: of the log on standard error.
     :param listening: of the HTTP server.
     :param max_body_bytes: longer requests are refused; ``None`` means that the largest artifact fits.
@@ -158,6 +161,7 @@ class Settings:
     weights: Weights = field(default_factory=Weights)
     limits: Limits = field(default_factory=Limits)
     time_limit: float = 10.0
+    patience: float | None = None
     log_level: str = "WARNING"
     warm_up: bool = True
     listening: Listening = field(default_factory=Listening)
@@ -200,6 +204,7 @@ class Settings:
             "format": _choice("NPL_FORMAT", variables.get("NPL_FORMAT", "json"), FORMATS),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
+            "patience": parse_patience("NPL_PATIENCE", variables.get("NPL_PATIENCE")),
             "log_level": _choice(
                 "NPL_LOG_LEVEL", variables.get("NPL_LOG_LEVEL", "WARNING").upper(), LOG_LEVELS
             ),
@@ -298,6 +303,19 @@ def parse_port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
         raise InvalidRequestError(f"{name}={text!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
     return int(text)
+
+
+def parse_patience(name: str, text: str | None) -> float | None:
+    """Read a number of seconds.
+
+    :param name: of the variable or flag, for the message.
+    :raises InvalidRequestError: it is none.
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}(?:[.][0-9]{1,3})?", text):
+        raise InvalidRequestError(f"{name}={text!r} is not a number of seconds", hint="e.g. 5 or 0.5")
+    return float(text)
 
 
 def parse_words(text: str) -> tuple[str, ...]:

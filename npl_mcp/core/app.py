@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -31,6 +30,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files
+from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -60,6 +60,7 @@ class Gathered:
     :param aliases: by what else selectors may call each document.
     :param unreadable: files of the set that were left out, and why.
     :param exclude: what the caller has of these documents.
+    :param missing: files of the set that are not indexed yet, since the call did not wait for them.
     """
 
     collection: Collection
@@ -68,6 +69,7 @@ class Gathered:
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
+    missing: int = 0
 
 
 class _Names(NamedTuple):
@@ -205,9 +207,9 @@ class App(Files):
         found = tuple(dict.fromkeys((*named, *meant))) if named else meant
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
-            founds, collection, unreadable = self._gather_set(None if named else ref, found)
+            founds, collection, unreadable, missing = self._gather_set(None if named else ref, found)
         else:
-            founds, collection, unreadable = found, self._alone(found[0]).collection, ()
+            founds, collection, unreadable, missing = found, self._alone(found[0]).collection, (), 0
             if not named and self.documents.is_file(ref):
                 with self.state.lock:
                     self._found[ref] = found[0]
@@ -216,7 +218,7 @@ class App(Files):
         if named:
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
-        return Gathered(collection, several, files, aliases, unreadable, here)
+        return Gathered(collection, several, files, aliases, unreadable, here, missing)
 
     def _calling(
         self, ref: DocumentRef, founds: tuple[Found, ...]
@@ -279,24 +281,29 @@ class App(Files):
 
     def _gather_set(
         self, ref: DocumentRef | None, found: Sequence[Found]
-    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...]]:
-        """Return the documents of a set that can be read, and what was left out.
+    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
+        """Return the documents of a set that can be read, what was left out, and how many are to come.
 
         :param ref: by which the set is remembered; ``None`` if it is not.
         """
         listed = self.documents.listed(found)
         states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
         sets, read = self.state.sets, self.documents.read
+        apart = self.documents.apart(found)
         kept = (
-            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, listed), states, read)
+            sets.once(states, read, apart)
+            if ref is None
+            else sets.gather(self._set_name(ref, listed), states, read, apart)
         )
-        return kept.founds, kept.collection, (*kept.unreadable, *gone)
+        return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
 
     def _set_name(self, ref: DocumentRef, found: Listed) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
         roots = sorted(found.roots)
-        npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
-        return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        npl = [root for root in roots if self.library.roots.is_npl(f"{root}/")]
+        # The only root by its name is the same as nothing named.
+        asked = DocumentRef() if self.searches_all(ref, ()) else ref
+        return SetName.of(asked, roots, npl).text
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""

@@ -12,87 +12,56 @@ import threading
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
 
-from npl_index.errors import DocumentError, DocumentNotFoundError, UnreadableDocumentError
-from npl_index.library.documents import Document, Fingerprint, Found
-from npl_index.library.fingerprints import is_settled
-from npl_index.library.roots import too_many
+from npl_index.errors import NPLError, UnreadableDocumentError
+from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
-from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.parts import Postings
-from npl_index.ranking.segments import Segment, segment_of
-from npl_index.ranking.storing import dump_tree, restore_tree
-from npl_mcp.core.segment_store import Member, SegmentStore
+from npl_index.ranking.storing import restore_tree
+from npl_mcp.core.batches import NEW, Member, Piece, batches, index_batch
+from npl_mcp.core.memory import give_back
+from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
+from npl_mcp.core.waiting import Indexing, way_to_wait
+from npl_mcp.core.workers import Workers
 
 logger = logging.getLogger(__name__)
 
 SMALL = 64
 """Documents below which a set is not kept in the data folder: a quarter of a second indexes them again."""
 
-TOGETHER = 64
-"""Documents that are indexed before their trees and texts are dropped."""
-
-MOST_PARTS = 9
-"""Segments that are searched one by one; with more, those behind the base are merged."""
-
 WASTE = 0.1
 """Share of a set's sections that are dead or not in the base above which the base is made again."""
 
-LARGE = 2_000
-"""Sections above which a base is not made again while a call waits: that takes some twenty milliseconds."""
+APART = 2 << 20
+"""Bytes of files from which on they are indexed in the background and by several processes, each of which
+takes half a second to start."""
 
-NEW = -1
-"""Number of the segment of what was not written down yet."""
+LOG_SECONDS = 2.0
+"""Seconds between two lines in the log that say how far an index is."""
 
-MOST_SECTIONS = 2_000_000
-"""Sections of one set."""
+CLOSE_SECONDS = 1.0
+"""Seconds that the end of a server waits for what it was indexing; what is not kept is indexed again."""
 
 Read = Callable[[Found], Document]
-States = Sequence[tuple[Found, Fingerprint]]
 
 
 @dataclass(frozen=True)
-class IndexedSet:
-    """A set as it was indexed.
+class _Build:
+    """A set that is being indexed in the background."""
 
-    :param founds: the documents that could be read, in order; empty if nobody has looked for them yet.
-    :param members: their states.
-    :param failures: states of those that could not be read, and why, by path.
-    :param generation: of the base in the data folder; ``None`` where it is not kept there.
-    """
-
-    founds: tuple[Found, ...]
-    members: tuple[Member, ...]
-    collection: Collection
-    failures: Mapping[str, tuple[Fingerprint, str]] = field(default_factory=dict)
-    generation: int | None = None
-
-    @property
-    def unreadable(self) -> tuple[str, ...]:
-        """The files that were left out, and why."""
-        return tuple(text for _, text in self.failures.values())
-
-    def is_current(self, states: States) -> bool:
-        """Tell whether files are certainly as they were indexed."""
-        if len(states) != len(self.founds) + len(self.failures):
-            return False
-        known = iter(zip(self.founds, self.members, strict=True))
-        return all(
-            self.failures[state.path][0] == state
-            if state.path in self.failures
-            else (pair := next(known, None)) is not None and pair[1].is_certain(found.path, state)
-            for found, state in states
-        )
+    indexing: Indexing
+    update: Update
 
 
 @dataclass
 class _Live:
-    """A set in this process; the lock is held by who brings it up to date.
+    """A set in this process; the lock is held by who brings it up to date, or looks whether somebody does.
 
     :param seen: a state, and what it was found to agree with.
     """
@@ -100,6 +69,7 @@ class _Live:
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: IndexedSet | None = None
     seen: tuple[IndexedSet, States] | None = None
+    build: _Build | None = None
     merging: bool = False
 
 
@@ -180,64 +150,190 @@ class DocumentSets:
     :param index: makes an index of a document.
     :param store: keeps sets in the data folder; ``None`` for memory only.
     :param maxsize: bytes of memory that all sets may take; the one used last stays in any case.
+    :param seconds: to read and index one file.
+    :param patience: seconds that a call waits for a set; ``None`` for as long as it takes.
 
     ``built`` counts the documents that were indexed.
     """
 
     def __init__(
-        self, index: Callable[[Document], IndexedDocument], store: SegmentStore | None, maxsize: int
+        self,
+        index: Callable[[Document], IndexedDocument],
+        store: SegmentStore | None,
+        maxsize: int,
+        *,
+        seconds: float,
+        patience: float | None = None,
     ) -> None:
         self._index, self._store, self._maxsize = index, store, maxsize
+        self._seconds, self._patience = seconds, patience
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(maxsize // 16)
+        self._workers: set[Workers] = set()
+        self._threads: set[threading.Thread] = set()
+        self._closed = False
         self.built = 0
 
-    def _indexed(self, document: Document) -> IndexedDocument:
-        self.built += 1
-        return self._index(document)
+    def close(self) -> None:
+        """End what goes on in the background."""
+        self._closed = True
+        for workers in tuple(self._workers):
+            workers.close()
+        for thread in tuple(self._threads):
+            thread.join(CLOSE_SECONDS)
 
     def merge(self, name: str) -> None:
         """Make the base of a set in the data folder again, unless another process does so now."""
         if self._store is not None:
             self._merged(name, self._store)
 
-    def gather(self, name: str, states: States, read: Read) -> IndexedSet:
+    def gather(self, name: str, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set as its files are now.
+
+        Where much has to be indexed, that is done in the background; the call waits as
+        :func:`~npl_mcp.core.waiting.way_to_wait` says, and may get a part of the set.
 
         :param name: of the set; it says under which roots what was asked for.
         :param states: its files, and their present states.
+        :param apart: reads the same as ``read`` in another process; ``None`` where that cannot be.
         :raises DocumentNotFoundError: none of the files can be read.
         """
         with self._lock:
             live = self._live.setdefault(name, _Live())
             self._live.move_to_end(name)
+        while True:
+            # A call that waits elsewhere leaves by an exception: what this frame refers to lives as long.
+            found = self._looked_at(name, live, states, read, apart)
+            if isinstance(found, IndexedSet):
+                live.seen = found, states
+                return found
+            if not way_to_wait(self._patience)(found) and (build := live.build) is not None:
+                return self._with_documents(build.update.result(), read)
+
+    def _looked_at(
+        self, name: str, live: _Live, states: States, read: Read, apart: FileReader | None
+    ) -> IndexedSet | Indexing:
+        """Return a set as its files are now, or what to wait for."""
         state, seen = live.state, live.seen
         # The same states once more say that nothing changed since, even of a file that was new then.
-        if seen is not None and seen[0] is state and seen[1] is states:
-            return seen[0]
-        if state is None or not state.is_current(states):
-            with live.lock:
-                state = live.state = self._refreshed(name, live.state, states, read)
-            self._evict()
-            self._merge_later(name, live)
-        live.seen = state, states
-        return state
-
-    def once(self, states: States, read: Read) -> IndexedSet:
-        """Return a set that nobody will ask for again."""
-        return self._refreshed(None, None, states, read)
-
-    def _refreshed(
-        self, name: str | None, state: IndexedSet | None, states: States, read: Read
-    ) -> IndexedSet:
+        if state is not None and seen is not None and seen[0] is state and seen[1] is states:
+            return state
         if state is not None and state.is_current(states):
             return state
-        store = self._store if name is not None and len(states) >= SMALL else None
-        if store is None or name is None:
-            result = self._read(_Update(state, states, self._documents), read)
-        else:
-            result = self._kept(name, store, state, states, read)
+        with live.lock:
+            if live.build is None:
+                update = self._planned(name, live.state, states)
+                if update.size >= APART:
+                    self._begin(name, live, update, read, apart)
+                else:
+                    state = live.state = self._refreshed(name, update, read)
+            if live.build is not None:
+                return live.build.indexing
+        assert state is not None
+        self._evict()
+        self._merge_later(name, live)
+        return state
+
+    def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
+        """Return a set that nobody will ask for again."""
+        update = Update(None, states)
+        self._read(update, read, apart, Indexing(len(states)))
+        return self._with_documents(update.result(), read)
+
+    def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
+        """Bring a set up to date in the background."""
+        live.build = _Build(Indexing(len(update.paths)), update)
+        live.build.indexing.ended.set_running_or_notify_cancel()  # nobody who waits can cancel it
+
+        def work() -> None:
+            self._build(name, live, read, apart)
+            give_back()
+            self._threads.discard(threading.current_thread())
+
+        thread = threading.Thread(target=work, name="npl-index", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _build(self, name: str, live: _Live, read: Read, apart: FileReader | None) -> None:
+        build = live.build
+        assert build is not None
+        failure: Exception | None = RuntimeError("a set could not be indexed")
+        try:
+            self._read(build.update, read, apart, build.indexing)
+            self._go_on()
+            state = self._stored(name, build.update, read)
+            with live.lock:
+                live.state = state
+            failure = None
+        except NPLError as error:
+            failure = error
+        finally:
+            with live.lock:
+                live.build = None
+            if failure is None:
+                build.indexing.ended.set_result(None)
+            else:
+                build.indexing.ended.set_exception(failure)
+            self._evict()
+
+    def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
+        self._read(update, read, None, Indexing(len(update.paths)))
+        return self._stored(name, update, read)
+
+    def _read(self, update: Update, read: Read, apart: FileReader | None, indexing: Indexing) -> None:
+        """Read what may have changed, and index it."""
+        every = list(batches(update.asked()))
+        left = dict(enumerate(every))
+        logged = time.monotonic()
+
+        def put(number: int, piece: Piece) -> None:
+            nonlocal logged
+            update.put(piece)
+            self.built += len(piece.members)
+            for member, document in zip(piece.members, piece.documents, strict=False):
+                self._documents.put(member, document)
+            indexing.done += len(left.pop(number))
+            if time.monotonic() - logged > LOG_SECONDS:
+                logged = time.monotonic()
+                logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
+
+        if apart is not None and update.size >= APART:
+            workers = Workers(apart, self._seconds)
+            self._workers.add(workers)
+            try:
+                for number, piece in workers.index(every):
+                    put(number, piece)
+                if not left:
+                    update.join(workers.merge)
+            finally:
+                workers.close()
+                self._workers.discard(workers)
+        for number, batch in tuple(left.items()):
+            self._go_on()
+            # Of a large set an answer needs few.
+            put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
+
+    def _go_on(self) -> None:
+        if self._closed:
+            raise NPLError("the server ends")
+
+    def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
+        """Find out what of a set has to be read; what the data folder knows of it has not."""
+        store = self._store_of(states)
+        if store is None:
+            return Update(state, states)
+        if state is None or state.generation != store.generation(name):
+            state = self._opened(name, store) or state
+        update = Update(state, states)
+        if state is not None and state.generation is not None:
+            update.take(store.members(name, update.paths), store)
+        return update
+
+    def _store_of(self, states: States) -> SegmentStore | None:
+        return self._store if len(states) >= SMALL else None
+
+    def _with_documents(self, result: IndexedSet, read: Read) -> IndexedSet:
         paths = [member.fingerprint.path for member in result.members]
         documents = SetDocuments(result.founds, result.members, result.collection, read, self._documents)
         return replace(result, collection=result.collection.with_documents(documents, paths))
@@ -252,22 +348,18 @@ class DocumentSets:
             begins[number], at = at, at + len(segment.documents) - 1
         order = [begins[member.delta] + member.ordinal for member in stored.members]
         collection = Collection.of(stored.base).changed(order, list(stored.deltas.values()))
-        return IndexedSet((), stored.members, _compact(collection), {}, stored.generation)
+        return IndexedSet((), stored.members, compact(collection), {}, stored.generation)
 
-    def _read(self, update: _Update, read: Read) -> IndexedSet:
-        update.read(read, self._indexed)
-        return update.result()
+    def _stored(self, name: str, update: Update, read: Read) -> IndexedSet:
+        """Return what an update results in, kept in the data folder if it is large enough."""
+        store = self._store_of(update.states)
+        result = update.result()
+        return self._with_documents(
+            result if store is None else self._kept(name, store, update, result), read
+        )
 
-    def _kept(
-        self, name: str, store: SegmentStore, state: IndexedSet | None, states: States, read: Read
-    ) -> IndexedSet:
-        """Bring a set up to date that the data folder has or gets."""
-        if state is None or state.generation != store.generation(name):
-            state = self._opened(name, store) or state
-        update = _Update(state, states, self._documents)
-        if state is not None and state.generation is not None:
-            update.take(store.members(name, update.paths), store)
-        result = self._read(update, read)
+    def _kept(self, name: str, store: SegmentStore, update: Update, result: IndexedSet) -> IndexedSet:
+        """Write down what was found out about a set."""
         if result.generation is not None:
             number = store.append(name, result.generation, *update.written())
             if number is not None:
@@ -320,8 +412,11 @@ class DocumentSets:
 
     def _evict(self) -> None:
         with self._lock:
-            while len(self._live) > 1 and sum(map(_private_bytes, self._live.values())) > self._maxsize:
-                self._live.popitem(last=False)
+            for name in tuple(self._live)[:-1]:
+                if sum(map(_private_bytes, self._live.values())) <= self._maxsize:
+                    break
+                if self._live[name].build is None:
+                    del self._live[name]
 
 
 def _private_bytes(live: _Live) -> int:
@@ -340,150 +435,3 @@ def _in_base(members: Sequence[Member], collection: Collection) -> tuple[Member,
     """Return members with their places in the one segment of a collection."""
     ordinals = collection.firsts.argsort().argsort().tolist()
     return tuple(m._replace(delta=0, ordinal=at) for m, at in zip(members, ordinals, strict=True))
-
-
-def _compact(collection: Collection) -> Collection:
-    """Merge segments where there are many; in a large set those behind the base only."""
-    if len(collection.postings.parts) <= MOST_PARTS:
-        return collection
-    return collection.merged(1 if len(collection) >= LARGE else 0)
-
-
-class _Update:
-    """What one call finds out about the documents of a set.
-
-    :param state: the set as it was; ``None`` where nothing is known of it.
-    :param states: its files now.
-    :param kept: gets the documents that are read.
-    """
-
-    def __init__(self, state: IndexedSet | None, states: States, kept: KeptDocuments) -> None:
-        self._state, self._states, self._kept = state, states, kept
-        members = () if state is None else state.members
-        self._known = {member.fingerprint.path: place for place, member in enumerate(members)}
-        self._members: dict[str, Member] = {}
-        self._places: dict[str, int] = {}
-        self._failures: dict[str, tuple[Fingerprint, str]] = {}
-        self._taken: list[Segment] = []
-        self._fresh: list[Segment] = []
-        self._behind = len(members)
-        self._written: list[Member] = []
-        self._changed: list[tuple[Found, Fingerprint]] = []
-        failures = {} if state is None else state.failures
-        for found, fingerprint in states:
-            path = fingerprint.path
-            place = self._known.get(path)
-            if place is not None and members[place].is_certain(found.path, fingerprint):
-                self._members[path], self._places[path] = members[place], place
-            elif path in failures and failures[path][0] == fingerprint:
-                self._failures[path] = failures[path]
-            else:
-                self._changed.append((found, fingerprint))
-
-    @property
-    def paths(self) -> list[str]:
-        """The documents that may have changed."""
-        return [fingerprint.path for _, fingerprint in self._changed]
-
-    def take(self, members: Mapping[str, Member], store: SegmentStore) -> None:
-        """Take over what other processes indexed."""
-        wanted = [
-            member
-            for found, fingerprint in self._changed
-            if (member := members.get(fingerprint.path)) is not None
-            and member.delta > 0
-            and member.is_certain(found.path, fingerprint)
-        ]
-        begins = {}
-        for number, segment in store.deltas({member.delta for member in wanted}).items():
-            begins[number] = self._behind
-            self._taken.append(segment)
-            self._behind += segment.document_count
-        for member in wanted:
-            if member.delta in begins:
-                path = member.fingerprint.path
-                self._members[path], self._places[path] = member, begins[member.delta] + member.ordinal
-        self._changed = [one for one in self._changed if one[1].path not in self._members]
-
-    def read(self, read: Read, index: Callable[[Document], IndexedDocument]) -> None:
-        """Read what is left, and index what is another way than it was."""
-        some: list[IndexedDocument] = []
-        sections = 0
-        for found, fingerprint in self._changed:
-            try:
-                document = read(found)
-                if not self._is_same(document):
-                    some.append(index(document))
-            except (DocumentError, DocumentNotFoundError) as error:
-                self._failures[fingerprint.path] = (fingerprint, f"{found.path}: {error.message}")
-            if len(some) == TOGETHER:
-                sections += self._put(some)
-                some = []
-            if sections > MOST_SECTIONS:
-                raise too_many(f"{MOST_SECTIONS:,} sections")
-        if some:
-            self._put(some)
-
-    def _is_same(self, document: Document) -> bool:
-        """Keep a document that has another state but the content it had, and tell whether that is so."""
-        path = document.fingerprint.path
-        place = self._known.get(path)
-        if place is None or self._state is None:
-            return False
-        member = self._state.members[place]
-        if (member.digest, member.called) != (document.digest, document.path):
-            return False
-        member = member._replace(fingerprint=document.fingerprint, settled=_settled(document))
-        self._members[path], self._places[path] = member, place
-        self._written.append(member)
-        return True
-
-    def _put(self, some: Sequence[IndexedDocument]) -> int:
-        """Keep indexed documents as a segment; return the number of their sections."""
-        begin = sum(segment.document_count for segment in self._fresh)
-        records = [zlib.compress(dump_tree(indexed.tree).encode(), 1) for indexed in some]
-        self._fresh.append(segment_of(some, records))
-        for ordinal, indexed in enumerate(some, begin):
-            document = indexed.document
-            path = document.fingerprint.path
-            member = Member(
-                document.fingerprint, _settled(document), document.path, document.digest, NEW, ordinal
-            )
-            self._members[path], self._places[path] = member, self._behind + ordinal
-            self._written.append(member)
-            if len(self._states) < SMALL:  # of a large set an answer needs few
-                self._kept.put(member, ParsedDocument(document, indexed.tree))
-        return self._fresh[-1].size
-
-    def result(self) -> IndexedSet:
-        """Return the set as it is now.
-
-        :raises DocumentNotFoundError: nothing is left of it.
-        """
-        there = [(found, state.path) for found, state in self._states if state.path in self._members]
-        if not there:
-            hint = next((text for _, text in self._failures.values()), None)
-            raise DocumentNotFoundError(f"none of the {len(self._states)} files can be read", hint=hint)
-        order = [self._places[path] for _, path in there]
-        if len(self._fresh) > 1:
-            self._fresh = [merge(survivors([(segment, None) for segment in self._fresh]))]
-        if self._state is None:
-            collection = Collection.of(self._fresh[0]).changed(order)
-        else:
-            collection = _compact(self._state.collection.changed(order, [*self._taken, *self._fresh]))
-        return IndexedSet(
-            tuple(found for found, _ in there),
-            tuple(self._members[path] for _, path in there),
-            collection,
-            self._failures,
-            None if self._state is None else self._state.generation,
-        )
-
-    def written(self) -> tuple[Segment | None, list[Member], list[str]]:
-        """Return what :meth:`SegmentStore.append` writes."""
-        gone = [path for path in self._known if path not in self._members]
-        return (self._fresh[0] if self._fresh else None), self._written, gone
-
-
-def _settled(document: Document) -> bool:
-    return is_settled(document.fingerprint.mtime_ns, time.time_ns())

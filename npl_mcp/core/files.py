@@ -61,6 +61,7 @@ class OwnItems(Library):
 
     def __init__(self, library: Library, bundled: str) -> None:
         self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
+        self.reader = library.reader
         self._searched, self._or_reference, self._watcher, self._last = (), False, None, None
         self._bundled = bundled
         self._own: dict[str, bool] = {}

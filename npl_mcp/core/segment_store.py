@@ -19,10 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from npl_index.library.documents import Fingerprint
 from npl_index.library.files import Folder, make_folder
 from npl_index.ranking.packing import NotASegmentError, pieces, unpack
 from npl_index.ranking.segments import Segment
+from npl_mcp.core.batches import Member
+from npl_mcp.core.manifest import (
+    APPLICATION_ID,
+    INSERT,
+    MEMBERS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    generation_of,
+    member_of,
+    replace_base,
+    values_of,
+)
 from npl_mcp.stores.base.sqlite import driver
 
 T = TypeVar("T")
@@ -33,64 +44,21 @@ FOLDER = "index"
 MANIFEST = "manifest.db"
 SUFFIX = ".segment"
 
-APPLICATION_ID = 0x4E504C53  # "NPLS"
-SCHEMA_VERSION = 1
 BUSY_SECONDS = 2.0
 ABANDONED_SECONDS = 3600
 """Age at which a file that no row names belongs to nobody: whoever wrote it was killed."""
 
-_SCHEMA = """
-CREATE TABLE space (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    generation INTEGER NOT NULL,
-    file TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    used_at INTEGER NOT NULL
-);
-CREATE TABLE member (
-    space INTEGER NOT NULL REFERENCES space ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    called TEXT NOT NULL,
-    mtime INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    ctime INTEGER NOT NULL,
-    settled INTEGER NOT NULL,
-    digest TEXT NOT NULL,
-    delta INTEGER NOT NULL,
-    ordinal INTEGER NOT NULL,
-    PRIMARY KEY (space, path)
-) WITHOUT ROWID;
-CREATE TABLE delta (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    space INTEGER NOT NULL REFERENCES space ON DELETE CASCADE,
-    data BLOB NOT NULL
-);
-CREATE INDEX delta_space ON delta (space, seq);
-"""
 
+class Row(NamedTuple):
+    """What the manifest says of a set.
 
-class Member(NamedTuple):
-    """A document of a set as it was indexed.
-
-    :param fingerprint: of its file.
-    :param settled: the fingerprint alone proves that the file is unchanged.
-    :param called: what of its name went into the index: its path below the root, and how fences are read.
-    :param digest: of its bytes.
-    :param delta: number of the segment that holds it, 0 for the base.
-    :param ordinal: which of the segment's documents it is.
+    :param size: bytes in the data folder.
+    :param used_at: when it was read last, in nanoseconds since the epoch.
     """
 
-    fingerprint: Fingerprint
-    settled: bool
-    called: str
-    digest: str
-    delta: int = 0
-    ordinal: int = 0
-
-    def is_certain(self, called: str, fingerprint: Fingerprint) -> bool:
-        """Tell whether a document is certainly as it was indexed."""
-        return self.settled and self.fingerprint == fingerprint and self.called == called
+    name: str
+    size: int
+    used_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +91,14 @@ class SegmentStore:
         self._usable = True
 
     def load(self, name: str) -> Stored | None:
+        """Return a set, which counts as used; ``None`` where there is none that can be used."""
+        stored = self.look_at(name)
+        if stored is not None:
+            statement = "UPDATE space SET used_at = ? WHERE name = ?"
+            self._run(lambda connection: connection.execute(statement, (time.time_ns(), name)))
+        return stored
+
+    def look_at(self, name: str) -> Stored | None:
         """Return a set; ``None`` where there is none that can be used."""
         if not (self.folder / MANIFEST).exists():
             return None
@@ -131,20 +107,48 @@ class SegmentStore:
 
     def names(self) -> list[str]:
         """Return the names of all sets."""
-        statement = "SELECT name FROM space ORDER BY id"
-        return self._run(lambda connection: [row[0] for row in connection.execute(statement)]) or []
+        return [row.name for row in self.rows()]
+
+    def rows(self) -> list[Row]:
+        """Return what is kept, what was used last first."""
+        statement = (
+            "SELECT name, bytes + coalesce(sum(length(data)), 0), used_at FROM space"
+            " LEFT JOIN delta ON delta.space = space.id GROUP BY space.id ORDER BY used_at DESC, space.id"
+        )
+        return self._run(lambda connection: [Row(*row) for row in connection.execute(statement)]) or []
+
+    def problems(self) -> list[str]:
+        """Return what SQLite finds wrong with the manifest."""
+
+        def read(connection: Any) -> list[str]:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            return [] if found == ["ok"] else found
+
+        return self._run(read) or []
+
+    def clear(self) -> None:
+        """Remove all sets; servers that use them index again what they are asked for."""
+
+        def write(connection: Any) -> None:
+            connection.execute("DELETE FROM space")
+            for path in self.folder.glob(f"*{SUFFIX}"):
+                with suppress(OSError):
+                    path.unlink()
+            connection.execute("VACUUM")
+
+        self._run(write)
 
     def generation(self, name: str) -> int | None:
         """Return the number of a set's base."""
-        return self._run(lambda connection: _generation(connection, name))
+        return self._run(lambda connection: generation_of(connection, name))
 
     def members(self, name: str, paths: Sequence[str]) -> dict[str, Member]:
         """Return what is known of some documents, by path."""
 
         def read(connection: Any) -> dict[str, Member]:
-            statement = f"{_MEMBERS} WHERE space.name = ? AND path = ?"
+            statement = f"{MEMBERS} WHERE space.name = ? AND path = ?"
             rows = (connection.execute(statement, (name, path)).fetchone() for path in paths)
-            return {member.fingerprint.path: member for row in rows if row for member in [_member(row)]}
+            return {member.fingerprint.path: member for row in rows if row for member in [member_of(row)]}
 
         return self._run(read) or {}
 
@@ -181,7 +185,7 @@ class SegmentStore:
             mapped, size = self._mapped(file)
             connection.execute("BEGIN IMMEDIATE")
             before = connection.execute("SELECT file FROM space WHERE name = ?", (name,)).fetchone()
-            generation = _replace(connection, name, (file, size), members, replaces)
+            generation = replace_base(connection, name, (file, size), members, replaces)
             connection.execute("COMMIT" if generation is not None else "ROLLBACK")
             if generation is None:
                 return None
@@ -228,7 +232,7 @@ class SegmentStore:
                 statement = "INSERT INTO delta (space, data) VALUES (?, ?)"
                 number = connection.execute(statement, (row[0], data)).lastrowid
             placed = (member._replace(delta=number) if member.delta == -1 else member for member in members)
-            connection.executemany(_INSERT, [_values(row[0], member) for member in placed])
+            connection.executemany(INSERT, [values_of(row[0], member) for member in placed])
             connection.executemany(
                 "DELETE FROM member WHERE space = ? AND path = ?", [(row[0], path) for path in gone]
             )
@@ -261,7 +265,7 @@ class SegmentStore:
             if row is None:
                 return None
             space, generation, file = row
-            members = connection.execute(f"{_MEMBERS} WHERE space.id = ?", (space,)).fetchall()
+            members = connection.execute(f"{MEMBERS} WHERE space.id = ?", (space,)).fetchall()
             deltas = connection.execute(
                 "SELECT seq, data FROM delta WHERE space = ? ORDER BY seq", (space,)
             ).fetchall()
@@ -274,9 +278,7 @@ class SegmentStore:
         except (NotASegmentError, OSError) as error:
             logger.warning("index: a segment cannot be used and is made again: %s", error)
             return None
-        with connection:
-            connection.execute("UPDATE space SET used_at = ? WHERE id = ?", (time.time_ns(), space))
-        return Stored(generation, base, segments, tuple(map(_member, members)))
+        return Stored(generation, base, segments, tuple(map(member_of, members)))
 
     def _mapped(self, file: str) -> tuple[Segment, int]:
         """Return a segment, mapped into memory, and its size.
@@ -371,7 +373,7 @@ class SegmentStore:
             (self.folder / MANIFEST).chmod(0o600)
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
-                for statement in _SCHEMA.split(";"):
+                for statement in SCHEMA.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -407,71 +409,3 @@ class SegmentStore:
                 (self.folder / (MANIFEST + suffix)).unlink(missing_ok=True)
         except OSError as error:
             self._give_up(error.strerror or str(error))
-
-
-_MEMBERS = (
-    "SELECT path, mtime, size, ctime, settled, called, digest, delta, ordinal"
-    " FROM member JOIN space ON space.id = member.space"
-)
-_INSERT = "REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-def _member(row: Sequence[Any]) -> Member:
-    path, mtime, size, ctime, settled, called, digest, delta, ordinal = row
-    return Member(Fingerprint(path, mtime, size, ctime), bool(settled), called, digest, delta, ordinal)
-
-
-def _values(space: int, member: Member) -> tuple[object, ...]:
-    state = member.fingerprint
-    return (
-        space,
-        state.path,
-        member.called,
-        state.mtime_ns,
-        state.size,
-        state.ctime_ns,
-        member.settled,
-        member.digest,
-        member.delta,
-        member.ordinal,
-    )
-
-
-def _generation(connection: Any, name: str) -> int | None:
-    row = connection.execute("SELECT generation FROM space WHERE name = ?", (name,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _replace(
-    connection: Any,
-    name: str,
-    file: tuple[str, int],
-    members: Sequence[Member],
-    replaces: tuple[int, int] | None,
-) -> int | None:
-    """Put a base in the place of another, inside a transaction; see :meth:`SegmentStore.publish`."""
-    before = _generation(connection, name)
-    if replaces is not None and before != replaces[0]:
-        return None
-    # Numbers never come again, or a process that slept through a removal would take one base for another.
-    generation = max(before or 0, time.time_ns()) + 1
-    connection.execute(
-        "INSERT INTO space (name, generation, file, bytes, used_at) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET generation = excluded.generation, file = excluded.file,"
-        " bytes = excluded.bytes, used_at = excluded.used_at",
-        (name, generation, *file, time.time_ns()),
-    )
-    (space,) = connection.execute("SELECT id FROM space WHERE name = ?", (name,)).fetchone()
-    last = -1 if replaces is None else replaces[1]
-    if replaces is None:
-        connection.execute("DELETE FROM member WHERE space = ?", (space,))
-        connection.execute("DELETE FROM delta WHERE space = ?", (space,))
-        connection.executemany(_INSERT, [_values(space, member) for member in members])
-        return generation
-    # A document whose row is newer than the base, or gone, stays as that row says.
-    connection.executemany(
-        "UPDATE member SET delta = 0, ordinal = ? WHERE space = ? AND path = ? AND delta <= ?",
-        [(member.ordinal, space, member.fingerprint.path, last) for member in members],
-    )
-    connection.execute("DELETE FROM delta WHERE space = ? AND seq <= ?", (space, last))
-    return generation

@@ -19,7 +19,7 @@ from npl_index.errors import (
     NPLError,
 )
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.stores.artifact.store import require_revision
@@ -137,6 +137,11 @@ class Sources:
     def read(self, found: Found) -> Document:
         """Read a document whole."""
         return self._named(found.root.path).read(found)
+
+    def apart(self, founds: Sequence[Found]) -> FileReader | None:
+        """Return what reads documents in another process; ``None`` where one of them is no file."""
+        roots = {one.root.path for one in founds}
+        return self._files.reader if all(self._named(root) is self._files for root in roots) else None
 
     def _named(self, name: str | None) -> Source:
         scheme = (name or "").partition(":")[0]

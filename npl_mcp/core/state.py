@@ -61,7 +61,13 @@ class SharedState:
         self._segments: SegmentStore | None = None
         if settings.cache_mode != "memory":
             self._segments = SegmentStore(settings.data_folder, settings.index_bytes)
-        self.sets = DocumentSets(self._build, self._segments, settings.cache_bytes)
+        self.sets = DocumentSets(
+            self._build,
+            self._segments,
+            settings.cache_bytes,
+            seconds=settings.time_limit,
+            patience=settings.patience,
+        )
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
@@ -120,8 +126,9 @@ class SharedState:
         return kept if isinstance(kept, TokenCounts) else None
 
     def close(self) -> None:
-        """Close the persistent cache and the database; watch nothing any longer."""
+        """Close the persistent cache and the database; watch and index nothing any longer."""
         self.watcher.close()
+        self.sets.close()
         if self._disk_cache is not None:
             self._disk_cache.close()
         if self._segments is not None:

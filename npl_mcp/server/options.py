@@ -8,7 +8,7 @@ from pathlib import Path
 
 from npl_index.choices import FORMATS, VOCABULARIES
 from npl_index.errors import DocumentNotFoundError
-from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_words
+from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_patience, parse_words
 from npl_mcp.tools.domains import PRESETS, domains_named
 
 _DOMAINS = f"these domains of tools, e.g. npl,worklog; or {', '.join(PRESETS)}"
@@ -49,6 +49,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
     parser.add_argument("--format", choices=FORMATS, help="form of answers whose call asks for none")
+    parser.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        help="answer from what is ready when a folder is being indexed for longer (by default wait)",
+    )
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
 
 
@@ -69,14 +74,20 @@ def settings_of(given: argparse.Namespace) -> Settings:
         small_list=given.small_list,
         vocabulary=given.vocabulary,
         format=given.format,
+        patience=parse_patience("--patience", given.patience),
         log_level=given.log_level,
     )
-    _check_roots(settings.roots)
+    check_roots(settings.roots)
     domains_named(settings.domains)
     return settings
 
 
-def _check_roots(roots: Sequence[Path]) -> None:
+def check_roots(roots: Sequence[Path], given_by: str = "--root") -> None:
+    """Make sure that folders exist.
+
+    :param given_by: what stands before one on the command line.
+    :raises DocumentNotFoundError: one does not.
+    """
     for root in roots:
         if not root.is_dir():
-            raise DocumentNotFoundError(f"--root {root} is not a folder", hint="give an existing folder")
+            raise DocumentNotFoundError(f"{given_by} {root} is not a folder", hint="give an existing folder")

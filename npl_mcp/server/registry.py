@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
 from typing import Any, cast
 
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import get_context
 from fastmcp.tools.base import Tool, ToolResult
 from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
@@ -23,6 +25,7 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT
+from npl_mcp.core.waiting import Indexing, NotIndexedYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
@@ -125,7 +128,13 @@ class BoundTool(Tool):
         work = partial(self._answered, app, values)
         if spec.in_memory is not None and spec.in_memory(app, **values):
             return work()
-        return await anyio.to_thread.run_sync(work, limiter=_workers(spec.heavy))
+        patience = Patience(app.settings.patience)
+        while True:
+            try:
+                with waiting(patience.wait_elsewhere):
+                    return await anyio.to_thread.run_sync(work, limiter=_workers(spec.heavy))
+            except NotIndexedYet as pending:
+                await _watched(pending.indexing, patience)
 
     def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         """Call the function and write its answer in the same place: a long one takes its time, too."""
@@ -150,6 +159,43 @@ class BoundTool(Tool):
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
+
+
+async def _watched(indexing: Indexing, patience: Patience) -> None:
+    """Wait for a set, or until the call's patience ends; nobody's place is taken meanwhile.
+
+    A client that gave a token is told how far it is.
+
+    :raises Exception: why the set could not be indexed.
+    """
+    tell = _teller(indexing)
+    ended = asyncio.wrap_future(indexing.ended)
+    try:
+        await tell()
+        while not ended.done() and not patience.is_over(indexing):
+            await asyncio.wait([ended], timeout=patience.step())
+            await tell()
+        if ended.done():
+            ended.result()
+    finally:
+        ended.cancel()  # this call's look at it, no more
+
+
+def _teller(indexing: Indexing) -> Callable[[], Awaitable[None]]:
+    """Return what tells the client how many files are ready, if there are more by now."""
+    told = -1
+    try:
+        context: Context | None = get_context()
+    except RuntimeError:  # a call that is no message of the protocol
+        context = None
+
+    async def tell() -> None:
+        nonlocal told
+        if context is not None and indexing.done > told:
+            told = indexing.done
+            await context.report_progress(told, indexing.total, "files indexed")
+
+    return tell
 
 
 def _json(body: dict[str, Any]) -> str:

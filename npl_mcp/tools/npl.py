@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError, SectionNotFoundError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
@@ -228,12 +228,19 @@ def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> 
         counts=counts,
         counter=counter,
         unreadable=gathered.unreadable,
+        missing=gathered.missing,
         files=gathered.files,
         aliases=gathered.aliases,
-        complete=gathered.several and app.searches_all(ref, request.selectors),
+        complete=gathered.several and not gathered.missing and app.searches_all(ref, request.selectors),
         clock=clock,
     )
-    return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
+    try:
+        return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
+    except SectionNotFoundError as error:
+        if not gathered.missing:
+            raise
+        # It may be in a file that is still to come.
+        raise SectionNotFoundError(error.message, hint=partial_note(gathered.missing)) from None
 
 
 # Together these bounds keep a call on the event loop to a few milliseconds: of the labelled questions about

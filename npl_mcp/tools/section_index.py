@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from npl_index.answer.folding import fold
+from npl_index.answer.forms import partial_note
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.outline_text import OutlineText
 from npl_index.answer.values import Written
@@ -37,6 +38,8 @@ class IndexReply:
     :param version: of the document, where it says one.
     :param unreadable: files of a set that were left out, and why.
     :param warnings: lines where a fence looks wrong, so that sections may be read wrong.
+    :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
+    :param missing_files: how many files are not indexed yet; ask again for them.
     :param unfold: what shows the headings that the budget hides.
     """
 
@@ -51,6 +54,8 @@ class IndexReply:
     version: str | None
     unreadable: tuple[str, ...] | None
     warnings: tuple[str, ...] | None = None
+    partial: bool | None = None
+    missing_files: int | None = None
     unfold: str | None = None
 
 
@@ -116,6 +121,8 @@ def section_index(
         version=text.version,
         unreadable=gathered.unreadable or None,
         warnings=_warnings(gathered) or None,
+        partial=True if gathered.missing else None,
+        missing_files=gathered.missing or None,
     )
     if not request.as_text:
         return reply if request.budget is None else _within(reply, request.budget, counter)
@@ -141,7 +148,7 @@ def _warning(tree: SectionTree, lead: str) -> str:
 
 def _remarks(reply: IndexReply) -> tuple[str, ...]:
     """Return what the fields beside the sections say, as lines of text."""
-    result = []
+    result = [] if reply.missing_files is None else [partial_note(reply.missing_files)]
     for what, texts in (("left out", reply.unreadable or ()), ("warning", reply.warnings or ())):
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_FILES_NAMED]]
         if len(texts) > _FILES_NAMED:

@@ -238,6 +238,8 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
         cut = ", cut" if section.get("cut") else ""
         tokens = f"{section['token_count']:,}"
         yield f"  {section['relevance_score']:.2f} {tokens:>7}  {section['selector']}  ({place}{cut})"
+    if data.get("missing_files"):
+        yield f"  partial: {data['missing_files']:,} files are not indexed yet"
     for problem in (*data.get("not_found", ()), *data.get("unreadable", ())):
         yield f"  not found: {problem}"
     for selector in data["request_more"]:

@@ -1,4 +1,4 @@
-"""A line on the terminal during a long call."""
+"""A line on the terminal during a long call, with a bar where it is known how far it is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import threading
 import time
 from types import TracebackType
 
+from npl_mcp.core.watching import WATCHER
+
 PATIENCE = 0.5
 """Seconds before anything is shown."""
 
 STEP = 0.2
+
+_WIDTH = 24
+"""Characters of the bar."""
 
 
 class Progress:
@@ -25,8 +30,10 @@ class Progress:
         self._what = what
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
+        self._reached: tuple[int, int] | None = None
 
     def __enter__(self) -> Progress:
+        self._token = WATCHER.set(self._reach)
         if sys.stderr.isatty():
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -35,6 +42,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        WATCHER.reset(self._token)
         self._done.set()
         if self._thread is not None:
             self._thread.join()
@@ -44,10 +52,21 @@ class Progress:
         line = ""
         wait = PATIENCE
         while not self._done.wait(wait):
-            line = f"{self._what} … {time.monotonic() - started:.0f} s"
-            sys.stderr.write(f"\r{line}")
+            before = len(line)
+            line = f"{self._what} … {time.monotonic() - started:.0f} s{self._bar()}"
+            sys.stderr.write(f"\r{line.ljust(before)}")
             sys.stderr.flush()
             wait = STEP
         if line:
             sys.stderr.write("\r" + " " * len(line) + "\r")
             sys.stderr.flush()
+
+    def _reach(self, done: int, total: int) -> None:
+        self._reached = (done, total)
+
+    def _bar(self) -> str:
+        if self._reached is None:
+            return ""
+        done, total = self._reached
+        filled = _WIDTH * done // max(1, total)
+        return f" [{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,} files"

@@ -7,15 +7,18 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
+from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
 from npl_mcp.config.settings import Settings, inherited_environment
+from npl_mcp.core.watching import WATCHER
 
 START_SECONDS = 30.0
 # What the server would warn of is in its answers as well.
@@ -53,7 +56,8 @@ class StdioTransport:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         self._connected = portal, client = self._connected or self._connect()
         try:
-            result = portal.call(client.call_tool_mcp, tool, arguments)
+            work = partial(client.call_tool_mcp, tool, arguments, progress_handler=_told())
+            result: Any = portal.call(work)
             text = result.content[0].text
             if arguments.get("format") == "markdown" and not result.is_error:
                 return {"success": True, "data": text}
@@ -94,3 +98,16 @@ class StdioTransport:
         info = client.server_info
         check_version(info.version if info and info.name == "npl" else None)
         return portal, client
+
+
+def _told() -> ProgressHandler | None:
+    """Return what tells who watches this call how far it is."""
+    watcher = WATCHER.get()
+    if watcher is None:
+        return None
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        del message
+        watcher(int(progress), int(total or 0))
+
+    return tell

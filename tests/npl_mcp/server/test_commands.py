@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.document_sets import SMALL
 from tests.conftest import Call, calls
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -104,3 +108,70 @@ def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -
     done = run("worklog", "export", "s2")
     assert (done.returncode, done.stdout) == (2, "")
     assert "s2" in done.stderr
+
+
+@pytest.fixture
+def many(settings: Settings) -> Path:
+    """A folder that is large enough to be kept."""
+    folder = settings.cwd / "many"
+    folder.mkdir()
+    for number in range(SMALL):
+        path = folder / f"page{number}.md"
+        path.write_text(f"# Page {number}\n\n## Valve {number}\n\nOil it.\n", encoding="utf-8")
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    return folder
+
+
+def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> None:
+    """The command says what it did; it and a server with the same root do nothing a second time."""
+    done = run("index", "many")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(
+        rf"{SMALL} files with {3 * SMALL} sections: {SMALL} indexed, [\d.]+ s; [\d.]+ MB kept in .+\n",
+        done.stdout,
+    )
+    again = run("--root", str(many), "index")
+    assert f": 0 indexed, {SMALL} were, " in again.stdout
+    for file in (None, ".", str(many)):
+        app = App(replace(settings, roots=(many,)))
+        assert len(app.gather(DocumentRef(file=file)).files) == SMALL
+        assert app.state.sets.built == 0
+        app.close()
+
+
+def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> None:
+    """A small folder, a missing one, none at all, and a cache that keeps nothing."""
+    assert "too few files to be kept" in run("index", str(docs)).stdout
+    (docs / "broken.md").write_bytes(b"\xff\xfe")
+    done = run("index", str(docs))
+    assert done.returncode == 1
+    assert "broken.md" in done.stderr
+    for arguments, message in (
+        (("index", "nowhere"), "index nowhere is not a folder"),
+        (("index",), "no folder to index"),
+        (("--cache", "memory", "index", str(docs)), "nothing is kept"),
+    ):
+        done = run(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+
+
+def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, many: Path) -> None:
+    """What is kept of which folder; damage is found; after removing there is nothing, and no error."""
+    assert run("cache").stdout.startswith("0 sets, 0.0 MB in ")
+    run("index", "many")
+    shown = run("cache").stdout.splitlines()
+    assert re.fullmatch(
+        rf" +{SMALL} files +{3 * SMALL} sections +[\d.]+ MB  used \S+ \S+  {re.escape(str(many))}", shown[0]
+    )
+    assert shown[1].startswith("1 sets, ")
+    assert run("cache", "check").stdout.endswith(": no problem\n")
+    (segment,) = (settings.data_folder / "index").glob("*.segment")
+    os.truncate(segment, 1_000)
+    damaged = run("cache", "check")
+    assert damaged.returncode == 1
+    assert f"{many}: it cannot be used" in damaged.stderr
+    assert run("cache", "clear").stdout.startswith("removed: 1 sets, ")
+    assert list((settings.data_folder / "index").glob("*.segment")) == []
+    assert run("cache").stdout.startswith("0 sets, 0.0 MB in ")
+    assert f": {SMALL} indexed" in run("index", "many").stdout

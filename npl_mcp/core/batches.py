@@ -1,0 +1,130 @@
+"""Files of a set become segments batch by batch, in this process or in others."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.fingerprints import is_settled
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
+from npl_index.ranking.segments import Segment, segment_of
+from npl_index.ranking.storing import dump_tree
+
+FILES = 64
+"""Files of a batch at most; their trees and texts are in memory together."""
+
+BYTES = 1 << 20
+"""Bytes of a batch, unless one file has more: a batch takes about a second."""
+
+NEW = -1
+"""Number of the segment of what was not written down yet."""
+
+
+class Member(NamedTuple):
+    """A document of a set as it was indexed.
+
+    :param fingerprint: of its file.
+    :param settled: the fingerprint alone proves that the file is unchanged.
+    :param called: what of its name went into the index: its path below the root, and how fences are read.
+    :param digest: of its bytes.
+    :param delta: number of the segment that holds it, 0 for the base.
+    :param ordinal: which of the segment's documents it is.
+    """
+
+    fingerprint: Fingerprint
+    settled: bool
+    called: str
+    digest: str
+    delta: int = 0
+    ordinal: int = 0
+
+    def is_certain(self, called: str, fingerprint: Fingerprint) -> bool:
+        """Tell whether a document is certainly as it was indexed."""
+        return self.settled and self.fingerprint == fingerprint and self.called == called
+
+
+class Asked(NamedTuple):
+    """A file that may have to be indexed.
+
+    :param state: as it was seen.
+    :param known: name and digest of what is indexed of it.
+    """
+
+    found: Found
+    state: Fingerprint
+    known: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What came of a batch.
+
+    :param segment: of the documents that were indexed.
+    :param members: those documents; their ordinals are those in the segment.
+    :param same: documents that have the content they had.
+    :param failures: states of the files that cannot be read, and why.
+    :param documents: what was indexed, where somebody asked for it.
+    """
+
+    segment: Segment | None
+    members: tuple[Member, ...]
+    same: tuple[Member, ...]
+    failures: tuple[tuple[Fingerprint, str], ...]
+    documents: tuple[ParsedDocument, ...] = ()
+
+
+Batch = Sequence[Asked]
+
+
+def batches(files: Iterable[Asked]) -> Iterator[Batch]:
+    """Divide files into batches."""
+    batch: list[Asked] = []
+    size = 0
+    for asked in files:
+        if batch and (len(batch) == FILES or size + asked.state.size > BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(asked)
+        size += asked.state.size
+    if batch:
+        yield batch
+
+
+def index_batch(
+    batch: Batch,
+    read: Callable[[Found], Document],
+    index: Callable[[Document], IndexedDocument],
+    *,
+    keep: bool = False,
+) -> Piece:
+    """Read the files of a batch, and index those that are another way than they were.
+
+    :param keep: the documents are wanted as well.
+    """
+    fresh: list[IndexedDocument] = []
+    same: list[Member] = []
+    failures: list[tuple[Fingerprint, str]] = []
+    for found, state, known in batch:
+        try:
+            document = read(found)
+            if (document.path, document.digest) == known:
+                same.append(_member(document))
+            else:
+                fresh.append(index(document))
+        except (DocumentError, DocumentNotFoundError) as error:
+            failures.append((state, f"{found.path}: {error.message}"))
+    members = tuple(_member(one.document, ordinal) for ordinal, one in enumerate(fresh))
+    records = [zlib.compress(dump_tree(one.tree).encode(), 1) for one in fresh]
+    documents = tuple(ParsedDocument(one.document, one.tree) for one in fresh) if keep else ()
+    segment = segment_of(fresh, records) if fresh else None
+    return Piece(segment, members, tuple(same), tuple(failures), documents)
+
+
+def _member(document: Document, ordinal: int = 0) -> Member:
+    settled = is_settled(document.fingerprint.mtime_ns, time.time_ns())
+    return Member(document.fingerprint, settled, document.path, document.digest, NEW, ordinal)
