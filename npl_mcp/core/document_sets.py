@@ -131,9 +131,13 @@ class SetDocuments(Sequence[ParsedDocument]):
         return kept
 
     def _restored(self, place: int, member: Member) -> ParsedDocument:
-        document = self._read(self._founds[place])
+        found = self._founds[place]
+        try:
+            document = self._read(found)
+        except DocumentNotFoundError:
+            raise DocumentChangedError(found.path) from None
         if document.digest != member.digest:
-            raise DocumentChangedError(document.path)
+            raise DocumentChangedError(found.path)
         record = self._postings.record(int(self._firsts[place]))
         tree = restore_tree(document, zlib.decompress(record).decode())
         return ParsedDocument(
@@ -189,6 +193,10 @@ class DocumentSets:
         self._documents = KeptDocuments(maxsize // 16)
         self.built = 0
 
+    @property
+    def _kept_in(self) -> SegmentStore | None:
+        return self._store if self._store is not None and self._store.usable else None
+
     def _indexed(self, document: Document) -> IndexedDocument:
         self.built += 1
         return self._index(document)
@@ -225,7 +233,7 @@ class DocumentSets:
     ) -> IndexedSet:
         if state is not None and state.is_current(states):
             return state
-        store = self._store if name is not None and len(states) >= SMALL else None
+        store = self._kept_in if name is not None and len(states) >= SMALL else None
         if store is None or name is None:
             result = self._read(_Update(state, states, self._documents), read)
         else:
@@ -286,13 +294,14 @@ class DocumentSets:
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:
-            if state.generation is None or self._store is None:
+            store = None if state.generation is None else self._kept_in
+            if store is None:
                 merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
             else:
-                merged = self._merged(name, self._store)
+                merged = self._merged(name, store)
             with live.lock:
                 # A call that came in between found changes; it is not undone, and merging is tried again.
-                if merged is not None and (state.generation is not None or live.state is state):
+                if merged is not None and (store is not None or live.state is state):
                     live.state = merged
         finally:
             live.merging = False

@@ -122,6 +122,11 @@ class SegmentStore:
         self._connection: Any = None
         self._usable = True
 
+    @property
+    def usable(self) -> bool:
+        """Return whether something can be kept, as far as is known."""
+        return self._usable
+
     def load(self, name: str) -> Stored | None:
         """Return a set; ``None`` where there is none that can be used."""
         if not (self.folder / MANIFEST).exists():
@@ -274,7 +279,7 @@ class SegmentStore:
         except (NotASegmentError, OSError) as error:
             logger.warning("index: a segment cannot be used and is made again: %s", error)
             return None
-        with connection:
+        with suppress(driver().OperationalError):  # what can be read is used, also on a disk that is full
             connection.execute("UPDATE space SET used_at = ? WHERE id = ?", (time.time_ns(), space))
         return Stored(generation, base, segments, tuple(map(_member, members)))
 
