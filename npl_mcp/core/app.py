@@ -248,15 +248,20 @@ class App(Files):
         gone = tuple(f"{one.path}: it is gone" for one, state in now if state is None)
         sets, read = self.state.sets, self.documents.read
         kept = (
-            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, found), states, read)
+            sets.once(states, read) if ref is None else sets.gather(self._set_name(ref, states), states, read)
         )
         return kept.founds, kept.collection, (*kept.unreadable, *gone)
 
-    def _set_name(self, ref: DocumentRef, found: Sequence[Found]) -> str:
+    def _set_name(self, ref: DocumentRef, states: Sequence[tuple[Found, Fingerprint]]) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
-        roots = sorted({one.root.path for one in found})
+        roots = sorted({found.root.path for found, _ in states})
         npl = [self.library.roots.is_npl(f"{root}/") for root in roots]
-        return blake2b(repr((ref, roots, npl)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        # The change requests of all projects have one root; the folders of their files tell projects apart.
+        folders = sorted(
+            {state.path.rpartition("/")[0] for found, state in states if found.root.path.endswith(":")}
+        )
+        name = repr((ref, roots, npl, folders))
+        return blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def _state(self, found: Found) -> Fingerprint | None:
         """Return a file's state; ``None`` if it was there when its folder was listed and is gone now."""

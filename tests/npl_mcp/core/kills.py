@@ -1,8 +1,8 @@
 """Does one thing to a kept set of documents again and again, killed one step later each time.
 
 ``python -m tests.npl_mcp.core.kills PLACE publish`` (or ``append``, ``merge``) prints what was found after
-each kill: the step before which the process died, how many documents the next start had to index, whether
-what it says is what a folder says that is read anew, and how many documents the start after that had to index.
+each kill: the step before which the process died, how many documents the next start had to index, if what it
+says is what a folder says that is read anew, and how many documents the start after that had to index.
 
 A step is a call of the system that changes or opens a file, or a statement of SQLite; a run of like ones is
 one step. The steps are counted from outside, by the interpreter's audit events and SQLite's own trace.
