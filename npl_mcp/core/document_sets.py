@@ -155,12 +155,14 @@ class DocumentChangedError(UnreadableDocumentError):
 class KeptDocuments:
     """Documents of sets whose text was needed; least recently used ones go first.
 
-    :param maxsize: bytes of memory they may take.
+    :param maxsize: bytes of memory they may take. A larger one is kept alone, or each look would read it.
     """
 
     def __init__(self, maxsize: int) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str], ParsedDocument] = LRUCache(maxsize, lambda one: one.nbytes)
+        self._kept: LRUCache[tuple[str, str], ParsedDocument] = LRUCache(
+            maxsize, lambda one: min(one.nbytes, maxsize)
+        )
 
     def get(self, member: Member) -> ParsedDocument | None:
         """Return a document as it was indexed, if it is here."""
@@ -168,10 +170,9 @@ class KeptDocuments:
             return self._kept.get((member.fingerprint.path, member.digest))
 
     def put(self, member: Member, document: ParsedDocument) -> None:
-        """Keep a document, unless it is larger than the bound."""
+        """Keep a document."""
         with self._lock:
-            if document.nbytes <= self._kept.maxsize:
-                self._kept[member.fingerprint.path, member.digest] = document
+            self._kept[member.fingerprint.path, member.digest] = document
 
 
 class DocumentSets:
@@ -190,7 +191,7 @@ class DocumentSets:
         self._index, self._store, self._maxsize = index, store, maxsize
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
-        self._documents = KeptDocuments(maxsize // 16)
+        self._documents = KeptDocuments(max(1, maxsize // 16))
         self.built = 0
 
     @property

@@ -229,6 +229,7 @@ def test_servers_that_publish_append_and_merge_at_once(kept: Settings, place: Pa
 def test_files_that_change_while_they_are_indexed(kept: Settings) -> None:
     """Calls during the changes are answered; the first one after them says what is there then."""
     root, stop = kept.roots[0], threading.Event()
+    write(root, 2 * FILES)  # enough stay for the set to be kept
 
     def work() -> None:
         number = 0
@@ -386,6 +387,16 @@ def test_one_file_of_the_largest_size_among_many(kept: Settings) -> None:
     assert "A gasket." not in answer["data"]["content"]
     assert "long.md" in answer["data"]["unreadable"][0]
     assert_is_kept(settings)
+
+
+def test_a_document_larger_than_the_memory_for_texts_is_read_once(kept: Settings) -> None:
+    """An answer that asks for its parts one by one reads and parses it only once."""
+    app = App(replace(kept, cache_bytes=1))
+    documents = app.gather(DocumentRef(file=".")).collection.documents
+    assert documents[5] is documents[5]
+    assert documents[6] is not documents[5]
+    assert told(app) == fresh(kept)
+    app.close()
 
 
 def test_a_data_folder_without_an_index(kept: Settings) -> None:
