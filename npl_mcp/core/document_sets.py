@@ -291,7 +291,8 @@ class DocumentSets:
         if state is None or live.merging or len(state.collection) < LARGE or _waste(state) <= WASTE:
             return
         live.merging = True
-        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge", daemon=True).start()
+        # No daemon: when the process ends, those are stopped within compiled code, which aborts it.
+        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge").start()
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_index.errors import UnreadableDocumentError
+from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import Limits
 from npl_mcp.config.settings import Settings
@@ -347,14 +347,48 @@ def test_a_clock_that_is_set_back_and_forward(kept: Settings, place: Path) -> No
     assert_is_kept(kept)
 
 
+SHORT = """
+import sys
+from pathlib import Path
+from npl_index.library.documents import DocumentRef
+from npl_mcp.core.app import App
+from tests.npl_mcp.core.many import put, settings_in, told
+settings = settings_in(Path(sys.argv[1]))
+app = App(settings)
+told(app)
+for number in range(20):
+    path = settings.roots[0] / f"long{number}.md"
+    put(path, path.read_text() + "More.\\n", 40)
+app.gather(DocumentRef(file="."))
+app.close()
+"""
+
+
+def test_a_process_that_ends_while_it_merges(kept: Settings, place: Path) -> None:
+    """What it began is finished, and it ends without a word."""
+    for number in range(60):
+        put(kept.roots[0] / f"long{number}.md", f"# Long {number}\n\n" + "## Part\n\nA lid.\n\n" * 100)
+    done = subprocess.run([sys.executable, "-c", SHORT, str(place)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    connection = sqlite3.connect(index_folder(kept) / "manifest.db")
+    assert connection.execute("SELECT count(*) FROM delta").fetchone() == (0,)
+    connection.close()
+    assert_is_kept(kept)
+
+
 def test_many_empty_files(kept: Settings) -> None:
-    """Each is a document without a word; the others are found as before."""
+    """Each is a document without a word; more files than the limit are refused before one is read."""
     for number in range(1_500):
         put(kept.roots[0] / "none" / f"empty{number:04}.md", "")
     app = App(kept)
     assert parsed(app) == FILES + 1_500
     app.close()
     assert_is_kept(kept)
+    limited = App(replace(kept, limits=Limits(max_files=FILES + 1_499)))
+    with pytest.raises(DocumentTooLargeError, match=f"more than {FILES + 1_499:,} files"):
+        told(limited)
+    assert limited.state.sets.built == 0
+    limited.close()
 
 
 def test_a_folder_of_empty_files_only(kept: Settings) -> None:
