@@ -53,6 +53,7 @@ bench: $(SETUP)
 	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
 	$(BIN)/python -m benchmarks.bench_server
 	$(BIN)/python benchmarks/bench_folder.py
+	$(BIN)/python -m benchmarks.bench_scale
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python benchmarks/bench_http.py

@@ -23,11 +23,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.common import settings
+from benchmarks.figures import drawing, put_between, text_at
 from benchmarks.relevance.__main__ import HERE, Label, Question, read_documents, read_questions
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import IndexedDocument
@@ -220,25 +220,20 @@ def picture(results: Mapping[str, Means]) -> str:
     titles = {"page": "the file is known", "folder": "all files are looked through"}
     y = 36
     for scope, row in means.items():
-        parts.append(f'<text x="{left}" y="{y}" font-weight="bold">{titles[scope]}</text>')
+        parts.append(text_at(left, y, titles[scope], 'font-weight="bold"'))
         y += 10
         for way, figure in zip(WAYS, row, strict=True):
             length = max(1, round(width * figure / largest))
             middle = y + bar // 2 + 1
-            parts.append(f'<text x="{left - 8}" y="{middle}" text-anchor="end">{escape(way)}</text>')
+            parts.append(text_at(left - 8, middle, way, 'text-anchor="end"'))
             parts.append(
                 f'<rect x="{left}" y="{y}" width="{length}" height="{bar - 8}" fill="{COLORS[way]}"/>'
             )
-            parts.append(f'<text x="{left + length + 6}" y="{middle}">{figure:,.0f}</text>')
+            parts.append(text_at(left + length + 6, middle, f"{figure:,.0f}"))
             y += bar
         y += gap
     title = "Tokens until the answer is in context"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="640" height="{y - gap + 12}" role="img" '
-        f'font-family="sans-serif" font-size="13" fill="#333" aria-label="{title}">\n'
-        f'<rect width="100%" height="100%" fill="#fff"/>\n'
-        f'<text x="{left}" y="18" font-size="15">{title}</text>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    return drawing(title, (640, y - gap + 12), left, parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -260,9 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = "\n\n".join(table(results, scope) for scope in ("page", "folder")) + "\n"
     print(f"tokens: {counter.name}\n\n{text}")
     if given.readme:
-        before, rest = given.readme.read_text(encoding="utf-8").split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        given.readme.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
+        put_between(given.readme, MARKS, text)
     if given.svg:
         given.svg.write_text(picture(results), encoding="utf-8")
     return 0

@@ -72,6 +72,7 @@ class Document:
     :param data: its bytes as on disk.
     :param digest: BLAKE2b of ``data``, 16 bytes, in hex.
     :param npl: it lies under a root declared as NPL, so fences of equal length nest.
+    :param filed: the name whose words count in ranking, where ``path`` is but a number.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Document:
     data: bytes
     digest: str
     npl: bool
+    filed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

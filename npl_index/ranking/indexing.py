@@ -89,7 +89,8 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
 
 
 def _count(document: Document, tree: SectionTree, deadline: float | None) -> Counts:
-    file_words = terms(" ".join(_FILE_WORDS.split(document.path.removesuffix(".md"))))
+    filed = document.filed or document.path
+    file_words = terms(" ".join(_FILE_WORDS.split(filed.removesuffix(".md"))))
     headings: list[list[str]] = []
     paths: list[list[str]] = []
     bodies: list[list[str]] = []

@@ -20,7 +20,7 @@ from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.ranking.postings import Counts
 
-INDEX_FORMAT = "3"
+INDEX_FORMAT = "4"
 """Version of what :func:`dump` writes; a change of parsing or analysis changes it, too."""
 
 

@@ -7,17 +7,31 @@ query.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
 from npl_mcp.changes.configs import Project
+from npl_mcp.changes.files import TicketFolder
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import Key, number_in
-from npl_mcp.changes.index import as_document, fingerprint
+from npl_mcp.changes.index import Ticket, as_document, fingerprint
 from npl_mcp.changes.lookup import doubled
 from npl_mcp.changes.store import ChangeRequests
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRequest(Found):
+    """A change request.
+
+    :param folder: of the change requests of its project.
+    :param file: name of its file there.
+    """
+
+    folder: TicketFolder = field(kw_only=True, compare=False)
+    file: str = field(kw_only=True, compare=False)
 
 
 class CrDocuments:
@@ -44,13 +58,13 @@ class CrDocuments:
         name, filtered, query = _split(ref)
         if not self._is_set(name, filtered):
             key = Key.parse(name, "file")
-            ticket, _ = changes.ticket(changes.projects.find(None, key), key)
-            return (self._found(ticket.key),)
+            project = changes.projects.find(None, key)
+            return (self._found(project, changes.ticket(project, key)[0]),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
         chosen = Filters.query(query) if filtered else Filters()
-        every = [ticket for project in projects for ticket in changes.tickets(project)]
-        chosen.check(every, "file", "?status=Proposed,Approved")
-        tickets = [ticket for ticket in every if chosen.fit(ticket)]
+        every = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
+        chosen.check([ticket for _, ticket in every], "file", "?status=Proposed,Approved")
+        tickets = [(project, ticket) for project, ticket in every if chosen.fit(ticket)]
         if not tickets:
             raise DocumentNotFoundError(f"no change request is {(ref.file or '')[:64]!r}")
         if len(tickets) > self._most:
@@ -58,11 +72,11 @@ class CrDocuments:
                 f"there are more than {self._most:,} change requests",
                 hint="filter them: ?status=Proposed",
             )
-        ordered = sorted(tickets, key=lambda ticket: (ticket.key.partition("-")[0], ticket.number))
-        for one, other in pairwise(ordered):
+        ordered = sorted(tickets, key=lambda one: (one[1].key.partition("-")[0], one[1].number))
+        for (_, one), (_, other) in pairwise(ordered):
             if one.plain_key == other.plain_key:
                 raise doubled(one.plain_key, (one.name, other.name))
-        return tuple(self._found(ticket.key) for ticket in ordered)
+        return tuple(self._found(project, ticket) for project, ticket in ordered)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for a project or all of them, however many change requests that is."""
@@ -87,27 +101,25 @@ class CrDocuments:
 
         :raises DocumentNotFoundError: it is gone.
         """
-        changes = self._changes
-        project, name = self._place(changes, found)
-        with project.folder.opened() as folder:
+        place, name = _place(found)
+        with place.opened() as folder:
             stamp = folder and folder.stat(name)
         if not stamp:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        return fingerprint(project.folder.path, name, stamp)
+        return fingerprint(place.path, name, stamp)
 
     def read(self, found: Found) -> Document:
         """Read a change request; its key is its name in selectors.
 
         :raises DocumentNotFoundError: it is gone.
         """
-        changes = self._changes
-        project, name = self._place(changes, found)
-        with project.folder.opened() as folder:
+        place, name = _place(found)
+        with place.opened() as folder:
             read = folder and folder.read(name)
         if not read:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
         data, stamp = read
-        state = fingerprint(project.folder.path, name, stamp)
+        state = fingerprint(place.path, name, stamp)
         return as_document(
             found.path.removeprefix(f"{self.SCHEME}:"), found.path, self._root.label, state, data
         )
@@ -115,15 +127,15 @@ class CrDocuments:
     def _is_set(self, name: str, filtered: bool) -> bool:
         return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
-    def _found(self, key: str) -> Found:
-        return Found(self._root, f"{self.SCHEME}:{key}", self._root.label)
+    def _found(self, project: Project, ticket: Ticket) -> Found:
+        name = f"{self.SCHEME}:{ticket.key}"
+        return FoundRequest(self._root, name, self._root.label, folder=project.folder, file=ticket.name)
 
-    def _place(self, changes: ChangeRequests, found: Found) -> tuple[Project, str]:
-        """Return the project of a change request, and the name of its file."""
-        key = Key.parse(found.path.removeprefix(f"{self.SCHEME}:"), "file")
-        project = changes.projects.find(None, key)
-        name = changes.last_name(project, key.of(project.code))
-        return project, name or changes.ticket(project, key)[0].name
+
+def _place(found: Found) -> tuple[TicketFolder, str]:
+    """Return the folder of a change request, and the name of its file."""
+    assert isinstance(found, FoundRequest)
+    return found.folder, found.file
 
 
 def _split(ref: DocumentRef) -> tuple[str, bool, str]:

@@ -277,11 +277,6 @@ class ChangeRequests:
             found = self._open(project, folder, key)
             return found.ticket, found.data
 
-    def last_name(self, project: Project, key: str) -> str | None:
-        """Return the name of a change request's file when its folder was last read."""
-        names = self._indices.of(project.folder.path).known(key)
-        return names[0] if len(names) == 1 else None
-
     def _list(self, project: str | None, key: str) -> Sections:
         with self._found(project, key) as (_, found):
             self._indices.remember(found.digest, found.data)

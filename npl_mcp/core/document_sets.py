@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
 
-from npl_index.errors import NPLError, UnreadableDocumentError
+from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocumentError
 from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
@@ -105,9 +105,13 @@ class SetDocuments(Sequence[ParsedDocument]):
         return kept
 
     def _restored(self, place: int, member: Member) -> ParsedDocument:
-        document = self._read(self._founds[place])
+        found = self._founds[place]
+        try:
+            document = self._read(found)
+        except DocumentNotFoundError:
+            raise DocumentChangedError(found.path) from None
         if document.digest != member.digest:
-            raise DocumentChangedError(document.path)
+            raise DocumentChangedError(found.path)
         record = self._postings.record(int(self._firsts[place]))
         tree = restore_tree(document, zlib.decompress(record).decode())
         return ParsedDocument(
@@ -125,12 +129,14 @@ class DocumentChangedError(UnreadableDocumentError):
 class KeptDocuments:
     """Documents of sets whose text was needed; least recently used ones go first.
 
-    :param maxsize: bytes of memory they may take.
+    :param maxsize: bytes of memory they may take. A larger one is kept alone, or each look would read it.
     """
 
     def __init__(self, maxsize: int) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str], ParsedDocument] = LRUCache(maxsize, lambda one: one.nbytes)
+        self._kept: LRUCache[tuple[str, str], ParsedDocument] = LRUCache(
+            maxsize, lambda one: min(one.nbytes, maxsize)
+        )
 
     def get(self, member: Member) -> ParsedDocument | None:
         """Return a document as it was indexed, if it is here."""
@@ -138,10 +144,9 @@ class KeptDocuments:
             return self._kept.get((member.fingerprint.path, member.digest))
 
     def put(self, member: Member, document: ParsedDocument) -> None:
-        """Keep a document, unless it is larger than the bound."""
+        """Keep a document."""
         with self._lock:
-            if document.nbytes <= self._kept.maxsize:
-                self._kept[member.fingerprint.path, member.digest] = document
+            self._kept[member.fingerprint.path, member.digest] = document
 
 
 class DocumentSets:
@@ -169,7 +174,7 @@ class DocumentSets:
         self._seconds, self._patience = seconds, patience
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
-        self._documents = KeptDocuments(maxsize // 16)
+        self._documents = KeptDocuments(max(1, maxsize // 16))
         self._workers: set[Workers] = set()
         self._threads: set[threading.Thread] = set()
         self._closed = False
@@ -331,7 +336,11 @@ class DocumentSets:
         return update
 
     def _store_of(self, states: States) -> SegmentStore | None:
-        return self._store if len(states) >= SMALL else None
+        return self._kept_in if len(states) >= SMALL else None
+
+    @property
+    def _kept_in(self) -> SegmentStore | None:
+        return self._store if self._store is not None and self._store.usable else None
 
     def _with_documents(self, result: IndexedSet, read: Read) -> IndexedSet:
         paths = [member.fingerprint.path for member in result.members]
@@ -382,17 +391,19 @@ class DocumentSets:
         if state is None or live.merging or len(state.collection) < LARGE or _waste(state) <= WASTE:
             return
         live.merging = True
-        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge", daemon=True).start()
+        # No daemon: when the process ends, those are stopped within compiled code, which aborts it.
+        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge").start()
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:
-            if state.generation is None or self._store is None:
+            store = None if state.generation is None else self._kept_in
+            if store is None:
                 merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
             else:
-                merged = self._merged(name, self._store)
+                merged = self._merged(name, store)
             with live.lock:
                 # A call that came in between found changes; it is not undone, and merging is tried again.
-                if merged is not None and (state.generation is not None or live.state is state):
+                if merged is not None and (store is not None or live.state is state):
                     live.state = merged
         finally:
             live.merging = False

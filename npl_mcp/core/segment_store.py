@@ -75,6 +75,11 @@ class Stored:
     members: tuple[Member, ...]
 
 
+def _use(connection: Any, name: str) -> None:
+    with suppress(driver().OperationalError):  # what can be read is used, also on a disk that is full
+        connection.execute("UPDATE space SET used_at = ? WHERE name = ?", (time.time_ns(), name))
+
+
 class SegmentStore:
     """Opens nothing when made; safe for several threads and several processes.
 
@@ -90,12 +95,16 @@ class SegmentStore:
         self._connection: Any = None
         self._usable = True
 
+    @property
+    def usable(self) -> bool:
+        """Return whether something can be kept, as far as is known."""
+        return self._usable
+
     def load(self, name: str) -> Stored | None:
         """Return a set, which counts as used; ``None`` where there is none that can be used."""
         stored = self.look_at(name)
         if stored is not None:
-            statement = "UPDATE space SET used_at = ? WHERE name = ?"
-            self._run(lambda connection: connection.execute(statement, (time.time_ns(), name)))
+            self._run(lambda connection: _use(connection, name))
         return stored
 
     def look_at(self, name: str) -> Stored | None:

@@ -20,13 +20,23 @@ class SetName:
     text: str
 
     @classmethod
-    def of(cls, asked: DocumentRef, roots: Sequence[str], npl: Sequence[str]) -> SetName:
+    def of(
+        cls, asked: DocumentRef, roots: Sequence[str], npl: Sequence[str], folders: Sequence[str] = ()
+    ) -> SetName:
         """Make the name of a set.
 
         :param roots: paths of the roots that its files lie under.
         :param npl: those of them that are declared as NPL.
+        :param folders: where the files lie, if their root does not say it.
         """
-        parts = {"file": asked.file, "kind": asked.kind, "item": asked.item, "roots": roots, "npl": npl}
+        parts = {
+            "file": asked.file,
+            "kind": asked.kind,
+            "item": asked.item,
+            "roots": roots,
+            "npl": npl,
+            "folders": folders,
+        }
         return cls(json.dumps({name: part for name, part in parts.items() if part}))
 
     def __str__(self) -> str:

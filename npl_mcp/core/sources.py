@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -148,6 +150,16 @@ class Sources:
         return self._schemes.get(scheme, self._files)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundRevision(Found):
+    """A revision of an artifact.
+
+    :param state: of its row: a number means another revision once a backup was put back.
+    """
+
+    state: int = 0
+
+
 class ArtifactDocuments:
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
@@ -214,10 +226,12 @@ class ArtifactDocuments:
 
     def _found(self, revision: Mapping[str, object]) -> Found:
         name = f"{self.SCHEME}:{revision['artifact_id']}@{revision['revision_num']}"
-        return Found(self._root, name, self._root.label)
+        row = f"{revision['digest']} {revision['filename']}".encode()
+        state = int.from_bytes(blake2b(row, digest_size=7).digest(), "big")
+        return FoundRevision(self._root, name, self._root.label, state=state)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return the fingerprint of a revision: its number alone, since a revision never changes."""
+        """Return the fingerprint of a revision: what its row says, since a revision never changes."""
         return _fingerprint(found)
 
     def read(self, found: Found) -> Document:
@@ -234,11 +248,12 @@ class ArtifactDocuments:
             data=data,
             digest=revision.digest,
             npl=False,
+            filed=revision.filename,
         )
 
 
 _CURRENT = (
-    "SELECT artifact_id, revision_num, filename FROM revision"
+    "SELECT artifact_id, revision_num, filename, digest FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
 )
 _MARK = re.compile(r"[{},]")
@@ -273,4 +288,4 @@ def _parse(name: str) -> tuple[int, int | None]:
 
 
 def _fingerprint(found: Found) -> Fingerprint:
-    return Fingerprint(found.path, 0, 0)
+    return Fingerprint(found.path, 0, 0, found.state if isinstance(found, FoundRevision) else 0)

@@ -21,8 +21,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.document_sets import SMALL
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored
-
-WORDS = ("pump", "valve", "sieve", "ladle", "spoon")
+from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
 
 
 @pytest.fixture
@@ -31,54 +30,6 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
     root = tmp_path / "many"
     write(root, SMALL + 16)
     return replace(settings, roots=(root,))
-
-
-def write(root: Path, files: int) -> None:
-    """Write files with a section of their own each, long ago."""
-    for number in range(files):
-        put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Page {number}\n\n{text(number)}\n")
-
-
-def text(number: int) -> str:
-    word = WORDS[number % len(WORDS)]
-    return f"The {word} of number{number} turns {word}s.\n\n## Care of page {number}\n\nOil the {word}."
-
-
-def put(path: Path, content: str, age: float = 100) -> None:
-    """Write a file that looks as if it was written a while ago."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    then = time.time() - age
-    os.utime(path, (then, then))
-
-
-def told(app: App) -> list[object]:
-    """Return what an application says of the whole folder."""
-    found: list[object] = []
-    for question in ("care of the valve", "oil a spoon of number7", "pump sieve"):
-        answer = npl_load_tailored(app, context=question, file=".", explain=True, token_budget=3000).value
-        found += [answer.content, answer.ranking]
-    return found
-
-
-def fresh(settings: Settings) -> list[object]:
-    """Return what an application says that remembers nothing."""
-    app = App(replace(settings, cache_mode="memory"))
-    try:
-        return told(app)
-    finally:
-        app.close()
-
-
-def parsed(app: App) -> int:
-    """Count the documents that an application has to index."""
-    before = app.state.sets.built
-    told(app)
-    return app.state.sets.built - before
-
-
-def index_folder(settings: Settings) -> Path:
-    return settings.data_folder / "index"
 
 
 def test_a_set_survives_a_restart(kept: Settings) -> None:
@@ -145,10 +96,6 @@ def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
     assert told(other) == fresh(kept)
     one.close()
     other.close()
-
-
-def first_segment(settings: Settings) -> Path:
-    return next(index_folder(settings).glob("*.segment"))
 
 
 def cut_off(settings: Settings) -> None:
@@ -265,6 +212,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored
+from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
 root, data = map(Path, sys.argv[1:])
 settings = Settings(cwd=root, home=root, system=root, roots=(root,), data_dir=data, warm_up=False)
 print("ready", flush=True)

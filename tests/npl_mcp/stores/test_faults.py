@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,10 +24,10 @@ from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import Reply, as_dict
+from tests.faults import largest_file, read_only
 from tests.npl_mcp.stores.writer import examine, settings_in
 
 TOOLS = {spec.name: spec.function for spec in listed_tools()}
-NOBODY = 65534
 
 
 def ask(app: App, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -104,54 +102,6 @@ def files_of(place: Path) -> set[str]:
 
 
 Fault = Callable[[App, Path, pytest.MonkeyPatch], AbstractContextManager[None]]
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Let the system refuse every byte of a file beyond a size, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@contextmanager
-def unprivileged(place: Path) -> Iterator[None]:
-    """If this is root, whom no permission binds, be somebody else, who owns a place, while it lasts."""
-    root = os.geteuid() == 0
-    if root:
-        give(place, NOBODY)
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-            os.setegid(0)
-            give(place, 0)
-
-
-def give(place: Path, owner: int) -> None:
-    for path in (place, *place.rglob("*")):
-        os.chown(path, owner, owner, follow_symlinks=False)
-
-
-@contextmanager
-def read_only(place: Path, *folders: str) -> Iterator[None]:
-    """Take the right to write from some folders of a place and all that is in them."""
-    paths = [path for name in folders for path in (place / name, *(place / name).rglob("*"))]
-    modes = {path: path.stat().st_mode for path in paths}
-    for path, mode in modes.items():
-        path.chmod(mode & ~0o222)
-    try:
-        with unprivileged(place):
-            yield
-    finally:
-        for path, mode in modes.items():
-            path.chmod(mode)
 
 
 @contextmanager

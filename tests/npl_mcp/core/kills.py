@@ -1,0 +1,125 @@
+"""Does one thing to a kept set of documents again and again, killed one step later each time.
+
+``python -m tests.npl_mcp.core.kills PLACE publish`` (or ``append``, ``merge``) prints what was found after
+each kill: the step before which the process died, how many documents the next start had to index, if what it
+says is what a folder says that is read anew, and how many documents the start after that had to index.
+
+A step is a call of the system that changes or opens a file, or a statement of SQLite; a run of like ones is
+one step. The steps are counted from outside, by the interpreter's audit events and SQLite's own trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.stores.base.sqlite import driver
+from tests.npl_mcp.core.many import fresh, parsed, put, settings_in, told
+
+EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "mmap.__new__", "fcntl.flock"}
+LIKE = 12
+"""Characters by which statements are told apart."""
+
+
+class Steps:
+    """Counts steps from when it is armed, and dies before one of them."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._last = ""
+        sys.addaudithook(self._audit)
+        self._fsync, os.fsync = os.fsync, self._synced
+        self._connect, driver().connect = driver().connect, self._connected
+
+    def die_before(self, step: int) -> None:
+        """Arm."""
+        self._left = step
+
+    def _audit(self, event: str, _: Any) -> None:
+        if event in EVENTS:
+            self._step(event)
+
+    def _synced(self, handle: int) -> None:
+        self._step("fsync")
+        self._fsync(handle)
+
+    def _connected(self, *arguments: Any, **options: Any) -> Any:
+        connection = self._connect(*arguments, **options)
+        connection.set_trace_callback(lambda statement: self._step(statement[:LIKE]))
+        return connection
+
+    def _step(self, what: str) -> None:
+        if self._left and what != self._last:
+            self._last = what
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def publish(settings: Settings) -> None:
+    """Index a folder that nobody knows."""
+    app = App(settings)
+    told(app)
+    app.close()
+
+
+append = publish  # of one that is known and was changed since
+
+
+def merge(settings: Settings) -> None:
+    """Make the base of the one set again."""
+    app = App(settings)
+    for name in SegmentStore(settings.data_folder, settings.index_bytes).names():
+        app.state.sets.merge(name)
+    app.close()
+
+
+ACTIONS: dict[str, Callable[[Settings], None]] = {"publish": publish, "append": append, "merge": merge}
+
+
+def main() -> None:
+    """Kill before the first step, the second and so on, until the work ends first."""
+    place, name = Path(sys.argv[1]), sys.argv[2]
+    settings = settings_in(place)
+    before = place / "before"
+    if name != "publish":
+        publish(settings)
+        put(settings.roots[0] / "part1" / "page001.md", "# Changed\n\nThe valve is a spoon now.\n", 50)
+    if name == "merge":
+        publish(settings)
+    settings.data_folder.mkdir(exist_ok=True)
+    settings.data_folder.rename(before)
+    expected = fresh(settings)
+    steps = Steps()
+    for step in range(1, 1_000):
+        shutil.copytree(before, settings.data_folder)
+        child = os.fork()
+        if not child:
+            steps.die_before(step)
+            ACTIONS[name](settings)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        app = App(settings)
+        indexed = parsed(app)
+        right = told(app) == expected
+        app.close()
+        app = App(settings)
+        again = parsed(app)
+        app.close()
+        shutil.rmtree(settings.data_folder)
+        print(json.dumps([step, indexed, right, again]), flush=True)
+        if not status:
+            return
+
+
+if __name__ == "__main__":
+    main()
