@@ -122,7 +122,11 @@ def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path)
     ("arguments", "variables", "message"),
     [
         (["--root", "no/such/folder"], {}, "--root no/such/folder is not a folder"),
-        ([], {"NPL_CACHE_MODE": "redis"}, "NPL_CACHE_MODE='redis' is not known; use one of disk, memory, sqlite"),
+        (
+            [],
+            {"NPL_CACHE_MODE": "redis"},
+            "NPL_CACHE_MODE='redis' is not known; use one of disk, memory, sqlite",
+        ),
         ([], {"NPL_WEIGHTS": "1,2"}, "NPL_WEIGHTS='1,2' cannot be read; three numbers"),
         ([], {"NPL_TIME_LIMIT": "soon"}, "NPL_TIME_LIMIT='soon' is not a whole number above 0"),
         ([], {"NPL_STRUCTURED": "maybe"}, "NPL_STRUCTURED='maybe' is neither on nor off"),
