@@ -75,6 +75,8 @@ def test_the_command_line_beats_the_environment() -> None:
         ("NPL_VOCABULARY", "o300k"),
         ("NPL_VOCABULARY", "gpt2"),
         ("NPL_FORMAT", "yaml"),
+        ("NPL_PATIENCE", "soon"),
+        ("NPL_PATIENCE", "-1"),
         ("NPL_WEIGHTS", "0,0,0"),
         ("NPL_WEIGHTS", "1,nan,1"),
         ("NPL_LOG_LEVEL", "loud"),

@@ -94,10 +94,11 @@ def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
 
 
 def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
-    """A line that says for how long, wiped away at the end; nothing where nobody looks."""
+    """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
     code = (
         "import time\nfrom npl_mcp.cli.terminal.progress import PATIENCE, Progress\n"
-        "with Progress('reading'):\n    time.sleep(PATIENCE + 0.3)\n"
+        "from npl_mcp.core.watching import WATCHER\n"
+        "with Progress('reading'):\n    WATCHER.get()(750, 1500)\n    time.sleep(PATIENCE + 0.3)\n"
     )
     line = [sys.executable, "-c", code]
     ours, theirs = pty.openpty()
@@ -106,5 +107,6 @@ def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
     seen = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert seen.startswith("\rreading … ")
+    assert f" s [{'#' * 12}{'.' * 12}] 750 of 1,500 files" in seen
     assert seen.endswith(" \r")
     assert subprocess.run(line, capture_output=True, check=True, timeout=60).stderr == b""
