@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Empty = Callable[[int, Any], "NDArray[Any]"]
 """Makes an array of so many numbers of some type, of any value."""
 
+_TERMS = 1 << 14
+"""Terms whose postings are looked at together, so that a few megabytes hold what is made of them."""
+
 
 class Table(NamedTuple):
     """Sections, and more about each, listed for texts.
@@ -102,8 +105,8 @@ def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
         in_heading=in_heading,
         in_path=in_path,
         in_body=in_body,
-        own=_holders((in_heading > 0) | (in_body > 0), terms.starts),
-        path=_holders(in_path > 0, terms.starts),
+        own=_holders(terms.starts, in_heading, in_body),
+        path=_holders(terms.starts, in_path),
         lengths=np.concatenate([one.kept("lengths") for one in living]),
         bodies=_rows("bodies", living, rows, empty),
         headings=_rows("headings", living, rows, empty),
@@ -128,13 +131,18 @@ def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
     )
 
 
-def _holders(chosen: NDArray[Any], starts: NDArray[Any]) -> NDArray[Any]:
-    """Return how many of each term's postings are chosen; every term has some postings."""
+def _holders(starts: NDArray[Any], *columns: NDArray[Any]) -> NDArray[Any]:
+    """Return how many postings of each term have a number above 0; every term has some postings."""
     import numpy as np
 
-    if not len(chosen):
-        return np.zeros(len(starts) - 1, np.int32)
-    return np.add.reduceat(chosen, starts[:-1], dtype=np.int32)
+    found = np.zeros(len(starts) - 1, np.int32)
+    for begin in range(0, len(found), _TERMS):
+        own = starts[begin : begin + _TERMS + 1]
+        chosen = np.zeros(int(own[-1] - own[0]), bool)
+        for column in columns:
+            chosen |= column[own[0] : own[-1]] > 0
+        found[begin : begin + _TERMS] = np.add.reduceat(chosen, own[:-1] - own[0], dtype=np.int32)
+    return found
 
 
 def _listed(living: Sequence[Survivor], name: str, empty: Empty) -> Table:
@@ -205,14 +213,17 @@ def _merged(
     different: set[str] = set()
     for table, count in zip(tables, counts, strict=True):
         different.update(_there(table, count))
-    known = KeptStrings(sorted(different))
+    texts = sorted(different)
+    different.clear()  # a million headings as objects take more than all else here
+    known = KeptStrings(texts)
     rows = [np.full(len(count), -1, np.int32) for count in counts]
-    total = np.zeros(len(known), np.int64)
+    total = np.zeros(len(texts), np.int64)
     for table, own, count in zip(tables, rows, counts, strict=True):
         own[count > 0] = known.rows(_there(table, count))
         total[own[count > 0]] += count[count > 0]
-    packed = PackedStrings(*pack(known.all()))
-    del different, known  # a million headings as objects take more than all else here
+    del known
+    packed = PackedStrings(*pack(texts))
+    del texts
     starts = ends(total)
     columns = [empty(int(starts[-1]), column.dtype) for column in tables[0].columns]
     at = starts[:-1].copy()

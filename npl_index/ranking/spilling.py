@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from npl_index.ranking.packing import pieces, unpack
 from npl_index.ranking.segments import Segment
@@ -26,6 +27,7 @@ class Spill:
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (it lives as long as this)
         self._size = 0
+        self._areas: WeakSet[mmap.mmap] = WeakSet()
 
     def __enter__(self) -> Spill:
         return self
@@ -50,17 +52,19 @@ class Spill:
         area = self._area(sum(map(len, parts)))
         for part in parts:
             area.write(part)
-        found = unpack(area)
-        if sys.platform != "win32":
-            area.madvise(mmap.MADV_DONTNEED)  # what was written stays in the file
-        return found
+        return unpack(area)
 
     def _area(self, size: int) -> mmap.mmap:
-        """Return so many bytes more of the file, in memory."""
+        """Return so many bytes more of the file, in memory; what was written before is there no longer."""
+        if sys.platform == "linux":  # elsewhere the system decides
+            for area in self._areas:
+                area.madvise(mmap.MADV_DONTNEED)  # it stays in the file
         begin = -(-self._size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         self._size = begin + size
         if sys.platform == "linux":  # a disk that is full is an error now, and no signal later
             os.posix_fallocate(self._file.fileno(), begin, size)
         else:
             self._file.truncate(self._size)
-        return mmap.mmap(self._file.fileno(), size, offset=begin)
+        area = mmap.mmap(self._file.fileno(), size, offset=begin)
+        self._areas.add(area)
+        return area

@@ -170,7 +170,7 @@ def pack(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]
     encoded = [text.encode(errors="surrogatepass") for text in texts]
     starts = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) + 1 for text in encoded], out=starts[1:])
-    joined = b"".join(text + b"\n" for text in encoded)
+    joined = b"\n".join((*encoded, b""))
     return np.frombuffer(joined, np.uint8), starts, _prefixes(encoded)
 
 
