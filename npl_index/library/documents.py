@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product
 from operator import is_
+from typing import TYPE_CHECKING
 
 from npl_index.errors import (
     DocumentNotFoundError,
@@ -43,7 +44,9 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
-from npl_index.library.watching import Watcher
+
+if TYPE_CHECKING:
+    from npl_index.library.watching import Watcher
 
 __all__ = [
     "Document",

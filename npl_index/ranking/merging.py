@@ -4,13 +4,12 @@ Documents stay in the order of the segments, so that nothing has to be sorted: t
 those of the first segment, then those of the next. What reads the result brings equal scores into the order
 of the documents' names (:meth:`npl_index.ranking.indexing.Collection.in_order`).
 
-Segments are read one after another and written where their numbers belong, so that what comes of a million
-sections may lie in a file (:mod:`npl_index.ranking.spilling`).
+Segments are read one after another and written where their numbers belong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.ranking.segments import Lists, Segment, ends, headings_by_term
@@ -19,7 +18,6 @@ from npl_index.ranking.strings import KeptStrings, PackedStrings, Strings, pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Empty = Callable[[int, Any], "NDArray[Any]"]
 """Makes an array of so many numbers of some type, of any value."""
 
 _TERMS = 1 << 14
@@ -75,28 +73,24 @@ def survivors(parts: Sequence[tuple[Segment, NDArray[Any] | None]]) -> list[Surv
     return found
 
 
-def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
-    """Return the living documents of some segments as one; there must be one at least.
-
-    :param empty: makes large arrays; by default in memory, see :class:`npl_index.ranking.spilling.Spill`.
-    """
+def merge(living: Sequence[Survivor]) -> Segment:
+    """Return the living documents of some segments as one; there must be one at least."""
     import numpy as np
 
-    empty = empty or np.empty
     columns = ("sections", "in_heading", "in_path", "in_body")
     tables = [
         Table(one.segment.terms, one.segment.starts, tuple(getattr(one.segment, name) for name in columns))
         for one in living
     ]
-    terms, rows = _merged(tables, living, empty)
+    terms, rows = _merged(tables, living)
     sections, in_heading, in_path, in_body = terms.columns
     common = np.zeros(len(terms.texts))
     for one, own in zip(living, rows, strict=True):
         common[own[own >= 0]] = one.segment.common[own >= 0]
-    spelt, labels = (_listed(living, name, empty) for name in ("spelt", "labels"))
-    folds, written = (_listed(living, name, empty) for name in ("folds", "written"))
+    spelt, labels = (_listed(living, name) for name in ("spelt", "labels"))
+    folds, written = (_listed(living, name) for name in ("folds", "written"))
     pages = [_lengths(one, "page_starts") for one in living]
-    named, spelt_in = _rows("named", living, rows, empty), Lists(spelt.columns[0], spelt.starts)
+    named, spelt_in = _rows("named", living, rows), Lists(spelt.columns[0], spelt.starts)
     return Segment(
         terms=terms.texts,
         common=common,
@@ -108,10 +102,10 @@ def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
         own=_holders(terms.starts, in_heading, in_body),
         path=_holders(terms.starts, in_path),
         lengths=np.concatenate([one.kept("lengths") for one in living]),
-        bodies=_rows("bodies", living, rows, empty),
-        headings=_rows("headings", living, rows, empty),
+        bodies=_rows("bodies", living, rows),
+        headings=_rows("headings", living, rows),
         named=named,
-        files=_rows("files", living, rows, empty),
+        files=_rows("files", living, rows),
         parents=np.concatenate([one.numbers[one.kept("parents")].astype(np.uint32) for one in living]),
         page_starts=ends(np.concatenate(pages)).astype(np.uint32),
         documents=ends(np.concatenate([_lengths(one, "documents") for one in living])).astype(np.uint32),
@@ -125,9 +119,9 @@ def merge(living: Sequence[Survivor], empty: Empty | None = None) -> Segment:
         written=written.texts,
         written_in=Lists(written.columns[0], written.starts),
         levels=np.concatenate([one.kept("levels") for one in living]),
-        titles=_bytes("titles", living, empty),
+        titles=_bytes("titles", living),
         sizes=np.concatenate([one.kept("sizes") for one in living]),
-        records=_bytes("records", living, empty),
+        records=_bytes("records", living),
     )
 
 
@@ -145,11 +139,11 @@ def _holders(starts: NDArray[Any], *columns: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _listed(living: Sequence[Survivor], name: str, empty: Empty) -> Table:
+def _listed(living: Sequence[Survivor], name: str) -> Table:
     lists: list[Lists] = [getattr(one.segment, f"{name}_in") for one in living]
     texts = (getattr(one.segment, name) for one in living)
     tables = [Table(own, found.starts, (found.values,)) for own, found in zip(texts, lists, strict=True)]
-    return _merged(tables, living, empty)[0]
+    return _merged(tables, living)[0]
 
 
 def _lengths(one: Survivor, name: str) -> NDArray[Any]:
@@ -161,15 +155,15 @@ def _lengths(one: Survivor, name: str) -> NDArray[Any]:
     return lengths
 
 
-def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]], empty: Empty) -> Lists:
+def _rows(name: str, living: Sequence[Survivor], rows: Sequence[NDArray[Any]]) -> Lists:
     """Return lists of rows of what is alive, in merged rows."""
     chosen = [one.documents if name == "files" else one.sections for one in living]
-    return _joined(name, living, chosen, rows, empty)
+    return _joined(name, living, chosen, rows)
 
 
-def _bytes(name: str, living: Sequence[Survivor], empty: Empty) -> Lists:
+def _bytes(name: str, living: Sequence[Survivor]) -> Lists:
     """Return the byte strings of living documents."""
-    return _joined(name, living, [one.documents for one in living], [None] * len(living), empty)
+    return _joined(name, living, [one.documents for one in living], [None] * len(living))
 
 
 def _joined(
@@ -177,7 +171,6 @@ def _joined(
     living: Sequence[Survivor],
     chosen: Sequence[NDArray[Any]],
     rows: Sequence[NDArray[Any] | None],
-    empty: Empty,
 ) -> Lists:
     """Return some lists of each segment, one after another.
 
@@ -188,7 +181,7 @@ def _joined(
     every: list[Lists] = [getattr(one.segment, name) for one in living]
     lengths = [np.diff(lists.starts)[some] for lists, some in zip(every, chosen, strict=True)]
     starts = ends(np.concatenate(lengths))
-    values = empty(int(starts[-1]), every[0].values.dtype)
+    values = np.empty(int(starts[-1]), every[0].values.dtype)
     at = 0
     for lists, some, own in zip(every, chosen, rows, strict=True):
         old, _ = lists.gather(some)
@@ -197,9 +190,7 @@ def _joined(
     return Lists(values, starts)
 
 
-def _merged(
-    tables: Sequence[Table], living: Sequence[Survivor], empty: Empty
-) -> tuple[Table, list[NDArray[Any]]]:
+def _merged(tables: Sequence[Table], living: Sequence[Survivor]) -> tuple[Table, list[NDArray[Any]]]:
     """Merge tables.
 
     :returns: the result, and for each table the new row of each text; -1 where nothing is left of it.
@@ -225,7 +216,7 @@ def _merged(
     packed = PackedStrings(*pack(texts))
     del texts
     starts = ends(total)
-    columns = [empty(int(starts[-1]), column.dtype) for column in tables[0].columns]
+    columns = [np.empty(int(starts[-1]), column.dtype) for column in tables[0].columns]
     at = starts[:-1].copy()
     for one, table, own, every in zip(living, tables, rows, counts, strict=True):
         left, count = own[every > 0], every[every > 0]

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.roots import Found
-from npl_index.library.watching import Watcher
 from npl_mcp.config.settings import Settings, corpus_folder
+
+if TYPE_CHECKING:
+    from npl_index.library.watching import Watcher
 
 
 class Files:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,12 +11,10 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.merging import merge, survivors
 from npl_index.ranking.packing import pieces, unpack
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.segments import segment_of
-from npl_index.ranking.spilling import Spill
 
 WORDS = ["tea", "kettle", "kettles", "boil", "boiling", "retry-limit", "maxRetries", "zyxw3", "数据", "pot"]
 QUERIES = [
@@ -89,18 +86,3 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
         if number == merged:
             collection = collection.merged(min(first, len(collection.postings.parts) - 1))
     assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
-
-
-@settings(max_examples=100, deadline=None)
-@given(sets=st.lists(st.dictionaries(paths, texts, min_size=1), min_size=2, max_size=4))
-def test_segments_merge_in_a_file_as_in_memory(
-    sets: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Byte for byte."""
-    made = [segment_of([indexed(path, one[path]) for path in sorted(one)]) for one in sets]
-    with Spill(tmp_path_factory.getbasetemp()) as spill:
-        kept = [spill.kept(segment) for segment in made]
-        merged = merge(survivors([(segment, None) for segment in kept]), spill.empty)
-    assert [b"".join(pieces(segment)) for segment in kept] == [b"".join(pieces(segment)) for segment in made]
-    plain = merge(survivors([(segment, None) for segment in made]))
-    assert b"".join(pieces(merged)) == b"".join(pieces(plain))

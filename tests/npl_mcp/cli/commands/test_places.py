@@ -169,13 +169,9 @@ SEEN_ALIKE = (
     ("search", "library mode"),
     ("search", "library card", "--root", "../beside"),
     ("search", "library mode", "--file", "../beside/manual.md"),
-    ("tailored", "library mode", "docs/guide/build.md", "--budget", "200"),
     ("tailored", "library mode", "--json"),
     ("index",),
-    ("index", "docs", "--json"),
     ("c", "fences.example", "--index"),
-    ("c", "syntax", "--select", "## Combining marks"),
-    ("agent", "code-reviewer"),
 )
 
 
