@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -308,6 +309,9 @@ def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
     quiet_libraries()
     prepare_process()
+    # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
+    # cancel all tasks instead can leave a busy server that waits for one of them for ever.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     server = create_server(settings)
     open_streams(settings.body_limit)
     server.run(transport="stdio", show_banner=False)
