@@ -73,7 +73,7 @@ def found(scope: Scope, selector: str) -> object:
         return type(error), str(error), error.message, error.hint, getattr(error, "near", None)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     documents=st.dictionaries(st.sampled_from(PATHS), texts, min_size=2),
     gone=st.sampled_from(PATHS),

@@ -54,7 +54,7 @@ def said(collection: Collection) -> list[object]:
     return [len(collection), *found]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     start=st.dictionaries(paths, texts, min_size=1),
     changes=edits,
