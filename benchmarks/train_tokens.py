@@ -7,9 +7,10 @@ TEXTS holds one folder for each kind of text, with any number of UTF-8 files. A 
 the language is not among the widespread. VOCABULARIES is a folder with tiktoken's cache files.
 
 What is listed are strings that occur in the texts and cost one token, as tiktoken says: whole pieces and
-the parts it cut other pieces into. Of these the most useful are kept (see ``Trainer.listed``). The first
-string of each vocabulary's own list is not such a string: its digits tell what a character that is not
-listed costs, one digit for each block of 64 code points from U+0000 up, the commonest in the block.
+the parts it cut other pieces into. Of these the most useful are kept (see ``Trainer.listed``), and listed
+words with a sign in front of them where both are one token. The first string of each vocabulary's own list
+is not such a string: its digits tell what a character that is not listed costs, one digit for each block of
+64 code points from U+0000 up, the commonest in the block.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from npl_index.answer.values import Suggestion, Tailored
 class Plain:
     """The content and the marks that name files; nothing else costs anything, since it is shown elsewhere."""
 
-    beside = 10**9
+    beside = 10**9  # nothing beside the content costs anything
     lean = False
     larger = 1.0
 

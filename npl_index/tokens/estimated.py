@@ -3,12 +3,13 @@
 Both vocabularies first cut a text into pieces (a word with the space before it, up to three digits, a run of
 punctuation, white space) and then each piece into tokens. The estimator cuts into the same pieces. A piece
 on its list costs one token: the list holds strings from many texts for which tiktoken answered 1. Any other
-piece is cut into the longest listed strings from left to right; a character that is on no list costs what
-tiktoken most often answered for it and its neighbours. Each cost is a whole number, so the estimate of a text
-is the sum over its pieces. ``benchmarks/train_tokens.py`` makes the lists.
+piece is cut into the longest listed strings from left to right, and in ASCII also from right to left and
+behind its first sign: the fewest count. A character that is on no list costs what tiktoken most often
+answered for it and its neighbours. Each cost is a whole number, so the estimate of a text is the sum over its
+pieces. ``benchmarks/train_tokens.py`` makes the lists.
 
-Prompts, documentation and code in English are met within 10 per cent nineteen times in twenty, and mostly a
-little too high; everyday prose in other languages can be up to a fifth too high in ``o200k_base``, whose
+Sections of documentation and code in English are met within 10 per cent 99 times in a hundred, too high as
+often as too low; everyday prose in other languages can be up to a fifth too high in ``o200k_base``, whose
 words of those languages are not all listed.
 """
 

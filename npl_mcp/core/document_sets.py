@@ -269,7 +269,7 @@ class DocumentSets:
             self._go_on()
             state = self._stored(name, build.update, read)
             with live.lock:
-                live.state = state
+                live.state, live.seen = state, None
             failure = None
         except NPLError as error:
             failure = error
@@ -404,7 +404,7 @@ class DocumentSets:
             with live.lock:
                 # A call that came in between found changes; it is not undone, and merging is tried again.
                 if merged is not None and (store is not None or live.state is state):
-                    live.state = merged
+                    live.state, live.seen = merged, None
         finally:
             live.merging = False
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from npl_mcp.core.watching import WATCHER
+from npl_mcp.core.progress import PROGRESS
 
 STEP = 0.2
 """Seconds between two looks at how far it is."""
@@ -61,12 +61,12 @@ class Patience:
 
         :raises Exception: why it could not be indexed.
         """
-        watcher = WATCHER.get()
+        tell = PROGRESS.get()
         while not indexing.ended.done():
             if self.is_over(indexing):
                 return False
-            if watcher is not None:
-                watcher(indexing.done, indexing.total)
+            if tell is not None:
+                tell(indexing.done, indexing.total)
             wait([indexing.ended], self.step())
         indexing.ended.result()
         return True

@@ -108,7 +108,7 @@ class Workers:
 
     def _failed(self, error: Exception) -> None:
         if not self._ended:
-            logger.warning("index: a worker ended: %s", error or type(error).__name__)
+            logger.warning("index: a worker ended: %s", str(error) or type(error).__name__)
 
     def _next(self, todo: Iterator[tuple[int, Batch]]) -> tuple[int, Batch] | None:
         with self._lock:

@@ -134,7 +134,7 @@ class BoundTool(Tool):
                 with waiting(patience.wait_elsewhere):
                     return await anyio.to_thread.run_sync(work, limiter=_workers(spec.heavy))
             except NotIndexedYet as pending:
-                await _watched(pending.indexing, patience)
+                await _awaited(pending.indexing, patience)
 
     def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         """Call the function and write its answer in the same place: a long one takes its time, too."""
@@ -161,7 +161,7 @@ class BoundTool(Tool):
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
 
 
-async def _watched(indexing: Indexing, patience: Patience) -> None:
+async def _awaited(indexing: Indexing, patience: Patience) -> None:
     """Wait for a set, or until the call's patience ends; nobody's place is taken meanwhile.
 
     A client that gave a token is told how far it is.

@@ -7,7 +7,7 @@ import threading
 import time
 from types import TracebackType
 
-from npl_mcp.core.watching import WATCHER
+from npl_mcp.core.progress import PROGRESS
 
 PATIENCE = 0.5
 """Seconds before anything is shown."""
@@ -33,7 +33,7 @@ class Progress:
         self._reached: tuple[int, int] | None = None
 
     def __enter__(self) -> Progress:
-        self._token = WATCHER.set(self._reach)
+        self._token = PROGRESS.set(self._reach)
         if sys.stderr.isatty():
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -42,7 +42,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        WATCHER.reset(self._token)
+        PROGRESS.reset(self._token)
         self._done.set()
         if self._thread is not None:
             self._thread.join()

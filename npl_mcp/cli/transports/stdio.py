@@ -18,7 +18,7 @@ from mcp import MCPError
 
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
 from npl_mcp.config.settings import Settings, inherited_environment
-from npl_mcp.core.watching import WATCHER
+from npl_mcp.core.progress import PROGRESS
 
 START_SECONDS = 30.0
 # What the server would warn of is in its answers as well.
@@ -102,7 +102,7 @@ class StdioTransport:
 
 def _told() -> ProgressHandler | None:
     """Return what tells who watches this call how far it is."""
-    watcher = WATCHER.get()
+    watcher = PROGRESS.get()
     if watcher is None:
         return None
 

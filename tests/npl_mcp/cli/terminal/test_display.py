@@ -97,8 +97,8 @@ def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
     """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
     code = (
         "import time\nfrom npl_mcp.cli.terminal.progress import PATIENCE, Progress\n"
-        "from npl_mcp.core.watching import WATCHER\n"
-        "with Progress('reading'):\n    WATCHER.get()(750, 1500)\n    time.sleep(PATIENCE + 0.3)\n"
+        "from npl_mcp.core.progress import PROGRESS\n"
+        "with Progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(PATIENCE + 0.3)\n"
     )
     line = [sys.executable, "-c", code]
     ours, theirs = pty.openpty()

@@ -5,5 +5,5 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-WATCHER: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
+PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("progress", default=None)
 """Called in this context with how many files are ready, and of how many."""
