@@ -33,6 +33,7 @@ from npl_mcp.core.files import Files
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState
+from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
@@ -144,6 +145,11 @@ class App(Files):
     def worklog(self) -> WorklogStore:
         """The worklogs of all projects."""
         return self.stores.worklog
+
+    @property
+    def news(self) -> Changes:
+        """Tells what others committed."""
+        return self.stores.changes
 
     def form(self, asked: str | None) -> str:
         """Return the form of an answer: the one the call asked for, else the server's."""

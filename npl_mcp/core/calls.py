@@ -12,10 +12,12 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
@@ -43,6 +45,18 @@ class FolderRefusedError(NotAllowedError):
     """The caller's working directory cannot be used."""
 
 
+class Place(Protocol):
+    """What a call takes of the room that a transport has for calls at one time."""
+
+    def leave(self) -> None:
+        """Let others have it, while the call waits for something new."""
+        ...
+
+    def take(self) -> None:
+        """Have it again, whether there is room or not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Where a call comes from.
@@ -52,6 +66,7 @@ class Caller:
     :param name: what the client calls itself.
     :param version: of the client.
     :param folder: the caller's working directory.
+    :param place: what the call takes of the transport's room.
     """
 
     transport: str = STDIO
@@ -59,6 +74,7 @@ class Caller:
     name: str | None = None
     version: str | None = None
     folder: str | None = None
+    place: Place | None = field(default=None, repr=False, compare=False)
 
     def view(self, app: App) -> App:
         """Return what the caller sees: the server's working directory, or its own.
@@ -110,6 +126,20 @@ class Call:
     size: int = 0
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
+
+
+@contextmanager
+def aside(caller: Caller | None) -> Iterator[None]:
+    """Let a call wait without its place."""
+    place = None if caller is None else caller.place
+    if place is None:
+        yield
+        return
+    place.leave()
+    try:
+        yield
+    finally:
+        place.take()
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)

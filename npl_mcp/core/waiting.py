@@ -1,4 +1,7 @@
-"""Waiting for a set that is being indexed: how far it is, who wants to know, how long a caller waits."""
+"""Calls that wait: for a set that is being indexed, or for something new that somebody commits.
+
+Such a call holds no thread. It leaves by an exception, waits where that holds up nobody, and is made again.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,46 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, TypeVar
 
+from npl_index.errors import InvalidRequestError
 from npl_mcp.core.progress import PROGRESS
+from npl_mcp.stores.changes import Changes, Position, Topic
+
+T = TypeVar("T")
 
 STEP = 0.2
 """Seconds between two looks at how far it is."""
+
+MOST_SECONDS = 60
+"""How long a call may wait for something new: many clients and proxies give up a little later."""
+
+
+class Awaited(Protocol):
+    """What a call waits for."""
+
+    @property
+    def ended(self) -> Future[None]:
+        """Set when it is there, or has failed. A caller that goes cancels it, which concerns no other."""
+        ...
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """How many of its parts are there, and of how many; ``None`` if it has none."""
+        ...
+
+    @property
+    def dispensable(self) -> bool:
+        """Whether the call can be answered without it by now."""
+        ...
+
+    def patience(self, default: float | None) -> float | None:
+        """Return how many seconds a call waits for it; ``None`` for as long as it takes.
+
+        :param default: what the settings say.
+        """
+        ...
 
 
 @dataclass
@@ -28,60 +66,111 @@ class Indexing:
     done: int = 0
     ended: Future[None] = field(default_factory=Future)
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many of its files are ready, and of how many."""
+        return self.done, self.total
 
-class NotIndexedYet(Exception):  # noqa: N818 - no failure: the call is made again when the set is ready
-    """A call needs a set that is being indexed."""
+    @property
+    def dispensable(self) -> bool:
+        """Whether something is ready from which the call can be answered."""
+        return self.done > 0
 
-    def __init__(self, indexing: Indexing) -> None:
-        self.indexing = indexing
-        super().__init__(f"{indexing.done} of {indexing.total} files are indexed")
+    def patience(self, default: float | None) -> float | None:
+        """Return what the settings say."""
+        return default
+
+
+class News:
+    """Something new that one call waits for.
+
+    :param changes: tells of it.
+    :param topic: what it is about.
+    :param seen: where the topic was before the call looked.
+    :param seconds: how long the call may take in all.
+    """
+
+    progress = None
+    dispensable = True
+
+    def __init__(self, changes: Changes, topic: Topic, seen: Position, seconds: float) -> None:
+        self._changes, self._topic, self._seen = changes, topic, seen
+        self._seconds = seconds
+
+    @cached_property
+    def ended(self) -> Future[None]:
+        """Set when the topic is elsewhere; from the first look on somebody waits for that."""
+        return self._changes.expect(self._topic, self._seen)
+
+    def patience(self, default: float | None) -> float:  # noqa: ARG002 - the call itself says it
+        """Return what the call asked for."""
+        return self._seconds
+
+
+class NotYet(Exception):  # noqa: N818 - no failure: the call is made again
+    """A call needs what is not there yet."""
+
+    def __init__(self, awaited: Awaited) -> None:
+        self.awaited = awaited
+        super().__init__(f"{awaited.progress}")
 
 
 class Patience:
-    """How long one call waits for sets that are being indexed, all in all.
+    """How long one call waits, all in all, from now on.
 
-    :param seconds: ``None`` for as long as it takes.
+    :param seconds: for sets that are being indexed; ``None`` for as long as it takes.
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._began = time.monotonic()
+        self._seconds = seconds
 
-    def is_over(self, indexing: Indexing) -> bool:
-        """Tell whether the call is to be answered from what is ready; something has to be."""
-        return self._end is not None and indexing.done > 0 and time.monotonic() >= self._end
+    def is_over(self, awaited: Awaited) -> bool:
+        """Tell whether the call is to be answered with what there is."""
+        left = self._left(awaited)
+        return left is not None and left <= 0 and awaited.dispensable
 
-    def step(self) -> float:
-        """Return how many seconds to wait before looking again."""
-        if self._end is None:
-            return STEP
-        return min(STEP, max(0.01, self._end - time.monotonic()))
+    def step(self, awaited: Awaited) -> float | None:
+        """Return how many seconds to wait before looking again; ``None`` if there is nothing to look at."""
+        left = self._left(awaited)
+        if awaited.progress is None:
+            return left
+        return STEP if left is None else min(STEP, max(0.01, left))
 
-    def wait(self, indexing: Indexing) -> bool:
-        """Wait here; return whether the set is complete.
+    def wait(self, awaited: Awaited) -> bool:
+        """Wait here; return whether it is there.
 
-        :raises Exception: why it could not be indexed.
+        :raises Exception: why it cannot be.
         """
         tell = PROGRESS.get()
-        while not indexing.ended.done():
-            if self.is_over(indexing):
-                return False
-            if tell is not None:
-                tell(indexing.done, indexing.total)
-            wait([indexing.ended], self.step())
-        indexing.ended.result()
-        return True
+        ended = awaited.ended
+        try:
+            while not ended.done():
+                if self.is_over(awaited):
+                    return False
+                if tell is not None and awaited.progress is not None:
+                    tell(*awaited.progress)
+                wait([ended], self.step(awaited))
+            ended.result()
+            return True
+        finally:
+            ended.cancel()
 
-    def wait_elsewhere(self, indexing: Indexing) -> bool:
+    def wait_elsewhere(self, awaited: Awaited) -> bool:
         """Return ``False`` if the call has waited enough.
 
-        :raises NotIndexedYet: it is to wait where that holds up nobody, and to be made again.
+        :raises NotYet: it is to wait where that holds up nobody, and to be made again.
         """
-        if not self.is_over(indexing):
-            raise NotIndexedYet(indexing)
+        if not self.is_over(awaited):
+            raise NotYet(awaited)
         return False
 
+    def _left(self, awaited: Awaited) -> float | None:
+        most = awaited.patience(self._seconds)
+        return None if most is None else self._began + most - time.monotonic()
 
-Wait = Callable[[Indexing], bool]
+
+Wait = Callable[[Awaited], bool]
 
 _WAIT: ContextVar[Wait | None] = ContextVar("wait", default=None)
 
@@ -99,6 +188,36 @@ def waiting(wait: Wait) -> Iterator[None]:
 def way_to_wait(seconds: float | None) -> Wait:
     """Return how the call that runs in this context waits; by default it does so where it is.
 
-    :param seconds: its patience.
+    :param seconds: its patience with sets.
     """
     return _WAIT.get() or Patience(seconds).wait
+
+
+def when_new(
+    changes: Changes,
+    topic: Callable[[], Topic],
+    seconds: float,
+    read: Callable[[], T],
+    empty: Callable[[T], bool],
+) -> T:
+    """Return what a caller reads: at once if there is something new, else when there is, or after a time.
+
+    :param topic: returns what changes when there is something new to read.
+    :param seconds: how long to wait.
+    :param read: asked again when the topic has changed.
+    :param empty: returns whether there was nothing new.
+    :raises InvalidRequestError: nobody may wait that long.
+    """
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise InvalidRequestError(
+            f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MOST_SECONDS}"
+        )
+    if not seconds:
+        return read()
+    wait, about = way_to_wait(None), topic()
+    while True:
+        # Asked before reading: what comes in between wakes the call at once.
+        seen = changes.position(about)
+        found = read()
+        if not empty(found) or not wait(News(changes, about, seen, seconds)):
+            return found

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
+from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
 
 
@@ -26,6 +27,11 @@ class WorklogUser(Protocol):
         """The worklogs of all projects."""
         ...
 
+    @property
+    def news(self) -> Changes:
+        """Tells of new entries."""
+        ...
+
 
 class Worklogs:
     """The worklogs of a data folder for one command; opens nothing when made.
@@ -38,7 +44,9 @@ class Worklogs:
         self.project = str(cwd.resolve())
         self._database = Database(data_folder / DATABASE_FILE, data_folder / ARTIFACT_FOLDER, check=False)
         self.worklog = WorklogStore(self._database)
+        self.news = Changes(self._database)
 
     def close(self) -> None:
-        """Close the database."""
+        """Let nobody wait any longer; close the database."""
+        self.news.close()
         self._database.close()

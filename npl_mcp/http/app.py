@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from fastmcp import FastMCP
+from fastmcp.tools.base import ToolResult
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import TextContent
 from pydantic_core import from_json
@@ -54,6 +56,10 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.FILE_SYSTEM_ERROR: 500,
 }
 """The status a failed call of ``/mcp/tools/{name}`` is answered with; MCP itself answers 200."""
+
+
+_CLOSED = 499
+"""The caller closed the connection; nobody reads the answer."""
 
 
 def create_app(settings: Settings, policy: Policy) -> ASGIApp:
@@ -120,11 +126,9 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     except InvalidRequestError as error:
         body = as_dict(translate(error, name))
         return JSONResponse(body, STATUS[ErrorCode.INVALID_PARAMETER])
-    token = CALLER.set(request.scope[CALLER_KEY])
-    try:
-        result = await server.call_tool(name, arguments)
-    finally:
-        CALLER.reset(token)
+    result = await _result(server, name, arguments, request)
+    if result is None:
+        return Response(status_code=_CLOSED)
     block = result.content[0]
     assert isinstance(block, TextContent)
     if not result.is_error:
@@ -134,6 +138,28 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None
     code = ErrorCode[json.loads(block.text)["error_code"]]
     return Response(block.text, STATUS[code], refused, "application/json")
+
+
+async def _result(
+    server: FastMCP[Any], name: str, arguments: dict[str, Any], request: Request
+) -> ToolResult | None:
+    """Return what a tool answers; ``None`` if the caller is gone before: nobody waits for nobody."""
+    result: ToolResult | None = None
+
+    async def end_if_gone(calling: anyio.CancelScope) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        calling.cancel()
+
+    token = CALLER.set(request.scope[CALLER_KEY])
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(end_if_gone, group.cancel_scope)
+            result = await server.call_tool(name, arguments)
+            group.cancel_scope.cancel()
+    finally:
+        CALLER.reset(token)
+    return result
 
 
 def _arguments(body: bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.to_thread
@@ -198,19 +198,49 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
     return int(text) if text.isdigit() else 0
 
 
+class _Place:
+    """The place of one call among those in flight.
+
+    A call of a session may end after its request, whose place it then has no longer.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard, self._taken, self._ended = guard, False, False
+        self.take()
+
+    def take(self) -> None:
+        """Have it, unless the request is over."""
+        if not self._taken and not self._ended:
+            self._taken = True
+            self._guard.in_flight += 1
+
+    def leave(self) -> None:
+        """Let others have it."""
+        if self._taken:
+            self._taken = False
+            self._guard.in_flight -= 1
+
+    def end(self) -> None:
+        """Let others have it for good."""
+        self.leave()
+        self._ended = True
+
+
 class Guard:
     """Passes a request to the application once it is allowed and has arrived whole.
 
-    A call takes one of the places until its answer is sent. Callers that do not read lose theirs to others
-    when no place is left.
+    A call takes one of the places until its answer is sent, but for the time it waits for something new.
+    Callers that do not read lose theirs to others when no place is left.
 
     :param app: gets each body in one message.
+
+    ``in_flight`` is how many places are taken.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy) -> None:
         self._app = app
         self._policy = policy
-        self._in_flight = 0
+        self.in_flight = 0
         self._held = 0
         self._most_held = HELD_BODIES * policy.body_limit
         self._answers = Answers(HELD_ANSWERS * policy.body_limit)
@@ -242,11 +272,12 @@ class Guard:
                 return
             whole, held = bytes(body), len(body)
             body.clear()
-            self._in_flight += 1
+            place = _Place(self)
+            scope[CALLER_KEY] = replace(scope[CALLER_KEY], place=place)
             try:
                 await self._answer(scope, _replayed(whole, receive), send)
             finally:
-                self._in_flight -= 1
+                place.end()
         except ClientDisconnect:
             return
         finally:
@@ -254,7 +285,7 @@ class Guard:
 
     def _crowded(self) -> Refusal | None:
         """Return why there is no place for one more call."""
-        if self._in_flight < self._policy.max_calls or self._answers.drop_stalled():
+        if self.in_flight < self._policy.max_calls or self._answers.drop_stalled():
             return None
         return BUSY
 

@@ -39,7 +39,8 @@ LAST_SECONDS = 1.25
 HEAD_SECONDS = 10.0
 """How long a new connection may take to ask for something."""
 
-MAX_CONNECTIONS = 1_000
+MAX_CONNECTIONS = 4_000
+"""A thousand callers may wait for something new, each on a connection, beside those that are answered."""
 
 _BACKLOG = 2048
 

@@ -24,8 +24,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT
-from npl_mcp.core.waiting import Indexing, NotIndexedYet, Patience, waiting
+from npl_mcp.core.calls import CURRENT, aside
+from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
@@ -39,15 +39,19 @@ memory, and the event loop takes its turn among them.
 HEAVY_WORKERS = 2
 """How many of them may be heavy: to read an artifact takes memory of several times its size."""
 
-_LIMITERS: Mapping[bool, tuple[RunVar[anyio.CapacityLimiter], int]] = {
-    False: (RunVar("npl-workers"), WORKERS),
-    True: (RunVar("npl-heavy-workers"), HEAVY_WORKERS),
+WOKEN_WORKERS = 2
+"""Calls that run again after they waited. One message may wake a thousand, and others come in between."""
+
+_LIMITERS: Mapping[str, tuple[RunVar[anyio.CapacityLimiter], int]] = {
+    "light": (RunVar("npl-workers"), WORKERS),
+    "heavy": (RunVar("npl-heavy-workers"), HEAVY_WORKERS),
+    "woken": (RunVar("npl-woken-workers"), WOKEN_WORKERS),
 }
 
 
-def _workers(heavy: bool) -> anyio.CapacityLimiter:
+def _workers(kind: str) -> anyio.CapacityLimiter:
     """Return the limit of the event loop that runs."""
-    kept, most = _LIMITERS[heavy]
+    kept, most = _LIMITERS[kind]
     limiter = kept.get(None)
     if limiter is None:
         limiter = anyio.CapacityLimiter(most)
@@ -129,12 +133,17 @@ class BoundTool(Tool):
         if spec.in_memory is not None and spec.in_memory(app, **values):
             return work()
         patience = Patience(app.settings.patience)
+        kind = "heavy" if spec.heavy else "light"
         while True:
             try:
                 with waiting(patience.wait_elsewhere):
-                    return await anyio.to_thread.run_sync(work, limiter=_workers(spec.heavy))
-            except NotIndexedYet as pending:
-                await _awaited(pending.indexing, patience)
+                    return await anyio.to_thread.run_sync(work, limiter=_workers(kind))
+            except NotYet as pending:
+                awaited = pending.awaited
+            call = CURRENT.get()
+            with aside(None if call is None else call.caller):
+                await _awaited(awaited, patience)
+            kind = "heavy" if spec.heavy else "woken"
 
     def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         """Call the function and write its answer in the same place: a long one takes its time, too."""
@@ -161,19 +170,19 @@ class BoundTool(Tool):
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
 
 
-async def _awaited(indexing: Indexing, patience: Patience) -> None:
-    """Wait for a set, or until the call's patience ends; nobody's place is taken meanwhile.
+async def _awaited(awaited: Awaited, patience: Patience) -> None:
+    """Wait for something, or until the call's patience ends; nobody's place is taken meanwhile.
 
     A client that gave a token is told how far it is.
 
-    :raises Exception: why the set could not be indexed.
+    :raises Exception: why it cannot be had.
     """
-    tell = _teller(indexing)
-    ended = asyncio.wrap_future(indexing.ended)
+    tell = _teller(awaited)
+    ended = asyncio.wrap_future(awaited.ended)
     try:
         await tell()
-        while not ended.done() and not patience.is_over(indexing):
-            await asyncio.wait([ended], timeout=patience.step())
+        while not ended.done() and not patience.is_over(awaited):
+            await asyncio.wait([ended], timeout=patience.step(awaited))
             await tell()
         if ended.done():
             ended.result()
@@ -181,7 +190,7 @@ async def _awaited(indexing: Indexing, patience: Patience) -> None:
         ended.cancel()  # this call's look at it, no more
 
 
-def _teller(indexing: Indexing) -> Callable[[], Awaitable[None]]:
+def _teller(awaited: Awaited) -> Callable[[], Awaitable[None]]:
     """Return what tells the client how many files are ready, if there are more by now."""
     told = -1
     try:
@@ -191,9 +200,10 @@ def _teller(indexing: Indexing) -> Callable[[], Awaitable[None]]:
 
     async def tell() -> None:
         nonlocal told
-        if context is not None and indexing.done > told:
-            told = indexing.done
-            await context.report_progress(told, indexing.total, "files indexed")
+        progress = awaited.progress
+        if context is not None and progress is not None and progress[0] > told:
+            told, total = progress
+            await context.report_progress(told, total, "files indexed")
 
     return tell
 

@@ -41,7 +41,7 @@ from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import prepare_process
-from npl_mcp.server.stdio import open_streams
+from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
 from npl_mcp.tools.aliases import Alias, usable_aliases
 from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
@@ -63,10 +63,12 @@ class ReportCalls(Middleware):
     """Measures each call from its arrival to its answer, and reports it.
 
     :param reports: gets finished calls.
+    :param in_flight: of a client over standard streams: counts its requests.
     """
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, in_flight: InFlight | None) -> None:
         self._reports = reports
+        self._in_flight = in_flight
 
     async def on_call_tool(
         self,
@@ -75,7 +77,7 @@ class ReportCalls(Middleware):
     ) -> ToolResult:
         """Pass the call on, and report its answer."""
         message = context.message
-        call = Call(message.name, _caller(context), message.arguments or {})
+        call = Call(message.name, _caller(context, self._in_flight), message.arguments or {})
         token = CURRENT.set(call)
         self._reports.in_flight += 1
         try:
@@ -90,7 +92,7 @@ class ReportCalls(Middleware):
         return result
 
 
-def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
+def _caller(context: MiddlewareContext[CallToolRequestParams], in_flight: InFlight | None) -> Caller:
     """Return who calls, as far as the connection and the message tell."""
     request = context.fastmcp_context and context.fastmcp_context.request_context
     if not request:
@@ -102,8 +104,9 @@ def _caller(context: MiddlewareContext[CallToolRequestParams]) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    place = None if in_flight is None else in_flight.place(request.request_id)
     return replace(
-        caller or Caller(),
+        caller or Caller(place=place),
         name=_text(client.get("name")),
         version=_text(client.get("version")),
         folder=None if folder is None else str(folder),
@@ -232,11 +235,17 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
     return tool.model_copy(update=changes)
 
 
-def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
+def create_server(
+    settings: Settings,
+    app: App | None = None,
+    reports: Reports | None = None,
+    in_flight: InFlight | None = None,
+) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
     :param app: closed when the server stops; by default a new one.
     :param reports: gets finished calls; by default they are logged at the level INFO.
+    :param in_flight: of a client over standard streams: counts its requests.
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
@@ -264,7 +273,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         mask_error_details=True,
         middleware=[
             *([CallsByName()] if settings.small_list else ()),
-            ReportCalls(reports),
+            ReportCalls(reports, in_flight),
             ErrorReplies(_proposals(listed, aliases, settings.exact_names), listed, settings.structured),
             OldNames(aliases, settings.exact_names),
         ],
@@ -312,6 +321,7 @@ def serve_stdio(settings: Settings) -> None:
     # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
     # cancel all tasks instead can leave a busy server that waits for one of them for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server = create_server(settings)
-    open_streams(settings.body_limit)
+    in_flight = requests_in_flight(settings.body_limit)
+    server = create_server(settings, in_flight=in_flight)
+    open_streams(settings.body_limit, in_flight)
     server.run(transport="stdio", show_banner=False)

@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from mcp_types import (
@@ -75,7 +76,8 @@ class InFlight:
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._bytes: dict[int | str, list[int]] = {}
+        # FastMCP tells every id as a text; two that are then alike share what they take.
+        self._bytes: dict[str, list[int]] = {}
         self._count = self._total = 0
         self._changed = threading.Condition()
 
@@ -83,23 +85,42 @@ class InFlight:
         """Wait until there is room for a request, and count it."""
         with self._changed:
             self._changed.wait_for(lambda: self._has_room(size))
-            self._bytes.setdefault(request, []).append(size)
+            self._bytes.setdefault(str(request), []).append(size)
             self._count += 1
             self._total += size
 
     def remove(self, request: int | str | None) -> None:
         """Count a request no longer: it is answered, or it was cancelled and gets no answer."""
         with self._changed:
-            sizes = self._bytes.get(request) if request is not None else None
-            if sizes and request is not None:
+            sizes = None if request is None else self._bytes.get(str(request))
+            if sizes:
                 self._total -= sizes.pop()
                 self._count -= 1
                 if not sizes:
-                    del self._bytes[request]
+                    del self._bytes[str(request)]
                 self._changed.notify()
+
+    def place(self, request: int | str | None) -> Waiting:
+        """Return the place of a request; one that waits for something new is not worked on."""
+        return Waiting(self, request)
 
     def _has_room(self, size: int) -> bool:
         return not self._count or (self._count < self._most and self._total + size <= self._most_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A request's place among those in flight; what has left it is soon answered and does not come back."""
+
+    in_flight: InFlight
+    request: int | str | None
+
+    def leave(self) -> None:
+        """Count the request no longer."""
+        self.in_flight.remove(self.request)
+
+    def take(self) -> None:
+        """Change nothing."""
 
 
 class LineOutput(io.RawIOBase):
@@ -283,10 +304,19 @@ class HeaderInput(LineInput):
         return length
 
 
-def open_streams(limit: int) -> None:
+def requests_in_flight(limit: int) -> InFlight:
+    """Return what counts the requests of a client.
+
+    :param limit: bytes of the longest message.
+    """
+    return InFlight(MOST_AT_ONCE, MOST_BODIES * limit)
+
+
+def open_streams(limit: int, in_flight: InFlight) -> None:
     """Wait for the first byte of standard input, then put streams of lines in the place of the standard ones.
 
     :param limit: bytes of the longest message.
+    :param in_flight: told of requests and answers.
     """
     stdin = sys.stdin.fileno()
     source = io.BufferedReader(io.FileIO(os.dup(stdin), "rb"), _BLOCK)
@@ -297,7 +327,6 @@ def open_streams(limit: int) -> None:
         os.dup2(nothing.fileno(), stdin)
     os.dup2(2, 1)
     headers = source.peek(1)[:1] == _HEADER_BEGINS
-    in_flight = InFlight(MOST_AT_ONCE, MOST_BODIES * limit)
     output = (HeaderOutput if headers else LineOutput)(target, in_flight)
     lines = (HeaderInput if headers else LineInput)(source, limit, output, in_flight)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(lines, _BLOCK), encoding="utf-8", errors="replace")

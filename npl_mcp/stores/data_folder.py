@@ -8,6 +8,7 @@ from pathlib import Path
 from npl_mcp.stores.artifact.store import ArtifactStore
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE, private_folder
+from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.chat.store import ChatStore
 from npl_mcp.stores.review.store import ReviewStore
 from npl_mcp.stores.session import SessionStore
@@ -23,6 +24,7 @@ class Stores:
 
     def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
         self.database = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER)
+        self.changes = Changes(self.database)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
@@ -43,5 +45,6 @@ class Stores:
             self.artifact.recover()
 
     def close(self) -> None:
-        """Close the database."""
+        """Let nobody wait any longer; close the database."""
+        self.changes.close()
         self.database.close()

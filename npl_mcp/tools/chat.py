@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from npl_mcp.core.app import App
+from npl_mcp.core.waiting import when_new
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.rooms import NewRoom, Room
 from npl_mcp.stores.chat.store import Message, Reaction, Share
 from npl_mcp.stores.chat.todos import Todo, TodoUpdate
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.spec import ToolSpec, Wait
 
 
 def chat_create_room(
@@ -119,6 +121,7 @@ def chat_get_feed(
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
+    wait: Wait = 0,
 ) -> Page[Event]:
     """Read a room's latest events, or those after a cursor, oldest first.
 
@@ -126,7 +129,18 @@ def chat_get_feed(
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.feed(room_id, since, limit, offset)
+    chat = app.stores.chat
+    return when_new(
+        app.news,
+        partial(chat.room_topic, room_id),
+        wait,
+        partial(chat.feed, room_id, since, limit, offset),
+        _is_empty,
+    )
+
+
+def _is_empty(page: Page[Any]) -> bool:
+    return page.total == 0
 
 
 def chat_list_rooms(
@@ -150,13 +164,21 @@ def chat_get_notifications(
     limit: int | None = None,
     offset: int | None = None,
     since: Annotated[int | None, "Cursor of the last answer"] = None,
+    wait: Wait = 0,
 ) -> Page[Notification]:
     """List a persona's notifications, newest first; after a cursor, oldest first.
 
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.notifications(persona, unread_only, limit, offset, since)
+    chat = app.stores.chat
+    return when_new(
+        app.news,
+        partial(chat.mailbox_topic, persona),
+        wait,
+        partial(chat.notifications, persona, unread_only, limit, offset, since),
+        _is_empty,
+    )
 
 
 def chat_mark_read(app: App, notification_id: int) -> MarkedRead:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
 """By tool: ``run``, arguments of a call that works in the small project of the documentation, in which the
@@ -19,6 +20,10 @@ class CommaList:
 
     The schema shows the text alone: two types for one parameter would cost every agent tokens.
     """
+
+
+Wait = Annotated[float, "Seconds, up to 60, to wait for something new"]
+"""Of tools that read what others write: how long a call with nothing to answer waits for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
+from npl_mcp.core.waiting import when_new
 from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.spec import ToolSpec, Wait
 
 Session = Annotated[str | None, "Default: current"]
 
@@ -61,13 +63,28 @@ def worklog_read(
     since: Annotated[int | None, "Read after this seq"] = None,
     session_id: Session = None,
     limit: int | None = None,
+    wait: Wait = 0,
 ) -> ReadEntries:
     """Read worklog entries the agent has not seen; moves its cursor.
 
     :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return app.worklog.read(app.project, agent_id, peek=peek, since=since, session_id=session_id, limit=limit)
+    return when_new(
+        app.news,
+        partial(app.worklog.topic, app.project, session_id),
+        wait,
+        partial(
+            app.worklog.read,
+            app.project,
+            agent_id,
+            peek=peek,
+            since=since,
+            session_id=session_id,
+            limit=limit,
+        ),
+        lambda read: not read.entries,
+    )
 
 
 def worklog_status(app: WorklogUser, session_id: Session = None) -> WorklogSession:

@@ -215,6 +215,10 @@ class Database:
         with sqlite.translated():
             sqlite.copy(self.path, target)
 
+    def commits(self) -> sqlite.Commits:
+        """Return what tells that somebody committed; to be used by one thread, and closed."""
+        return sqlite.Commits(self.path)
+
     def close(self) -> None:
         """Close all connections; the next use opens them again."""
         with self._lock:

@@ -213,6 +213,45 @@ def _pragmas(read_only: bool) -> tuple[str, ...]:
     )
 
 
+class Commits:
+    """Tells that somebody committed, in this process or another; used by one thread.
+
+    :param path: the database file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._raw: Any = None
+        self._file: tuple[int, int] | None = None
+        self._version: int | None = None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; return whether something was committed since the last call, or may have been.
+
+        :raises DatabaseError: the database cannot be used.
+        """
+        time.sleep(seconds)
+        with translated():
+            found = self._path.stat() if self._path.exists() else None
+            file = None if found is None else (found.st_dev, found.st_ino)
+            if file != self._file:
+                # The connection would go on looking at a file that was replaced.
+                self.close()
+            if self._raw is None and file is not None:
+                self._raw, self._file = connect(self._path, Deadline(), read_only=True), file
+            before = self._version
+            if self._raw is not None:
+                self._version = self._raw.execute("PRAGMA data_version").fetchone()[0]
+        return self._version != before
+
+    def close(self) -> None:
+        """Close its connection."""
+        raw, self._raw = self._raw, None
+        self._file = self._version = None
+        if raw is not None:
+            raw.close()
+
+
 def check_content(raw: Any) -> None:
     """Check the structure of the database.
 

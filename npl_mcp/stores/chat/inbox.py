@@ -12,6 +12,9 @@ from npl_mcp.stores.base.paging import Page, Slice, now
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.rooms import Posted
 
+POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
+"""See :class:`~npl_mcp.stores.changes.Topic`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivered:

@@ -27,6 +27,9 @@ _NEAR = 5
 _TOTAL = "room"
 """Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of."""
 
+POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
+"""See :class:`~npl_mcp.stores.changes.Topic`."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewRoom:

@@ -15,6 +15,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, rooms, todos
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import Delivered, MarkedRead, Notification
@@ -245,6 +246,14 @@ class ChatStore:
         page = Slice.parse(limit, offset)
         with self._database.read() as tx:
             return feed.read(tx, room, rooms.require_room(tx, room), start, page)
+
+    def room_topic(self, room_id: int) -> Topic:
+        """Return what changes with each event of a room."""
+        return Topic(rooms.POSITIONS, checks.row_id(room_id, "room_id"))
+
+    def mailbox_topic(self, persona: str) -> Topic:
+        """Return what changes with each notification of a persona."""
+        return Topic(inbox.POSITIONS, checks.line(persona, "persona"))
 
     def notifications(
         self,

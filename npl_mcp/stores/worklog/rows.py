@@ -23,6 +23,16 @@ SESSION = """
 SELECT number, id, created, closed, archived_as, task, status, entry_count, last_entry
 FROM worklog_session"""
 
+POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
+"""Of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
+
+CURRENT_POSITIONS = """
+SELECT worklog_project.project AS key,
+    worklog_session.id || ':' || worklog_session.entry_count AS position
+FROM worklog_project JOIN worklog_session ON worklog_session.number = worklog_project.current
+WHERE worklog_project.project IN :keys"""
+"""Of the current sessions of projects."""
+
 INSERT_ENTRY = """
 INSERT INTO worklog_entry
     (session_number, seq, ts, agent_id, agent_type, action, summary, data, tags, refs)

@@ -19,6 +19,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.paging import Slice, now
+from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.exporting import WorklogExport
 from npl_mcp.stores.worklog.folder import ARCHIVE, ProjectFolder
@@ -241,6 +242,16 @@ class WorklogStore:
             remaining=max(0, total - end),
             exported=exported,
         )
+
+    def topic(self, project: str, session_id: str | None = None) -> Topic:
+        """Return what changes with each entry of a session.
+
+        :param session_id: by default whichever session is current.
+        """
+        if session_id is None:
+            return Topic(rows.CURRENT_POSITIONS, project)
+        with self._project(project, self._database.read) as (tx, current):
+            return Topic(rows.POSITIONS, rows.chosen(tx, project, current, session_id)["number"])
 
     def status(self, project: str, session_id: str | None = None) -> WorklogSession:
         """Describe a session.

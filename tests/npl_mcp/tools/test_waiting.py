@@ -1,0 +1,339 @@
+"""Calls that wait for something new: what wakes them, what ends them, and what they hold meanwhile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.server.server import create_server
+from npl_mcp.server.stdio import MOST_AT_ONCE
+from tests.conftest import envelope
+from tests.npl_mcp.http.http_server import JSON, META, connected, request, serving
+from tests.npl_mcp.server.test_stdio import HELLO
+
+LONG = 30
+"""Seconds; no test waits as long, unless something is wrong."""
+
+SOON = 10
+"""Seconds after which a test has failed that should have ended at once."""
+
+ROOM = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
+LOG = ("worklog_init", {"session_id": "w1"})
+
+# By what is read: the call that waits, the call that it waits for, and a call that is none of its affair.
+NEWS: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]] = {
+    "feed": (
+        ("chat_get_feed", {"room_id": 1, "since": 2}),
+        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
+        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"}),
+    ),
+    "notifications": (
+        ("chat_get_notifications", {"persona": "bo"}),
+        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "@bo hello"}),
+        ("chat_send_message", {"room_id": 1, "persona": "bo", "message": "@ann hello"}),
+    ),
+    "notifications after a cursor": (
+        ("chat_get_notifications", {"persona": "bo", "since": 0, "unread_only": False}),
+        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "@bo hello"}),
+        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
+    ),
+    "current worklog": (
+        ("worklog_read", {"agent_id": "reader"}),
+        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"}),
+        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
+    ),
+    "a worklog by its name": (
+        ("worklog_read", {"agent_id": "reader", "session_id": "w1", "peek": True}),
+        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s", "session_id": "w1"}),
+        ("worklog_init", {"session_id": "w2"}),
+    ),
+}
+
+
+class Desk:
+    """A client of one server in this process."""
+
+    def __init__(self, client: Client[Any], app: App) -> None:
+        self.client, self.app = client, app
+
+    async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return envelope(await self.client.call_tool(tool, arguments, raise_on_error=False))
+
+    async def do(self, tool: str, arguments: dict[str, Any]) -> Any:
+        answer = await self.ask(tool, arguments)
+        assert answer["success"], answer
+        return answer["data"]
+
+    async def until(self, waiting: int) -> None:
+        """Wait until so many calls wait."""
+        with anyio.fail_after(SOON):
+            while self.app.news.waiting != waiting:
+                await anyio.sleep(0.005)
+
+
+def at_desk(settings: Settings, script: Callable[[Desk], Awaitable[None]]) -> None:
+    async def run() -> None:
+        app = App(settings)
+        async with Client(create_server(settings, app)) as client:
+            desk = Desk(client, app)
+            await desk.do(*ROOM)
+            await desk.do(*LOG)
+            await script(desk)
+
+    anyio.run(run)
+
+
+def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[str]:
+    """Return a command that makes a call in another process, on the same data folder."""
+    code = (
+        "import sys, json, pathlib; from npl_mcp.config.settings import Settings\n"
+        "from npl_mcp.core.app import App; from npl_mcp.tools.domains import tool_named\n"
+        "work, data, tool, arguments = sys.argv[1:]; work = pathlib.Path(work)\n"
+        "app = App(Settings(cwd=work, home=work, data_dir=pathlib.Path(data), warm_up=False))\n"
+        "tool_named(tool).function(app, **json.loads(arguments)); app.close()"
+    )
+    places = [str(settings.cwd), str(settings.data_folder)]
+    return [sys.executable, "-c", code, *places, tool, json.dumps(arguments)]
+
+
+@pytest.mark.parametrize("case", NEWS)
+def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str) -> None:
+    """Its answer is that of a call made afterwards; what concerns others does not wake it."""
+    (tool, arguments), news, other = NEWS[case]
+
+    async def script(desk: Desk) -> None:
+        answers = []
+
+        async def wait() -> None:
+            answers.append(await desk.do(tool, {**arguments, "wait": LONG}))
+
+        with anyio.fail_after(SOON):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                await desk.until(1)
+                await desk.do(*other)
+                await anyio.sleep(0.05)
+                assert answers == []
+                await desk.do(*news)
+        assert len(answers[0]["items"]) == 1
+        assert desk.app.news.waiting == 0
+        if tool != "worklog_read" or arguments.get("peek"):
+            assert answers[0] == await desk.do(tool, arguments)
+
+    at_desk(settings, script)
+
+
+@pytest.mark.parametrize("case", ["feed", "current worklog"])
+def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str) -> None:
+    """Whoever writes to the same data folder."""
+    (tool, arguments), news, _ = NEWS[case]
+
+    async def script(desk: Desk) -> None:
+        with anyio.fail_after(SOON):
+            async with anyio.create_task_group() as group:
+                group.start_soon(anyio.run_process, elsewhere(settings, *news))
+                answer = await desk.do(tool, {**arguments, "wait": LONG})
+        assert len(answer["items"]) == 1
+
+    at_desk(settings, script)
+
+
+@pytest.mark.parametrize("case", NEWS)
+def test_a_call_that_waited_in_vain_answers_as_an_empty_one(settings: Settings, case: str) -> None:
+    """So does one that did not wait."""
+    tool, arguments = NEWS[case][0]
+
+    async def script(desk: Desk) -> None:
+        empty = await desk.do(tool, arguments)
+        assert empty["items"] == []
+        assert await desk.do(tool, {**arguments, "wait": 0.05}) == empty
+        assert desk.app.news.waiting == 0
+
+    at_desk(settings, script)
+
+
+@pytest.mark.parametrize("wait", [-1, 60.5, 1e300, "long", True, [1]])
+@pytest.mark.parametrize("case", ["feed", "notifications", "current worklog"])
+def test_what_nobody_can_wait_for_is_refused(settings: Settings, case: str, wait: object) -> None:
+    """The error names the parameter."""
+    tool, arguments = NEWS[case][0]
+
+    async def script(desk: Desk) -> None:
+        answer = await desk.ask(tool, {**arguments, "wait": wait})
+        assert answer["error_code"] == "INVALID_PARAMETER"
+        assert "wait" in answer["error"]
+
+    at_desk(settings, script)
+
+
+def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(settings: Settings) -> None:
+    """What comes later is there for the next call."""
+
+    async def script(desk: Desk) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(desk.do, "worklog_read", {"agent_id": "reader", "wait": LONG})
+            await desk.until(1)
+            group.cancel_scope.cancel()
+        await desk.until(0)
+        await desk.do("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
+        read = await desk.do("worklog_read", {"agent_id": "reader"})
+        assert [entry["seq"] for entry in read["items"]] == [1]
+
+    at_desk(settings, script)
+
+
+def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) -> None:
+    """Far more of them than there are threads; others are answered, and one message wakes those it is for."""
+    rooms, waiters = 20, 200
+
+    async def script(desk: Desk) -> None:
+        answers: list[int] = []
+
+        async def wait(room: int) -> None:
+            arguments = {"room_id": room, "since": room + 1, "wait": LONG}
+            answers.append((await desk.do("chat_get_feed", arguments))["items"][0]["room_id"])
+
+        for number in range(2, rooms + 1):
+            await desk.do("chat_create_room", {"name": f"r{number}", "members": ["ann"]})
+        threads = threading.active_count()
+        with anyio.fail_after(SOON):
+            async with anyio.create_task_group() as group:
+                for number in range(waiters):
+                    group.start_soon(wait, number % rooms + 1)
+                await desk.until(waiters)
+                assert threading.active_count() <= threads + 10
+                assert (await desk.do("chat_list_rooms", {}))["total"] == rooms
+                await desk.do("chat_send_message", {"room_id": 3, "persona": "ann", "message": "m"})
+                while len(answers) < waiters // rooms:
+                    await anyio.sleep(0.005)
+                assert desk.app.news.waiting == waiters - len(answers)
+                group.cancel_scope.cancel()
+        assert answers == [3] * (waiters // rooms)
+
+    at_desk(settings, script)
+
+
+def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:
+    """Its end does not take as long as they would have waited."""
+    app = App(settings)
+    ended = app.news.expect(app.stores.chat.room_topic(1), None)
+    app.close()
+    ended.result(SOON)
+    assert app.news.expect(app.stores.chat.room_topic(1), None).done()
+
+
+def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> None:
+    """There is no event loop; the function itself takes as long."""
+    from npl_mcp.tools.domains import tool_named
+
+    app = App(settings)
+    functions = {name: tool_named(name).function for name in (LOG[0], "worklog_log", "worklog_read")}
+    functions[LOG[0]](app, **LOG[1])
+    read: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: read.append(functions["worklog_read"](app, agent_id="r", wait=LONG))
+    )
+    thread.start()
+    while not app.news.waiting:
+        time.sleep(0.005)
+    functions["worklog_log"](app, agent_id="a", action="did", summary="s")
+    thread.join(SOON)
+    app.close()
+    assert [entry.seq for entry in read[0].entries] == [1]
+
+
+def call(tool: str, arguments: dict[str, Any], identity: int) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
+
+
+def test_calls_that_wait_leave_room_for_others_over_standard_streams(tmp_path: Path) -> None:
+    """More wait than are worked on at one time; a cancelled one is gone."""
+    command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def send(*messages: dict[str, Any]) -> None:
+            assert process.stdin is not None
+            process.stdin.writelines(json.dumps(message).encode() + b"\n" for message in messages)
+            process.stdin.flush()
+
+        def received() -> Any:
+            assert process.stdout is not None
+            return json.loads(process.stdout.readline())
+
+        try:
+            send(HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call(*ROOM, 1))
+            assert [received()["id"] for _ in range(2)] == [0, 1]
+            waiting = range(10, 10 + 2 * MOST_AT_ONCE)
+            send(*(call("chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG}, at) for at in waiting))
+            gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 10}}
+            say = {"room_id": 1, "persona": "ann", "message": "m"}
+            send(gone, call("chat_list_rooms", {}, 2))
+            assert received()["id"] == 2
+            send(call("chat_send_message", say, 3))
+            answered = {received()["id"] for _ in range(len(waiting))}
+            assert answered == {3, *waiting} - {10}
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("path", ["/mcp/tools/worklog_read", "/mcp"])
+def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) -> None:
+    """Those who wait take no place from others, and the cursor of one who left stays where it was."""
+    plain = path != "/mcp"
+    arguments = {"agent_id": "reader", "wait": LONG}
+    with serving(tmp_path, NPL_MCP_MAX_CALLS="2") as server:
+
+        def tool(name: str, given: dict[str, Any]) -> Any:
+            answer = request(server, "POST", f"/mcp/tools/{name}", given, JSON)
+            assert answer.status == 200, answer
+            return answer.data["data"]
+
+        def waiting() -> int:
+            text = request(server, "GET", "/metrics").body.decode()
+            return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
+
+        def until(count: int) -> None:
+            end = time.monotonic() + SOON
+            while waiting() != count:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+
+        tool(*LOG)
+        body = json.dumps(arguments if plain else modern(arguments)).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+            "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+            f"Mcp-Method: tools/call\r\nMcp-Name: worklog_read\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        callers = [connected(server) for _ in range(5)]
+        for number, caller in enumerate(callers, 1):
+            caller.sendall(head.encode() + body)
+            until(number)
+        assert tool("worklog_status", {})["entry_count"] == 0
+        for caller in callers:
+            caller.close()
+        until(0)
+        tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
+        assert [entry["seq"] for entry in tool("worklog_read", {"agent_id": "reader"})["items"]] == [1]
+
+
+def modern(arguments: dict[str, Any]) -> dict[str, Any]:
+    params = {"name": "worklog_read", "arguments": arguments, "_meta": META}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
