@@ -14,14 +14,17 @@ something better.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.reading import held, read
+from npl_index.ranking.reading import Sought, Texts, held, read
 from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
@@ -86,12 +89,11 @@ def cut(
     :param looked: what the hits come from; what was read there is not read again.
     """
     concepts = concepts_in(collection, query) if looked is None else looked.concepts
-    read_before = {} if looked is None else _read_before(looked)
+    shares = _Shares(collection, concepts, None if looked is None else looked.texts)
     demand, opened = (MANY if generous else FEW), _Open(concepts, len(query.keywords.weights))
     kept: list[Hit] = []
     for some in (hits[:_FIRST], hits[_FIRST:]):
-        shares = _shares(collection, some, concepts, read_before)
-        for place, hit in enumerate(some):
+        for hit, held_by in zip(some, shares.of(some), strict=True):
             size = collection.size_of(hit.document, hit.section)
             if not size:
                 continue
@@ -100,7 +102,7 @@ def cut(
                 if hit.score.total < least * kept[0].score.total:
                     return kept
             kept.append(hit)
-            opened.take(shares[place])
+            opened.take(held_by.tolist())
     return kept
 
 
@@ -122,32 +124,25 @@ class _Open:
         self.settled = 1 - self._aspects * (1 - covered**HARDNESS)
 
 
-def _read_before(looked: Looked) -> dict[int, list[float]]:
-    """Return the shares of the concepts that the sections read have, by their numbers."""
-    if looked.texts is None:
-        return {}
-    return dict(
-        zip(looked.texts.numbers.tolist(), held(looked.texts, looked.concepts).T.tolist(), strict=True)
-    )
+class _Shares:
+    """The shares that sections have of the concepts; those that were read before are not read again."""
 
+    def __init__(self, collection: Collection, concepts: Sequence[Concept], texts: Texts | None) -> None:
+        self._collection, self._concepts = collection, concepts
+        self._columns: dict[int, NDArray[Any]] = {}
+        if texts is not None:
+            self._add(texts)
 
-def _shares(
-    collection: Collection,
-    hits: Sequence[Hit],
-    concepts: Sequence[Concept],
-    read_before: Mapping[int, list[float]],
-) -> list[list[float]]:
-    """Return for each hit the shares that it has of the concepts."""
-    import numpy as np
+    def _add(self, texts: Texts) -> None:
+        self._columns.update(zip(texts.numbers.tolist(), held(texts).T, strict=True))
 
-    numbers = [collection.number(hit.document, hit.section) for hit in hits]
-    others = [number for number in numbers if number not in read_before]
-    if not others:
-        return [read_before[number] for number in numbers]
-    texts = read(collection.postings, np.array(others))
-    known = {
-        **read_before,
-        **dict(zip(texts.numbers.tolist(), held(texts, concepts).T.tolist(), strict=True)),
-    }
-    nothing = [0.0] * len(concepts)  # what is too long to be read covers nothing
-    return [known.get(number, nothing) for number in numbers]
+    def of(self, hits: Sequence[Hit]) -> Iterator[NDArray[Any]]:
+        """Return for each hit its shares."""
+        import numpy as np
+
+        numbers = [self._collection.number(hit.document, hit.section) for hit in hits]
+        others = [number for number in numbers if number not in self._columns]
+        if others:
+            self._add(read(self._collection.postings, np.array(others), Sought.of(self._concepts)))
+        nothing = np.zeros(len(self._concepts))  # what is too long to be read covers nothing
+        return (self._columns.get(number, nothing) for number in numbers)

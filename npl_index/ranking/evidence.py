@@ -8,13 +8,12 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
 
 from npl_index.ranking.analysis import without_compounds
-from npl_index.ranking.bm25f import K1, Concept
+from npl_index.ranking.bm25f import K1
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 from npl_index.ranking.weighing import FIELD_WEIGHTS
@@ -89,7 +88,7 @@ def from_parent(collection: Collection, values: NDArray[Any]) -> NDArray[Any]:
     return np.where(values > 0, PARENT_SHARE * values[collection.parents] * collection.inherits, 0)
 
 
-def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], texts: Texts) -> NDArray[Any]:
+def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
     """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
@@ -99,10 +98,7 @@ def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], te
     """
     import numpy as np
 
-    known = {term: collection.postings.terms.row(term) for term in chain.from_iterable(pairs)}
-    both = ((known[one], known[other]) for one, other in pairs)
-    rows = [(one, other) for one, other in both if one is not None and other is not None]
-    in_heading, in_body = (counts_of(words, rows) for words in (texts.headings, texts.bodies))
+    in_heading, in_body = counts_of(texts)
     mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
@@ -110,14 +106,14 @@ def from_word_pairs(collection: Collection, pairs: Sequence[tuple[str, str]], te
     return added
 
 
-def from_nearness(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
+def from_nearness(texts: Texts) -> NDArray[Any]:
     """Return for the sections read which share of the query stands together, within :data:`WINDOW` terms.
 
     Words of a question that stand in one sentence answer it; strewn over a long section they do not (Tao and
     Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007).
     """
-    whole = sum(concept.weight for concept in concepts) or 1.0
-    shares: NDArray[Any] = best_windows(texts.bodies, concepts, WINDOW) / whole
+    whole = sum(texts.sought.weights.tolist()) or 1.0
+    shares: NDArray[Any] = best_windows(texts, WINDOW) / whole
     return shares
 
 

@@ -6,7 +6,7 @@ every section would cost too much, so that only the best ones are read, all of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.ranking.bm25f import Concept
@@ -21,154 +21,143 @@ MAX_READ = 1 << 16
 have. Of a first section that is longer, so many are."""
 
 
-class Words(NamedTuple):
-    """The terms of one field of some sections, one section after another.
+class Sought(NamedTuple):
+    """The terms of a query, numbered through.
 
-    :param rows: of the terms.
-    :param owners: for each term which of the sections it belongs to, ascending from 0.
-    :param places: of the terms; those that stand side by side have neighbours.
-    :param sections: how many sections there are.
-    :param vocabulary: how many terms the collection has.
+    :param rows: of those that stand for a concept, then of those that only stand in a pair.
+    :param concepts: the number of the concept that each of the former stands for.
+    :param shares: the share of its weight that each has.
+    :param weights: of the concepts.
+    :param pairs: of terms, by their numbers.
     """
 
     rows: NDArray[Any]
-    owners: NDArray[Any]
-    places: NDArray[Any]
-    sections: int
-    vocabulary: int
+    concepts: NDArray[Any]
+    shares: NDArray[Any]
+    weights: NDArray[Any]
+    pairs: NDArray[Any]
+
+    @classmethod
+    def of(cls, concepts: Sequence[Concept], pairs: Iterable[tuple[int, int]] = ()) -> Sought:
+        """Number the terms of some concepts and pairs.
+
+        What stands for several concepts stands for that where its share is largest, or for the first one.
+
+        :param pairs: of rows.
+        """
+        import numpy as np
+
+        best: dict[int, tuple[int, float]] = {}
+        for number, concept in enumerate(concepts):
+            for row, share in concept.variants:
+                if row not in best or share > best[row][1]:
+                    best[row] = number, share
+        number_of = {row: number for number, row in enumerate(best)}
+        numbered = [
+            (number_of.setdefault(one, len(number_of)), number_of.setdefault(other, len(number_of)))
+            for one, other in pairs
+        ]
+        return cls(
+            np.array(list(number_of), np.intp),
+            np.array([number for number, _ in best.values()], np.intp),
+            np.array([share for _, share in best.values()], float),
+            np.array([concept.weight for concept in concepts], float),
+            np.array(numbered, np.intp).reshape(-1, 2),
+        )
 
 
 class Texts(NamedTuple):
-    """Headings and bodies of some sections.
+    """Where headings and bodies of some sections hold what is sought.
+
+    Headings come first, then bodies, so that of ``n`` sections the text ``n + 2`` is the body of the third.
 
     :param numbers: of the sections in the collection.
+    :param sought: the terms.
+    :param terms: for each place which of them stands there.
+    :param owners: the text that it is in, ascending.
+    :param places: ascending; those that stand side by side in a text have neighbours.
     """
 
     numbers: NDArray[Any]
-    headings: Words
-    bodies: Words
+    sought: Sought
+    terms: NDArray[Any]
+    owners: NDArray[Any]
+    places: NDArray[Any]
 
 
-def read(postings: Postings, numbers: NDArray[Any]) -> Texts:
-    """Fetch the words of some sections, best first, as far as :data:`MAX_READ` reaches."""
-    read = postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ
-    numbers = numbers[: max(1, int(read.sum()))]
-    vocabulary = len(postings.statistics.any)
-    return Texts(
-        numbers,
-        _words(*postings.headings(numbers, MAX_READ), vocabulary),
-        _words(*postings.bodies(numbers, MAX_READ), vocabulary),
-    )
-
-
-def _words(rows: NDArray[Any], lengths: NDArray[Any], vocabulary: int) -> Words:
+def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
+    """Read some sections, best first, as far as :data:`MAX_READ` reaches."""
     import numpy as np
 
-    places, owners = np.arange(len(rows)), np.arange(len(lengths)).repeat(lengths)
-    return Words(rows, owners, places, len(lengths), vocabulary)
+    fits = postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ
+    numbers = numbers[: max(1, int(np.count_nonzero(fits)))]
+    headings, heading_lengths = postings.headings(numbers, MAX_READ)
+    bodies, body_lengths = postings.bodies(numbers, MAX_READ)
+    marks = np.zeros(len(postings.statistics.any), np.int32)
+    marks[sought.rows] = np.arange(1, len(sought.rows) + 1)
+    found = marks[np.concatenate((headings, bodies))]
+    places = found.nonzero()[0]
+    ends = np.concatenate((heading_lengths, body_lengths)).cumsum()
+    owners = ends.searchsorted(places, side="right")
+    return Texts(numbers, sought, found[places].astype(np.intp) - 1, owners, places)
 
 
-def only(texts: Texts, wanted: Sequence[int]) -> Texts:
-    """Leave out all terms but some, where they stand: the rest of a long section is then read once only."""
-    return texts._replace(headings=_only(texts.headings, wanted), bodies=_only(texts.bodies, wanted))
-
-
-def _only(words: Words, wanted: Sequence[int]) -> Words:
-    _, at = _found(words, wanted)
-    return words._replace(rows=words.rows[at], owners=words.owners[at], places=words.places[at])
-
-
-def counts_of(words: Words, pairs: Sequence[tuple[int, int]]) -> NDArray[Any]:
-    """Count pairs of terms that stand side by side; one row a pair, one column a section."""
+def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Count the pairs in headings and in bodies; one row a pair, one column a section."""
     import numpy as np
 
-    counts = np.zeros((len(pairs), words.sections))
-    if not pairs:
-        return counts
-    wanted = list(dict.fromkeys(row for pair in pairs for row in pair))
-    place_of = {row: place for place, row in enumerate(wanted)}
-    places, at = _found(words, wanted)
-    where = words.places[at] + words.owners[at]  # those of different sections are no neighbours
+    pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
+    where = texts.places + texts.owners  # those of different texts are no neighbours
     beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
-    if not len(beside):
-        return counts
-    codes = places[beside] * len(wanted) + places[beside + 1]
-    number_of = np.full(len(wanted) ** 2, -1)
-    number_of[[place_of[one] * len(wanted) + place_of[other] for one, other in pairs]] = range(len(pairs))
+    codes = texts.terms[beside] * size + texts.terms[beside + 1]
+    number_of = np.full(size * size, -1)
+    number_of[pairs[:, 0] * size + pairs[:, 1]] = np.arange(len(pairs))
     numbers = number_of[codes]
-    cells = numbers * words.sections + words.owners[at[beside]]
-    return np.bincount(cells[numbers >= 0], minlength=counts.size).reshape(counts.shape).astype(float)
+    cells = (numbers * width + texts.owners[beside])[numbers >= 0]
+    counts = np.bincount(cells, minlength=len(pairs) * width).reshape(len(pairs), width).astype(float)
+    return counts[:, : width // 2], counts[:, width // 2 :]
 
 
-def best_windows(words: Words, concepts: Sequence[Concept], width: int) -> NDArray[Any]:
-    """Return for each section the weight of different concepts in the best stretch of ``width`` terms."""
+def best_windows(texts: Texts, width: int) -> NDArray[Any]:
+    """Return for each body the weight of different concepts in the best stretch of ``width`` terms."""
     import numpy as np
 
-    best = np.zeros(words.sections)
-    claims = _claims(concepts)
-    if not claims:
-        return best
-    places, at = _found(words, [row for row, _, _ in claims])
+    sought, size = texts.sought, len(texts.numbers)
+    best = np.zeros(size)
+    meant = texts.terms < len(sought.concepts)
+    meant[: texts.owners.searchsorted(size)] = False
+    at = meant.nonzero()[0]
     if not len(at):
         return best
-    concept_of = np.array([number for _, number, _ in claims])[places]
-    worth = np.array([concepts[number].weight * share for _, number, share in claims])[places]
-    owners, numbers = words.owners[at], np.arange(len(at))
-    where = words.places[at] + owners * width  # those of different sections are never in one window
-    before = _before(owners * len(concepts) + concept_of)
-    # A concept counts at the first place where a window meets it: the place before lies outside.
+    terms, owners = texts.terms[at], texts.owners[at] - size
+    concepts = sought.concepts[terms]
+    worth = (sought.weights[sought.concepts] * sought.shares)[terms]
+    where = texts.places[at] + owners * width  # those of different texts are never in one window
+    # A concept counts at the first place where a window meets it: the place before lies outside. So each
+    # place counts for windows that begin behind that one, and near enough.
+    before = _before(owners * len(sought.weights) + concepts)
+    first = np.maximum(before + 1, where.searchsorted(where - width, side="right"))
+    numbers = np.arange(len(at))
     sums = worth.copy()
-    for step in range(1, min(width, len(at))):
-        inside = where[step:] - where[:-step] < width
-        if not inside.any():
-            break
-        first = before[step:] < numbers[:-step]
-        sums[:-step] += worth[step:] * (inside & first)
+    for step in range(1, int((numbers - first).max()) + 1):
+        np.add(sums[:-step], worth[step:], out=sums[:-step], where=first[step:] <= numbers[:-step])
     begins = np.concatenate(([0], (owners[1:] != owners[:-1]).nonzero()[0] + 1))
     best[owners[begins]] = np.maximum.reduceat(sums, begins)
     return best
 
 
-def held(texts: Texts, concepts: Sequence[Concept]) -> NDArray[Any]:
+def held(texts: Texts) -> NDArray[Any]:
     """Return the share of each concept (row) that each section (column) holds in heading or body."""
     import numpy as np
 
-    shares = np.zeros((len(concepts), len(texts.numbers)))
-    claims = _claims(concepts)
-    for words in (texts.headings, texts.bodies):
-        if claims:
-            places, at = _found(words, [row for row, _, _ in claims])
-            order = places.argsort(kind="stable")  # claims ascend by share: the best one is written last
-            concept_of = np.array([number for _, number, _ in claims])[places[order]]
-            worth = np.array([share for _, _, share in claims])[places[order]]
-            cells = concept_of, words.owners[at[order]]
-            shares[cells] = np.maximum(shares[cells], worth)
+    sought, size = texts.sought, len(texts.numbers)
+    shares = np.zeros((len(sought.weights), size))
+    at = (texts.terms < len(sought.concepts)).nonzero()[0]
+    worth = sought.shares[texts.terms[at]]
+    order = worth.argsort(kind="stable")  # the best one is written last
+    at = at[order]
+    shares[sought.concepts[texts.terms[at]], texts.owners[at] % size] = worth[order]
     return shares
-
-
-def _claims(concepts: Sequence[Concept]) -> list[tuple[int, int, float]]:
-    """List the rows that stand for concepts, each with the number of the concept and its share, by share.
-
-    Where a row stands for several concepts the last one has it: that with the larger share, or the first.
-    """
-    claims = [
-        (row, number, share)
-        for number, concept in reversed(list(enumerate(concepts)))
-        for row, share in concept.variants
-    ]
-    claims.sort(key=lambda claim: claim[2])
-    return claims
-
-
-def _found(words: Words, wanted: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Find some terms: for each term among them its position in ``wanted``, and which it is."""
-    import numpy as np
-
-    table = np.zeros(words.vocabulary, dtype=np.int32)
-    table[list(wanted)] = range(1, len(wanted) + 1)
-    marks = table[words.rows]
-    at = marks.nonzero()[0]
-    return marks[at].astype(np.intp) - 1, at
 
 
 def _before(keys: NDArray[Any]) -> NDArray[Any]:

@@ -54,8 +54,10 @@ again; that of "Coffee" speaks of one. The best page adds a quarter of the best 
 The best sections, here all that match, are read word by word. "green tea" stands in the body of "Tea" as it
 does in the query; "tea water" stands nowhere::
 
-    >>> texts = read(collection.postings, highest(collection, values, DEPTH))
-    >>> values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
+    >>> green, tea, water = (collection.postings.terms.row(term) for term in ("green", "tea", "water"))
+    >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
+    >>> texts = read(collection.postings, highest(collection, values, DEPTH), sought)
+    >>> values[texts.numbers] += from_word_pairs(collection, texts)
     >>> values.round(2).tolist()
     [0.0, 4.66, 3.64, 1.01]
 
@@ -70,10 +72,10 @@ adds up to 20 %, what stands in one place up to 10 %::
 
     >>> covered.round(2).tolist()
     [0.0, 0.73, 0.64, 0.27]
-    >>> from_nearness(texts, concepts).round(2).tolist()
+    >>> from_nearness(texts).round(2).tolist()
     [0.73, 0.0, 0.27]
     >>> values = values / values.max() + COVERED_SHARE * covered
-    >>> values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
+    >>> values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
     >>> values.round(2).tolist()
     [0.0, 1.1, 1.13, 0.27]
 
@@ -126,7 +128,7 @@ from npl_index.ranking.evidence import (
     topic_fit,
 )
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.reading import Texts, only, read
+from npl_index.ranking.reading import Sought, Texts, read
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +192,7 @@ class Looked(NamedTuple):
 
     :param hits: best first.
     :param concepts: that it consists of.
-    :param texts: the sections read, with the terms only that stand for concepts; ``None`` if none matches.
+    :param texts: the sections read; ``None`` if none matches.
     """
 
     hits: list[Hit]
@@ -235,13 +237,13 @@ def look(
     if best:
         values = values + from_page(collection, pages, own)
         best_ones = highest(collection, values + from_parent(collection, values), DEPTH)
-        texts = only(read(collection.postings, best_ones), _rows(collection, concepts, query.keywords))
-        values[texts.numbers] += from_word_pairs(collection, query.keywords.pairs, texts)
+        texts = read(collection.postings, best_ones, _sought(collection, concepts, query.keywords))
+        values[texts.numbers] += from_word_pairs(collection, texts)
         values = values + from_parent(collection, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
         asked = [[term for term, _ in query.keywords.weights], *topics]
         values[headed_by(collection, asked)] += HEADED_SHARE * weights.name
-        values[texts.numbers] += NEAR_SHARE * from_nearness(texts, concepts)
+        values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
         values *= from_place(collection)
         values *= (weights.name + weights.content) / values.max()
     if topics:
@@ -261,11 +263,11 @@ def look(
     return Looked(hits, concepts, texts)
 
 
-def _rows(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> list[int]:
-    """Return the rows of all terms that stand for a concept or in a pair."""
-    paired = map(collection.postings.terms.row, chain.from_iterable(keywords.pairs))
-    meant = (row for concept in concepts for row, _ in concept.variants)
-    return list(dict.fromkeys([*meant, *(row for row in paired if row is not None)]))
+def _sought(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> Sought:
+    """Return the terms that are read for: all that stand for a concept or in a pair."""
+    row = {term: collection.postings.terms.row(term) for term in chain.from_iterable(keywords.pairs)}
+    both = ((row[one], row[other]) for one, other in keywords.pairs)
+    return Sought.of(concepts, [(one, other) for one, other in both if one is not None and other is not None])
 
 
 def _shares(weights: Weights, *, with_topics: bool) -> Weights:

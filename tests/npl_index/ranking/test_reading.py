@@ -14,7 +14,7 @@ from npl_index.ranking import reading
 from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.postings import count
-from npl_index.ranking.reading import best_windows, counts_of, held, only, read
+from npl_index.ranking.reading import Sought, best_windows, counts_of, held, read
 from npl_index.ranking.segments import Layout, segment_from
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "holly", "oak"]
@@ -45,7 +45,6 @@ def test_the_best_window(bodies: list[list[str]], width: int) -> None:
     """It is that of all stretches of the width whose different words weigh most."""
     postings = postings_of([[] for _ in bodies], bodies)
     wanted = ["ash", "oak", "elm"]
-    texts = read(postings, np.arange(len(bodies)))
     weight = {word: 1.0 + place for place, word in enumerate(wanted)}
     expected = [
         max(
@@ -57,9 +56,11 @@ def test_the_best_window(bodies: list[list[str]], width: int) -> None:
         )
         for body in bodies
     ]
-    concepts = concepts_of(postings, wanted)
-    for some in (texts, only(texts, [row_of(postings, word) for word in wanted])):
-        assert best_windows(some.bodies, concepts, width).tolist() == expected
+    other = row_of(postings, "fir")  # stands in a pair only, and weighs nothing
+    for pairs in ([], [(other, row_of(postings, "ash"))]):
+        sought = Sought.of(concepts_of(postings, wanted), pairs)
+        texts = read(postings, np.arange(len(bodies)), sought)
+        assert best_windows(texts, width).tolist() == expected
 
 
 @given(headings=TEXTS, bodies=TEXTS)
@@ -70,16 +71,11 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     postings = postings_of(headings, bodies)
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
     rows = [(row_of(postings, one), row_of(postings, other)) for one, other in pairs]
-    texts = read(postings, np.arange(size))
-    few = only(texts, sorted({row for pair in rows for row in pair}))
-    for words, sections in (
-        (texts.headings, headings),
-        (texts.bodies, bodies),
-        (few.headings, headings),
-        (few.bodies, bodies),
-    ):
-        expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
-        assert counts_of(words, rows).tolist() == expected
+    for concepts in ([], concepts_of(postings, ["cedar", "oak"])):
+        texts = read(postings, np.arange(size), Sought.of(concepts, rows))
+        for counts, sections in zip(counts_of(texts), (headings, bodies), strict=True):
+            expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
+            assert counts.tolist() == expected
 
 
 @given(headings=TEXTS, bodies=TEXTS)
@@ -94,10 +90,8 @@ def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]
         ),
         Concept(1.0, ((row_of(postings, "fir"), 1.0),)),
     ]
-    texts = read(postings, np.arange(size))
-    shares = held(texts, concepts)
-    few = only(texts, [row for concept in concepts for row, _ in concept.variants])
-    assert held(few, concepts).tolist() == shares.tolist()
+    pairs = [(row_of(postings, "elm"), row_of(postings, "holly"))]
+    shares = held(read(postings, np.arange(size), Sought.of(concepts, pairs)))
     for place in range(size):
         words = {*headings[place], *bodies[place]}
         best = max(
@@ -114,6 +108,6 @@ def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     postings = postings_of([[], [], []], bodies)
     for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):
         monkeypatch.setattr(reading, "MAX_READ", most)
-        texts = read(postings, np.arange(3))
+        texts = read(postings, np.arange(3), Sought.of(concepts_of(postings, ["oak", "elm", "fir"])))
         assert texts.numbers.tolist() == expected
-        assert len(texts.bodies.rows) <= most
+        assert len(texts.places) <= most
