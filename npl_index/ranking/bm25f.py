@@ -36,7 +36,7 @@ it counts 4 times as much; bodies are longer than on average, since that of the 
     >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
     [1.0, 0.66]
     >>> kettle = Concept(2.07, ((1, 1.0),))
-    >>> match(collection.weighing, collection.page_starts, [kettle], Weights()).scores.round(2).tolist()
+    >>> match(collection.weighing, collection.pages, [kettle], Weights()).scores.round(2).tolist()
     [0.0, 1.0, 0.66]
 """
 
@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.variants import Variants
-from npl_index.ranking.weighing import Weighed, Weighing
+from npl_index.ranking.weighing import Weighing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,14 +74,19 @@ class Concept:
 
 
 class Matches(NamedTuple):
-    """What the fields say about a query.
+    """What the fields say about a query; arrays have one number for each section that may match.
 
-    :param scores: of each section, by BM25F, with what a covered heading adds.
-    :param names: share of the query, by weight of its terms, that each section's heading and path cover.
-    :param covered: share of the query that each section covers with heading, path and body.
-    :param pages: weight of the query's terms that stand anywhere on each page; 0 where there is one page.
+    :param numbers: of those sections, ascending.
+    :param places: of all sections among them, -1 for the others.
+    :param scores: by BM25F, with what a covered heading adds.
+    :param names: share of the query, by weight of its terms, that heading and path cover.
+    :param covered: share of the query that heading, path and body cover.
+    :param pages: weight of the query's terms that stand anywhere on the section's page; 0 where there is one
+        page.
     """
 
+    numbers: NDArray[Any]
+    places: NDArray[Any]
     scores: NDArray[Any]
     names: NDArray[Any]
     covered: NDArray[Any]
@@ -89,100 +94,122 @@ class Matches(NamedTuple):
 
 
 def match(
-    weighing: Weighing, page_starts: NDArray[Any], concepts: Sequence[Concept], weights: Weights
+    weighing: Weighing,
+    pages: NDArray[Any],
+    concepts: Sequence[Concept],
+    weights: Weights,
+    also: Sequence[int] = (),
 ) -> Matches:
     """Look a query up.
 
     What concepts say of a section is added up one after another, so that sums are the same however many
     sections there are beside it.
 
-    :param page_starts: first section of each page.
+    :param pages: page of each section.
     :param weights: how much headings and paths (``name``) and bodies (``content``) count.
+    :param also: sections that are among those that may match in any case.
     """
     import numpy as np
 
-    size, several = weighing.postings.size, weighing.postings.statistics.pages > 1
-    scores, names, covered = np.zeros((3, size))
-    pages = np.zeros(len(page_starts))
-    headings: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    # A long query in a large collection is looked up a few terms at a time, so that the tables stay small
-    # enough for the processor's cache.
-    step = max(1, _MAX_CELLS // max(1, size))
+    postings = weighing.postings
+    rows = [row for concept in concepts for row, _ in concept.variants]
+    numbers, places = postings.holders(rows, also)
+    scores, names, covered, headed = np.zeros((4, len(numbers)))
+    several = postings.statistics.pages > 1
+    page_of = pages[numbers]
+    on_pages = np.zeros(int(page_of[-1]) + 1 if several and len(page_of) else 0)
+    weight_of = np.array([concept.weight for concept in concepts])
+    # A long query in a large collection is looked up a few terms at a time, so that tables stay small enough
+    # for the processor's cache.
+    step = max(1, _MAX_CELLS // max(1, len(numbers)))
     for begin in range(0, len(concepts), step):
-        some = concepts[begin : begin + step]
-        found = _find(weighing, some)
-        mass, named, held = _tables(found, (len(some), size), weights)
-        weight = np.array([[concept.weight] for concept in some])
+        cells = _cells(weighing, concepts[begin : begin + step], places, len(numbers), weights, headed)
+        weight = weight_of[begin + cells.concepts]
         if several:
-            worth = np.where(named, NAME_ON_PAGE, mass > 0)
-            pages = _added(pages, weight * np.maximum.reduceat(worth, page_starts, axis=1))
-        scores = _added(scores, weight * (mass / (mass + K1)))
-        names, covered = _added(names, weight * named), _added(covered, weight * held)
-        headed = found.weighed.headings.nonzero()[0]
-        headings.append((found.weighed.sections[headed], (found.weighed.headings * found.shares)[headed]))
-    if headings:
-        # Added up in one go, so that sums are the same however many concepts were looked up at a time.
-        sections, shares = map(np.concatenate, zip(*headings, strict=True))
-        scores *= 1 + HEADING_SHARE * np.minimum(np.bincount(sections, shares, size), 1)
+            worth = np.where(cells.named, NAME_ON_PAGE, cells.masses > 0)
+            _add_best(on_pages, cells.concepts, page_of[cells.sections], worth, weight)
+        np.add.at(scores, cells.sections, weight * (cells.masses / (cells.masses + K1)))
+        np.add.at(names, cells.sections, weight * cells.named)
+        np.add.at(covered, cells.sections, weight * cells.held)
+    scores *= 1 + HEADING_SHARE * np.minimum(headed, 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
-    return Matches(scores, names / whole, covered / whole, pages)
+    on_page = on_pages[page_of] if several else np.zeros(len(numbers))
+    return Matches(numbers, places, scores, names / whole, covered / whole, on_page)
 
 
-def _added(sums: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    """Return sums after the rows of a table were added, one after the other."""
+def _add_best(
+    sums: NDArray[Any],
+    concepts: NDArray[Any],
+    pages: NDArray[Any],
+    worth: NDArray[Any],
+    weight: NDArray[Any],
+) -> None:
+    """Add to each page, for each concept, the highest worth of its sections times the concept's weight."""
     import numpy as np
 
-    rows[0] += sums
-    # A single column would be added in pairs.
-    total: NDArray[Any] = np.add.reduce(rows, axis=0) if rows.shape[1] > 1 else rows.cumsum(axis=0)[-1]
-    return total
+    if len(pages):
+        changes = (pages[1:] != pages[:-1]) | (concepts[1:] != concepts[:-1])
+        begins = np.concatenate(([0], changes.nonzero()[0] + 1))
+        np.add.at(sums, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
 
 
-class _Found(NamedTuple):
-    """Postings of some concepts.
+class _Cells(NamedTuple):
+    """What some concepts say of sections: one entry for a concept and a section, in their order.
 
-    :param cells: place of each in a table of concepts (rows) by sections (columns).
-    :param shares: share of the concept's weight that its term has.
+    :param masses: of the concept's terms.
+    :param named: whether heading or path holds one of them.
+    :param held: the share of the concept that the section holds.
     """
 
-    cells: NDArray[Any]
-    shares: NDArray[Any]
-    weighed: Weighed
+    concepts: NDArray[Any]
+    sections: NDArray[Any]
+    masses: NDArray[Any]
+    named: NDArray[Any]
+    held: NDArray[Any]
 
 
-def _find(weighing: Weighing, concepts: Sequence[Concept]) -> _Found:
+def _cells(
+    weighing: Weighing,
+    concepts: Sequence[Concept],
+    places: NDArray[Any],
+    size: int,
+    weights: Weights,
+    headed: NDArray[Any],
+) -> _Cells:
+    """Look some concepts up.
+
+    :param places: of sections among those that may match.
+    :param size: number of those.
+    :param headed: what is added to for each term in a section's heading: its share of that.
+    """
     import numpy as np
 
-    size = weighing.postings.size
-    asked = [
-        (row, number * size, share)
-        for number, concept in enumerate(concepts)
-        for row, share in concept.variants
-    ]
-    rows, bases, shares = zip(*asked, strict=True) if asked else ((), (), ())
+    asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
+    rows, numbers, row_shares = zip(*asked, strict=True) if asked else ((), (), ())
     weighed = weighing.find(rows)
-    cells = weighed.sections + np.array(bases, dtype=np.intp)[weighed.runs]
-    return _Found(cells, np.array(shares)[weighed.runs], weighed)
-
-
-def _tables(
-    found: _Found, shape: tuple[int, int], weights: Weights
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return tables of concepts by sections: masses, whether heading or path has it, and the share held."""
-    import numpy as np
-
-    (cells, shares, weighed), size = found, shape[0] * shape[1]
-    name_factor, body_factor = _field_factors(weights)
+    shares, sections = np.array(row_shares, float)[weighed.runs], places[weighed.sections]
+    in_headings = weighed.headings.nonzero()[0]
+    np.add.at(headed, sections[in_headings], weighed.headings[in_headings] * shares[in_headings])
+    cells = np.array(numbers, np.intp)[weighed.runs] * size + sections
     # Variants of one concept meet in one cell: their masses add up before they saturate, as counts of one
     # term in several fields do.
-    mass = body_factor * np.bincount(cells, weighed.masses * shares, size)
+    marks = np.zeros(len(concepts) * size, dtype=bool)
+    marks[cells] = True
+    there = marks.nonzero()[0]
+    number_of = np.empty(len(marks), dtype=np.int32)
+    number_of[there] = np.arange(len(there), dtype=np.int32)
+    cell = number_of[cells]
+    name_factor, body_factor = _field_factors(weights)
+    masses = body_factor * np.bincount(cell, weighed.masses * shares, len(there))
     if name_factor != body_factor:
-        mass += (name_factor - body_factor) * np.bincount(cells, weighed.names * shares, size)
-    named = np.zeros(size, dtype=bool)
-    named[cells[weighed.names > 0]] = True
-    held = np.zeros(size)
-    held[cells[::-1]] = shares[::-1]  # from the end: the term itself comes before its variants
-    return mass.reshape(shape), named.reshape(shape), held.reshape(shape)
+        masses += (name_factor - body_factor) * np.bincount(cell, weighed.names * shares, len(there))
+    named = np.zeros(len(there), dtype=bool)
+    named[cell[weighed.names > 0]] = True
+    held = np.empty(len(there))
+    held[cell[::-1]] = shares[::-1]  # from the end: the term itself comes before its variants
+    if len(concepts) == 1:
+        return _Cells(np.zeros(len(there), np.intp), there, masses, named, held)
+    return _Cells(*np.divmod(there, size), masses, named, held)
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz, process
 
 from npl_index.ranking.analysis import without_compounds
-from npl_index.ranking.bm25f import K1
+from npl_index.ranking.bm25f import K1, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 from npl_index.ranking.weighing import FIELD_WEIGHTS
@@ -58,34 +58,42 @@ _SIMILARITY_CUTOFF = 80.0
 _MARKS = frozenset("._#+")
 
 
-def from_page(collection: Collection, pages: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
+def from_page(matches: Matches) -> NDArray[Any]:
     """Return what their page adds to sections that match.
 
     Headings such as "Usage" stand on every page; which one is meant is said elsewhere on the page. The whole
     document's evidence helps to choose among its passages (Callan, "Passage-level evidence in document
     retrieval", SIGIR 1994).
 
-    :param pages: weight of the query's terms on each page.
-    :param scores: the sections' own; at least one is above 0.
+    :param matches: at least one score is above 0.
     """
     import numpy as np
 
-    best = pages.max()
+    scores, best = matches.scores, matches.pages.max()
     if not best:
         return np.zeros(len(scores))
-    share = PAGE_SHARE * scores.max() / best * pages[collection.pages]
-    return np.where(scores > 0, share, 0)
+    return np.where(scores > 0, PAGE_SHARE * scores.max() / best * matches.pages, 0)
 
 
-def from_parent(collection: Collection, values: NDArray[Any]) -> NDArray[Any]:
+def above(collection: Collection, matches: Matches) -> NDArray[Any]:
+    """Return the places of their parents among sections that may match; -1 for those without."""
+    import numpy as np
+
+    parents = collection.parents[matches.numbers]
+    return np.where(parents == matches.numbers, -1, matches.places[parents])
+
+
+def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """Return what its parent adds to a section that matches.
 
     A subsection answers in the frame of its parent and rarely repeats the parent's words (as in Arvola,
     Junkkari and Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
+
+    :param parents: place of each parent among the values, -1 where there is none.
     """
     import numpy as np
 
-    return np.where(values > 0, PARENT_SHARE * values[collection.parents] * collection.inherits, 0)
+    return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
 def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
@@ -133,17 +141,20 @@ def headed_by(collection: Collection, asked: Iterable[Sequence[str]]) -> list[in
     return found
 
 
-def from_place(collection: Collection) -> NDArray[Any]:
-    """Return by what the value of each section is multiplied for where it stands on its page."""
+def from_place(collection: Collection, numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return by what the values of some sections are multiplied for where they stand on their pages."""
     import numpy as np
 
-    children = np.minimum(collection.children, MANY_CHILDREN)
-    factors: NDArray[Any] = 1 - LATE_COST * collection.positions - CHILD_COST * children
+    children = np.minimum(collection.children[numbers], MANY_CHILDREN)
+    factors: NDArray[Any] = 1 - LATE_COST * collection.positions[numbers] - CHILD_COST * children
     return factors
 
 
-def highest(collection: Collection, values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Return the positions of the highest values above 0, highest first, of equal ones the first."""
+def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any], limit: int) -> NDArray[Any]:
+    """Return the positions of the highest values above 0, highest first, of equal ones the first.
+
+    :param numbers: of the sections that have the values.
+    """
     import numpy as np
 
     found = (values > 0).nonzero()[0]
@@ -151,12 +162,13 @@ def highest(collection: Collection, values: NDArray[Any], limit: int) -> NDArray
         chosen = values[found]
         least = np.partition(chosen, len(found) - limit)[len(found) - limit]
         found = found[chosen >= least]
-    found = collection.in_order(found)
-    return found[(-values[found]).argsort(kind="stable")][:limit]
+    found = found[collection.order_of(numbers[found])]
+    ordered: NDArray[Any] = found[(-values[found]).argsort(kind="stable")][:limit]
+    return ordered
 
 
-def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[Any]:
-    """Return for each section how well the best topic fits its heading, 0 to 1.
+def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> dict[int, float]:
+    """Return for sections how well the best topic fits their headings, up to 1; others have 0.
 
     A heading that is the topic has 1; one that holds all its words from ``TOPIC_IN_PART`` up, one that is
     held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a
@@ -165,16 +177,11 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> NDArray[An
 
     :param topics: terms of each.
     """
-    import numpy as np
-
-    fits = np.zeros(collection.postings.size)
     best: dict[str, float] = {}
     for words in topics:
         for heading, fit in _headings_like(collection, without_compounds(words)):
             best[heading] = max(fit, best.get(heading, 0.0))
-    for heading, fit in best.items():
-        fits[collection.headed(heading)] = fit
-    return fits
+    return {number: fit for heading, fit in best.items() for number in collection.headed(heading).tolist()}
 
 
 def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[str, float]]:

@@ -225,11 +225,6 @@ class Collection:
         return self._along("parents", [part.first for part in self.postings.parts])
 
     @cached_property
-    def inherits(self) -> NDArray[Any]:
-        """1.0 for sections that have a parent, else 0.0."""
-        return self._along("inherits")
-
-    @cached_property
     def children(self) -> NDArray[Any]:
         """How many each section has."""
         return self._along("children")
@@ -244,14 +239,6 @@ class Collection:
         """Number of each section's page."""
         parts = self.postings.parts
         return self._along("pages", list(accumulate((part.segment.page_count for part in parts), initial=0)))
-
-    @cached_property
-    def page_starts(self) -> NDArray[Any]:
-        """First section of each page."""
-        import numpy as np
-
-        parts = self.postings.parts
-        return np.concatenate([part.segment.page_starts[:-1].astype(np.intp) + part.first for part in parts])
 
     def _along(self, name: str, moves: Sequence[int] | None = None) -> NDArray[Any]:
         """Return an array of all segments, one after another, its numbers moved by something for each."""
@@ -276,14 +263,14 @@ class Collection:
         documents = self._by_first[self._sorted_firsts.searchsorted(numbers, side="right") - 1]
         return documents.tolist(), (numbers - self.firsts[documents]).tolist()
 
-    def in_order(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return sections in the order of the documents."""
+    def order_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return what brings some sections, ascending, into the order of the documents."""
         import numpy as np
 
         if self._sorted_firsts is self.firsts:
-            return numbers
+            return np.arange(len(numbers))
         documents, sections = self.locate(numbers)
-        return numbers[np.lexsort((sections, documents))]
+        return np.lexsort((sections, documents))
 
     @cached_property
     def _by_first(self) -> NDArray[Any]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_FEW = 2_048
+"""Sections of a set that are all looked at, whatever they hold."""
+
+
 class Statistics(NamedTuple):
     """What holds for all living sections together; arrays have one number per row.
 
@@ -115,6 +119,12 @@ class Part:
         own[own >= len(self.segment.terms)] = -1
         return own
 
+    def spans(self, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where the postings of rows among all begin and end; those of rows it lacks are empty."""
+        starts = self.segment.starts
+        own = self.own(rows).tolist()
+        return [(int(starts[row]), int(starts[row + 1])) if row >= 0 else (0, 0) for row in own]
+
     def among_all(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows among all of some of the segment's."""
         return rows if self.rows is None else self.rows[rows]
@@ -205,6 +215,32 @@ class Postings:
         if len(found) == 1:
             return found[0]
         return Runs(*map(np.concatenate, zip(*found, strict=True)))
+
+    def holders(self, rows: Sequence[int], also: Sequence[int] = ()) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the sections that hold one of some rows, and the place of every section among them.
+
+        Of few sections it returns all: to find out which it is costs more than to look at them.
+
+        :param also: further sections that are among them.
+        :returns: their numbers, ascending; for each section of the set its place, -1 where it has none.
+        """
+        import numpy as np
+
+        if self.size <= _FEW:
+            numbers = np.arange(self.size)
+            return numbers, numbers
+        marks = np.zeros(self.size, bool)
+        for part in self.parts:
+            segment, here = part.segment, marks[part.first : part.first + part.segment.size]
+            for begin, end in part.spans(rows):
+                here[segment.sections[begin:end]] = True
+            if part.alive is not None:
+                here &= part.alive
+        marks[list(also)] = True
+        numbers = marks.nonzero()[0]
+        places = np.full(self.size, -1, np.int32)
+        places[numbers] = np.arange(len(numbers), dtype=np.int32)
+        return numbers, places
 
     @cached_property
     def lengths(self) -> NDArray[Any]:
@@ -325,23 +361,18 @@ class Postings:
 def _find(part: Part, rows: Sequence[int]) -> Runs:
     import numpy as np
 
-    segment = part.segment
-    own = part.own(rows)
-    asked = (own >= 0).nonzero()[0]
-    begins = segment.starts[own[asked]]
-    lengths = segment.starts[own[asked] + 1] - begins
-    where = ranges(begins, lengths)
-    runs, sections = asked.repeat(lengths), segment.sections[where]
+    segment, spans = part.segment, part.spans(rows)
+    # As slices, one behind the other, and not by number: what is asked for of a large set are long runs.
+    columns = [
+        np.concatenate([array[begin:end] for begin, end in spans] or [array[:0]])
+        for array in (segment.sections, segment.in_heading, segment.in_path, segment.in_body)
+    ]
+    runs = np.arange(len(spans)).repeat([end - begin for begin, end in spans])
     if part.alive is not None:
-        living = np.flatnonzero(part.alive[sections])
-        where, runs, sections = where[living], runs[living], sections[living]
-    return Runs(
-        runs,
-        sections.astype(np.int64) + part.first,
-        segment.in_heading[where],
-        segment.in_path[where],
-        segment.in_body[where],
-    )
+        living = np.flatnonzero(part.alive[columns[0]])
+        runs, columns = runs[living], [column[living] for column in columns]
+    sections, *counts = columns
+    return Runs(runs, sections.astype(np.int64) + part.first, *counts)
 
 
 def with_segment(postings: Postings, segment: Segment) -> Postings:

@@ -36,18 +36,17 @@ By their own words "Tea" leads with two of the three. "Water" has one in its hea
 than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a
 quarter::
 
-    >>> own, names, covered, pages = match(
-    ...     collection.weighing, collection.page_starts, concepts, DEFAULT_WEIGHTS
-    ... )
+    >>> matches = match(collection.weighing, collection.pages, concepts, DEFAULT_WEIGHTS)
+    >>> numbers, own = matches.numbers, matches.scores
     >>> own.round(2).tolist()
     [0.0, 3.63, 2.74, 0.82]
 
 The page of "Tea" and "Water" speaks of all three words, and a word in a heading or path counts half as much
 again; that of "Coffee" speaks of one. The best page adds a quarter of the best section's score::
 
-    >>> pages.round(2).tolist()
-    [0.0, 10.22, 2.13]
-    >>> values = own + from_page(collection, pages, own)
+    >>> matches.pages.round(2).tolist()
+    [0.0, 10.22, 10.22, 2.13]
+    >>> values = own + from_page(matches)
     >>> values.round(2).tolist()
     [0.0, 4.53, 3.64, 1.01]
 
@@ -56,34 +55,34 @@ does in the query; "tea water" stands nowhere::
 
     >>> green, tea, water = (collection.postings.terms.row(term) for term in ("green", "tea", "water"))
     >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
-    >>> texts = read(collection.postings, highest(collection, values, DEPTH), sought)
+    >>> texts = read(collection.postings, highest(collection, numbers, values, DEPTH), sought)
     >>> values[texts.numbers] += from_word_pairs(collection, texts)
     >>> values.round(2).tolist()
     [0.0, 4.66, 3.64, 1.01]
 
 "Water" is the part of "Tea" that the query is about, and gets 35 % of its parent's score::
 
-    >>> values = values + from_parent(collection, values)
+    >>> values = values + from_parent(above(collection, matches), values)
     >>> values.round(2).tolist()
     [0.0, 4.66, 5.28, 1.01]
 
 Now the values are compared with the best one. What a section and the headings above it cover of the query
 adds up to 20 %, what stands in one place up to 10 %::
 
-    >>> covered.round(2).tolist()
+    >>> matches.covered.round(2).tolist()
     [0.0, 0.73, 0.64, 0.27]
     >>> from_nearness(texts).round(2).tolist()
     [0.73, 0.0, 0.27]
-    >>> values = values / values.max() + COVERED_SHARE * covered
+    >>> values = values / values.max() + COVERED_SHARE * matches.covered
     >>> values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
     >>> values.round(2).tolist()
     [0.0, 1.1, 1.13, 0.27]
 
 "Tea" loses a little because it has a subsection, and "Water" because it stands late on its page::
 
-    >>> from_place(collection).round(2).tolist()
+    >>> from_place(collection, numbers).round(2).tolist()
     [0.92, 0.96, 0.96, 1.0]
-    >>> (values * from_place(collection)).round(2).tolist()
+    >>> (values * from_place(collection, numbers)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
 "Water" covers 64 % of the query with heading and path, and its own words are worth 75 % of the best
@@ -98,8 +97,8 @@ proportion::
 
 With the topic "water" named, 30 % of the score says how well a heading fits it::
 
-    >>> topic_fit(collection, [["water"]]).tolist()
-    [0.0, 0.0, 1.0, 0.0]
+    >>> topic_fit(collection, [["water"]])
+    {2: 1.0}
 """
 
 from __future__ import annotations
@@ -118,6 +117,7 @@ from npl_index.ranking.evidence import (
     DEPTH,
     HEADED_SHARE,
     NEAR_SHARE,
+    above,
     from_nearness,
     from_page,
     from_parent,
@@ -230,25 +230,30 @@ def look(
     topics = topic_terms(query.topics)
     weights = _shares(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
-    own, names, covered, pages = match(collection.weighing, collection.page_starts, concepts, weights)
-    fits = topic_fit(collection, topics) if topics else np.zeros(len(own))
+    fitting = topic_fit(collection, topics) if topics else {}
+    named = headed_by(collection, [[term for term, _ in query.keywords.weights], *topics])
+    matches = match(collection.weighing, collection.pages, concepts, weights, [*fitting, *named])
+    numbers, places, own, names = matches[:4]
+    fits = np.zeros(len(numbers))
+    fits[places[list(fitting)]] = list(fitting.values())
     best = float(own.max(initial=0.0))
     values, texts = own, None
     if best:
-        values = values + from_page(collection, pages, own)
-        best_ones = highest(collection, values + from_parent(collection, values), DEPTH)
-        texts = read(collection.postings, best_ones, _sought(collection, concepts, query.keywords))
-        values[texts.numbers] += from_word_pairs(collection, texts)
-        values = values + from_parent(collection, values)
-        values = values / values.max() + np.where(values > 0, COVERED_SHARE * covered, 0)
-        asked = [[term for term, _ in query.keywords.weights], *topics]
-        values[headed_by(collection, asked)] += HEADED_SHARE * weights.name
-        values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
-        values *= from_place(collection)
+        parents = above(collection, matches)
+        values = values + from_page(matches)
+        best_ones = highest(collection, numbers, values + from_parent(parents, values), DEPTH)
+        texts = read(collection.postings, numbers[best_ones], _sought(collection, concepts, query.keywords))
+        best_ones = best_ones[: len(texts.numbers)]
+        values[best_ones] += from_word_pairs(collection, texts)
+        values = values + from_parent(parents, values)
+        values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
+        values[places[named]] += HEADED_SHARE * weights.name
+        values[best_ones] += NEAR_SHARE * from_nearness(texts)
+        values *= from_place(collection, numbers)
         values *= (weights.name + weights.content) / values.max()
     if topics:
         values = values + TOPIC_GAIN * weights.topic * fits
-    order = highest(collection, values, limit)
+    order = highest(collection, numbers, values, limit)
     if not len(order):
         return Looked([], concepts, texts)
     parts = names[order], own[order] / (best or 1.0), fits[order]
@@ -257,9 +262,9 @@ def look(
     totals = values[order] * (top / values[order[0]])
     kept = int(np.count_nonzero(totals >= score_cutoff))
     scores = map(Score._make, zip(*(part[:kept].tolist() for part in (totals, *parts)), strict=True))
-    hits = list(map(Hit._make, zip(*collection.locate(order[:kept]), scores, strict=True)))
+    hits = list(map(Hit._make, zip(*collection.locate(numbers[order[:kept]]), scores, strict=True)))
     if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(values), query, hits[:10])
+        logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Looked(hits, concepts, texts)
 
 

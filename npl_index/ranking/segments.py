@@ -169,7 +169,7 @@ class Segment:
         """Page of each section."""
         import numpy as np
 
-        pages: NDArray[Any] = np.arange(self.page_count).repeat(np.diff(self.page_starts))
+        pages: NDArray[Any] = np.arange(self.page_count, dtype=np.uint32).repeat(np.diff(self.page_starts))
         return pages
 
     @cached_property
@@ -192,19 +192,13 @@ class Segment:
         return positions
 
     @cached_property
-    def inherits(self) -> NDArray[Any]:
-        """1.0 for sections that have a parent, else 0.0."""
-        import numpy as np
-
-        inherits: NDArray[Any] = (self.parents != np.arange(self.size)).astype(float)
-        return inherits
-
-    @cached_property
     def children(self) -> NDArray[Any]:
         """How many children each section has."""
         import numpy as np
 
-        return np.bincount(self.parents, self.inherits, self.size)
+        inside = np.flatnonzero(self.parents != np.arange(self.size))
+        counts: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size).astype(np.uint16)
+        return counts
 
     @property
     def mapped(self) -> bool:

@@ -133,10 +133,12 @@ class Weighing:
         """Return the idf of all different terms of the headings of some sections."""
         import numpy as np
 
-        marked = np.zeros(self.postings.size, dtype=bool)
-        marked[sections] = True
-        numbers = marked.nonzero()[0]
+        marks = np.zeros(self.postings.size, dtype=bool)
+        marks[sections] = True
+        numbers = marks.nonzero()[0]
         terms, lengths = self.postings.named(numbers)
-        idf = self._idf(terms)
-        weights: NDArray[Any] = np.bincount(numbers.repeat(lengths), idf, self.postings.size)[sections]
-        return weights
+        weights = np.bincount(np.arange(len(numbers)).repeat(lengths), self._idf(terms), len(numbers))
+        places = np.empty(len(marks), np.int32)
+        places[numbers] = np.arange(len(numbers), dtype=np.int32)
+        every: NDArray[Any] = weights[places[sections]]
+        return every

@@ -36,7 +36,7 @@ def bodies_only(bodies: list[list[str]]) -> Counts:
 def scores(postings: Postings, row: int) -> list[float]:
     """Score each section for one term."""
     concept = Concept(float(Weighing(postings).idf([row])[0]), ((row, 1.0),))
-    found = match(Weighing(postings), np.array([0]), [concept], Weights()).scores
+    found = match(Weighing(postings), np.zeros(postings.size, int), [concept], Weights()).scores
     return [float(score) for score in found]
 
 
