@@ -64,8 +64,7 @@ class Weighing:
         """
         import numpy as np  # see postings.count
 
-        places = np.array(rows, dtype=np.intp)
-        return self._idf(places) if self._every is None else self._every_idf[places]
+        return self._idf[np.array(rows, dtype=np.intp)]
 
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return by what the counts in the bodies of some sections are divided for their lengths."""
@@ -96,20 +95,13 @@ class Weighing:
         return self._weighed(range(len(base.segment.terms)))
 
     @cached_property
-    def _every_idf(self) -> NDArray[Any]:
-        import numpy as np
-
-        return self._idf(np.arange(len(self.postings.statistics.any)))
-
-    def _idf(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _idf(self) -> NDArray[Any]:
+        """That of all terms: the headings of what a common word finds have most of them."""
         import numpy as np
 
         known = self.postings.statistics
-        own = known.own[rows]
-        holders = np.where(own > 0, own, known.any[rows])
-        idf: NDArray[Any] = np.log(
-            (known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common[rows])
-        )
+        holders = np.where(known.own > 0, known.own, known.any)
+        idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common))
         return idf
 
     def _weighed(self, rows: Sequence[int]) -> Weighed:
@@ -125,7 +117,7 @@ class Weighing:
         headings = np.zeros(len(sections))
         headed = in_heading.nonzero()[0]
         if len(headed):
-            idf = self._idf(every)[runs[headed]]
+            idf = self._idf[every][runs[headed]]
             headings[headed] = idf / self._heading_weights(sections[headed])
         return Weighed(runs, sections, names, masses, headings)
 
@@ -137,7 +129,7 @@ class Weighing:
         marks[sections] = True
         numbers = marks.nonzero()[0]
         terms, lengths = self.postings.named(numbers)
-        weights = np.bincount(np.arange(len(numbers)).repeat(lengths), self._idf(terms), len(numbers))
+        weights = np.bincount(np.arange(len(numbers)).repeat(lengths), self._idf[terms], len(numbers))
         places = np.empty(len(marks), np.int32)
         places[numbers] = np.arange(len(numbers), dtype=np.int32)
         every: NDArray[Any] = weights[places[sections]]

@@ -295,7 +295,7 @@ class App(Files):
         listed = self.documents.listed(found)
         states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
         sets, read = self.state.sets, self.documents.read
-        apart = self.documents.apart(found)
+        apart = self.documents.apart(listed)
         kept = (
             sets.once(states, read, apart)
             if ref is None

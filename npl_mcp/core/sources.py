@@ -140,10 +140,9 @@ class Sources:
         """Read a document whole."""
         return self._named(found.root.path).read(found)
 
-    def apart(self, founds: Sequence[Found]) -> FileReader | None:
+    def apart(self, listed: Listed) -> FileReader | None:
         """Return what reads documents in another process; ``None`` where one of them is no file."""
-        roots = {one.root.path for one in founds}
-        return self._files.reader if all(self._named(root) is self._files for root in roots) else None
+        return self._files.reader if all(self._named(root) is self._files for root in listed.roots) else None
 
     def _named(self, name: str | None) -> Source:
         scheme = (name or "").partition(":")[0]
