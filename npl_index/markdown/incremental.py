@@ -41,7 +41,7 @@ class _Piece:
     """
 
     size: int
-    sections: tuple[Section, ...] | None
+    sections: Sequence[Section] | None
 
 
 class PieceReader:
@@ -71,7 +71,7 @@ class PieceReader:
 
     def _pieces(
         self, data: bytes, name: str, cuts: Sequence[int]
-    ) -> list[tuple[int, tuple[Section, ...]]] | None:
+    ) -> list[tuple[int, Sequence[Section]]] | None:
         """Return where each piece begins, and its sections with positions in it.
 
         :returns: ``None`` where the pieces cannot be read without the others.
@@ -89,7 +89,7 @@ class PieceReader:
                 return None
         return result
 
-    def _piece(self, piece: bytes, name: str, is_last: bool) -> tuple[Section, ...] | None:
+    def _piece(self, piece: bytes, name: str, is_last: bool) -> Sequence[Section] | None:
         """Return the sections of a piece; ``None`` if it cannot be read without the next."""
         key = (piece, is_last)
         with self._lock:
@@ -97,7 +97,7 @@ class PieceReader:
         if kept is not None:
             return kept.sections
         tree = parse_sections(piece if is_last else piece + _PROBE, name)
-        found: tuple[Section, ...] | None = tree.sections
+        found: Sequence[Section] | None = tree.sections
         if tree.doubtful_fences or tree.dialect != "commonmark":
             found = None
         elif not is_last:
@@ -110,7 +110,7 @@ class PieceReader:
         return found
 
 
-def _joined(text: str, name: str, pieces: Sequence[tuple[int, tuple[Section, ...]]]) -> SectionTree:
+def _joined(text: str, name: str, pieces: Sequence[tuple[int, Sequence[Section]]]) -> SectionTree:
     """Make one tree of the sections of all pieces."""
     source = with_line_feeds(text).removeprefix("\ufeff")
     found: list[tuple[Section, int, int]] = []

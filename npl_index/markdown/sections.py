@@ -102,7 +102,7 @@ class SectionTree:
     """
 
     name: str
-    sections: tuple[Section, ...]
+    sections: Sequence[Section]
     source: str = field(repr=False)
     line_starts: array[int] = field(repr=False)
     front_matter: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -34,15 +34,19 @@ _SECTION_ARRAYS = 40
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """One document and its sections."""
+    """One document and its sections.
+
+    :param known_steps: see :attr:`steps`; empty where nobody has written them yet.
+    """
 
     document: Document
     tree: SectionTree
+    known_steps: tuple[str, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
         """What follows the document's name in the selector of each section."""
-        return steps_of(self.tree)
+        return self.known_steps or steps_of(self.tree)
 
     @cached_property
     def longest(self) -> int:

@@ -3,13 +3,18 @@
 A document's index is two JSON texts: its sections, and its terms with their counts (numbers as base64 of
 little-endian arrays). Reading them back takes a fifth of the time that parsing and counting take. Nothing in
 the texts is trusted: a cache file may be damaged, or written by somebody else.
+
+Of a document of a set its sections alone are kept, within a segment. An answer needs few of them, so that
+each is read when it is asked for; the segment's checksum held.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from npl_index.library.documents import Document
@@ -17,11 +22,11 @@ from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
-from npl_index.ranking.indexing import IndexedDocument
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.ranking.postings import Counts
 
-INDEX_FORMAT = "4"
-"""Version of what :func:`dump` writes; a change of parsing or analysis changes it, too."""
+INDEX_FORMAT = "5"
+"""Version of what this module writes; a change of parsing or analysis changes it, too."""
 
 
 class _Row(NamedTuple):
@@ -41,6 +46,9 @@ class _Row(NamedTuple):
     whole_traits: list[int]
 
 
+_PARENT = _Row._fields.index("parent")
+
+
 def dump(indexed: IndexedDocument) -> tuple[str, str]:
     """Write an indexed document down as two JSON texts: its sections, and its terms."""
     counts = indexed.counts
@@ -48,12 +56,17 @@ def dump(indexed: IndexedDocument) -> tuple[str, str]:
         "terms": " ".join(counts.terms),
         **{name: b64encode(array.tobytes()).decode("ascii") for name, array in counts.arrays().items()},
     }
-    return dump_tree(indexed.tree), _json(keywords)
+    return _json(_dump_tree(indexed.tree)), _json(keywords)
 
 
-def dump_tree(tree: SectionTree) -> str:
-    """Write sections down as JSON text."""
-    index = {
+def dump_sections(parsed: ParsedDocument) -> bytes:
+    """Write a document's sections down, and what selectors call them."""
+    index = {**_dump_tree(parsed.tree), "steps": parsed.steps}
+    return zlib.compress(_json(index).encode(), 1)
+
+
+def _dump_tree(tree: SectionTree) -> dict[str, object]:
+    return {
         "name": tree.name,
         "front_matter": tree.front_matter,
         "dialect": tree.dialect,
@@ -61,7 +74,6 @@ def dump_tree(tree: SectionTree) -> str:
         "doubtful_fences": tree.doubtful_fences,
         "sections": [_row(section) for section in tree.sections],
     }
-    return _json(index)
 
 
 def _json(value: object) -> str:
@@ -98,17 +110,19 @@ def restore(document: Document, index_json: str, keywords_json: str) -> IndexedD
     """Read what :func:`dump` wrote of this very document; ``None`` if anything in it cannot be right."""
     try:
         tree = _restore_tree(document, json.loads(index_json))
+        tree = replace(tree, sections=tuple(tree.sections))
         counts = _restore_counts(json.loads(keywords_json), len(tree.sections))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
     return IndexedDocument(document, tree, counts)
 
 
-def restore_tree(document: Document, index_json: str) -> SectionTree | None:
-    """Read what :func:`dump_tree` wrote of this very document; ``None`` if anything in it cannot be right."""
+def restore_sections(document: Document, packed: bytes) -> ParsedDocument | None:
+    """Read what :func:`dump_sections` wrote of this very document; ``None`` if it cannot be that."""
     try:
-        return _restore_tree(document, json.loads(index_json))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        index = json.loads(zlib.decompress(packed).decode())
+        return ParsedDocument(document, _restore_tree(document, index), known_steps=tuple(index["steps"]))
+    except (zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 
 
@@ -130,13 +144,9 @@ def _number(value: object, stop: int) -> int:
 def _restore_tree(document: Document, index: dict[str, Any]) -> SectionTree:
     source = with_line_feeds(document.data.decode("utf-8")).removeprefix("\ufeff")
     starts = find_lines(source)
-    rows = [_Row(*row) for row in index["sections"]]
-    _check(bool(rows) and rows[0].parent is None)
-    children: list[list[int]] = [[] for _ in rows]
-    for number, row in enumerate(rows[1:], 1):
-        children[_number(row.parent, number)].append(number)
-    restore_one = _section_reader(len(starts), len(document.data) + 1)
-    sections = tuple(restore_one(number, row, children[number]) for number, row in enumerate(rows))
+    rows = index["sections"]
+    _check(bool(rows))
+    sections = _Sections(rows, len(starts), len(document.data) + 1)
     title = None if index["title"] is None else _number(index["title"], len(rows))
     dialect = _text(index["dialect"])
     _check(index["name"] == document.name and dialect in ("commonmark", "npl"))
@@ -145,36 +155,69 @@ def _restore_tree(document: Document, index: dict[str, Any]) -> SectionTree:
     return SectionTree(document.name, sections, source, starts, front, dialect, title, doubtful)
 
 
-def _section_reader(line_stop: int, byte_stop: int) -> Callable[[int, _Row, list[int]], Section]:
-    def span(pair: list[int], limit: int) -> Span:
-        start, stop = pair
-        _check(type(start) is int and type(stop) is int and 0 <= start <= stop < limit)
-        return Span(start, stop)
+class _Sections(Sequence[Section]):
+    """Sections that are read when they are asked for.
 
-    def traits(values: list[int]) -> Traits:
-        examples, tables, code, definitions, words = values
-        _check(type(words) is int and words >= 0)
-        return Traits(bool(examples), bool(tables), bool(code), bool(definitions), words)
+    :param rows: what :func:`_row` makes of each.
+    :param line_stop: what positions of lines are below, and ``byte_stop`` what those of bytes are below.
+    """
 
-    def read(number: int, row: _Row, children: list[int]) -> Section:
+    def __init__(self, rows: Sequence[Sequence[Any]], line_stop: int, byte_stop: int) -> None:
+        self._rows, self._lines, self._bytes = rows, line_stop, byte_stop
+        self._read: dict[int, Section] = {}
+        self._children: list[list[int]] = [[] for _ in rows]
+        for number, row in enumerate(rows):
+            parent = row[_PARENT]
+            if number:
+                self._children[_number(parent, number)].append(number)
+            else:
+                _check(parent is None)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Section:  # type: ignore[override]
+        number = range(len(self._rows))[index]
+        section = self._read.get(number)
+        if section is None:
+            section = self._read[number] = self._section(number, _Row(*self._rows[number]))
+        return section
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _section(self, number: int, row: _Row) -> Section:
+        lines, bytes_ = self._lines, self._bytes
         return Section(
             index=number,
             level=_number(row.level, 7),
             heading=_text(row.heading),
             name=_text(row.name),
             version=None if row.version is None else _text(row.version),
-            heading_lines=span(row.heading_lines, line_stop),
-            own=span(row.own, line_stop),
-            whole=span(row.whole, line_stop),
-            own_bytes=span(row.own_bytes, byte_stop),
-            whole_bytes=span(row.whole_bytes, byte_stop),
+            heading_lines=_span(row.heading_lines, lines),
+            own=_span(row.own, lines),
+            whole=_span(row.whole, lines),
+            own_bytes=_span(row.own_bytes, bytes_),
+            whole_bytes=_span(row.whole_bytes, bytes_),
             parent=row.parent,
-            children=tuple(children),
-            own_traits=traits(row.own_traits),
-            whole_traits=traits(row.whole_traits),
+            children=tuple(self._children[number]),
+            own_traits=_traits(row.own_traits),
+            whole_traits=_traits(row.whole_traits),
         )
 
-    return read
+
+def _span(pair: Sequence[int], limit: int) -> Span:
+    start, stop = pair
+    _check(type(start) is int and type(stop) is int and 0 <= start <= stop < limit)
+    return Span(start, stop)
+
+
+def _traits(values: Sequence[int]) -> Traits:
+    examples, tables, code, definitions, words = values
+    _check(type(words) is int and words >= 0)
+    return Traits(bool(examples), bool(tables), bool(code), bool(definitions), words)
 
 
 def _restore_counts(keywords: dict[str, Any], sections: int) -> Counts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.fingerprints import is_settled
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.ranking.segments import Segment, segment_of
-from npl_index.ranking.storing import dump_tree
+from npl_index.ranking.storing import dump_sections
 
 FILES = 64
 """Files of a batch at most; their trees and texts are in memory together."""
@@ -119,7 +118,7 @@ def index_batch(
         except (DocumentError, DocumentNotFoundError) as error:
             failures.append((state, f"{found.path}: {error.message}"))
     members = tuple(_member(one.document, ordinal) for ordinal, one in enumerate(fresh))
-    records = [zlib.compress(dump_tree(one.tree).encode(), 1) for one in fresh]
+    records = [dump_sections(one) for one in fresh]
     documents = tuple(ParsedDocument(one.document, one.tree) for one in fresh) if keep else ()
     segment = segment_of(fresh, records) if fresh else None
     return Piece(segment, members, tuple(same), tuple(failures), documents)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
 from npl_index.ranking.parts import Postings
-from npl_index.ranking.storing import restore_tree
+from npl_index.ranking.storing import restore_sections
 from npl_mcp.core.batches import NEW, Member, Piece, batches, index_batch
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.segment_store import SegmentStore
@@ -112,10 +111,9 @@ class SetDocuments(Sequence[ParsedDocument]):
             raise DocumentChangedError(found.path) from None
         if document.digest != member.digest:
             raise DocumentChangedError(found.path)
-        record = self._postings.record(int(self._firsts[place]))
-        tree = restore_tree(document, zlib.decompress(record).decode())
-        return ParsedDocument(
-            document, tree or parse_sections(document.data, document.name, npl=document.npl)
+        restored = restore_sections(document, self._postings.record(int(self._firsts[place])))
+        return restored or ParsedDocument(
+            document, parse_sections(document.data, document.name, npl=document.npl)
         )
 
 
