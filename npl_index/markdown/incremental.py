@@ -19,7 +19,15 @@ from itertools import count
 from cachetools import LRUCache
 
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.sections import Section, SectionTree, Span, find_title, nest, parse_sections
+from npl_index.markdown.sections import (
+    KnownLines,
+    Section,
+    SectionTree,
+    Span,
+    find_title,
+    nest,
+    parse_sections,
+)
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
 
@@ -121,7 +129,9 @@ def _joined(text: str, name: str, pieces: Sequence[tuple[int, Sequence[Section]]
         lines += sections[-1].own.stop
     parents, children, lasts = nest([section.level for section, _, _ in found])
     whole = tuple(_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False))
-    return SectionTree(name, whole, source, find_lines(source), "", "commonmark", find_title(whole))
+    return SectionTree(
+        name, whole, KnownLines(source, find_lines(source)), "", "commonmark", find_title(whole)
+    )
 
 
 def _placed(

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
+from typing import NamedTuple, Protocol
 
 from markdown_it.token import Token
 
@@ -87,14 +88,34 @@ class Section:
     whole_traits: Traits
 
 
+class Lines(Protocol):
+    """The text of a document."""
+
+    @property
+    def source(self) -> str:
+        r"""The text with ``\n`` line ends, byte order mark removed."""
+        ...
+
+    @property
+    def starts(self) -> array[int]:
+        """Offset of each line's first character, and the length of the text."""
+        ...
+
+
+class KnownLines(NamedTuple):
+    """A text that was read; see :class:`Lines`."""
+
+    source: str
+    starts: array[int]
+
+
 @dataclass(frozen=True, slots=True)
 class SectionTree:
-    r"""The sections of one document, in document order.
+    """The sections of one document, in document order.
 
     :param name: the document's name, as selectors write it (file stem or item name).
     :param sections: node 0 is the document.
-    :param source: the text with ``\n`` line ends, byte order mark removed.
-    :param line_starts: offset in ``source`` of each line's first character, and ``len(source)``.
+    :param lines: the text.
     :param front_matter: YAML front matter without its ``---`` lines, or ``""``.
     :param dialect: ``"commonmark"`` or ``"npl"`` (how fences are read), whichever was used.
     :param title: index of the one leading heading of level 1 that is the document's title, else ``None``.
@@ -103,12 +124,21 @@ class SectionTree:
 
     name: str
     sections: Sequence[Section]
-    source: str = field(repr=False)
-    line_starts: array[int] = field(repr=False)
+    lines: Lines = field(repr=False)
     front_matter: str
     dialect: str
     title: int | None
     doubtful_fences: tuple[int, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The text; see :class:`Lines`."""
+        return self.lines.source
+
+    @property
+    def line_starts(self) -> array[int]:
+        """Where its lines start; see :class:`Lines`."""
+        return self.lines.starts
 
     @property
     def line_count(self) -> int:
@@ -166,7 +196,8 @@ def parse_sections(
     openings = _openings(blocks, parts, name, clock)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
-    return SectionTree(name, sections, source, starts, front, dialect, find_title(sections), doubtful)
+    lines = KnownLines(source, starts)
+    return SectionTree(name, sections, lines, front, dialect, find_title(sections), doubtful)
 
 
 def find_title(sections: Sequence[Section]) -> int | None:

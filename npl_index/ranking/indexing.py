@@ -36,6 +36,7 @@ _SECTION_ARRAYS = 40
 class ParsedDocument:
     """One document and its sections.
 
+    :param document: of one of a set the bytes are left out; its text is read when it is needed.
     :param known_steps: see :attr:`steps`; empty where nobody has written them yet.
     """
 
@@ -56,7 +57,7 @@ class ParsedDocument:
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes; an estimate."""
-        texts = len(self.document.data) + len(self.tree.source)
+        texts = 2 * self.tree.sections[0].whole_bytes.stop
         return texts + _SECTION_BYTES * len(self.tree.sections)
 
 

@@ -4,22 +4,25 @@ A document's index is two JSON texts: its sections, and its terms with their cou
 little-endian arrays). Reading them back takes a fifth of the time that parsing and counting take. Nothing in
 the texts is trusted: a cache file may be damaged, or written by somebody else.
 
-Of a document of a set its sections alone are kept, within a segment. An answer needs few of them, so that
-each is read when it is asked for; the segment's checksum held.
+Of a document of a set its sections alone are kept, within a segment whose checksum is compared. An answer
+needs few of them, so that each is read when it is asked for, and the file when its text is.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import zlib
+from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from npl_index.library.documents import Document
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.sections import Section, SectionTree, Span
+from npl_index.markdown.sections import KnownLines, Lines, Section, SectionTree, Span
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
@@ -109,7 +112,10 @@ def _numbers(traits: Traits) -> list[int]:
 def restore(document: Document, index_json: str, keywords_json: str) -> IndexedDocument | None:
     """Read what :func:`dump` wrote of this very document; ``None`` if anything in it cannot be right."""
     try:
-        tree = _restore_tree(document, json.loads(index_json))
+        source = _source(document.data)
+        lines = KnownLines(source, find_lines(source))
+        index = json.loads(index_json)
+        tree = _restore_tree(document.name, index, lines, len(lines.starts), len(document.data) + 1)
         tree = replace(tree, sections=tuple(tree.sections))
         counts = _restore_counts(json.loads(keywords_json), len(tree.sections))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -117,13 +123,41 @@ def restore(document: Document, index_json: str, keywords_json: str) -> IndexedD
     return IndexedDocument(document, tree, counts)
 
 
-def restore_sections(document: Document, packed: bytes) -> ParsedDocument | None:
-    """Read what :func:`dump_sections` wrote of this very document; ``None`` if it cannot be that."""
+def restore_sections(
+    packed: bytes, known: Callable[[str], Document], read: Callable[[], bytes]
+) -> ParsedDocument | None:
+    """Read what :func:`dump_sections` wrote; ``None`` if it cannot be that.
+
+    :param known: returns the document, by its name; its bytes may be left out.
+    :param read: returns them when the text is needed.
+    """
     try:
         index = json.loads(zlib.decompress(packed).decode())
-        return ParsedDocument(document, _restore_tree(document, index), known_steps=tuple(index["steps"]))
+        document = known(_text(index["name"]))
+        tree = _restore_tree(document.name, index, UnreadLines(read), sys.maxsize, sys.maxsize)
+        return ParsedDocument(document, tree, known_steps=tuple(index["steps"]))
     except (zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+class UnreadLines:
+    """A text that is read when it is needed; see :class:`npl_index.markdown.sections.Lines`.
+
+    :param read: returns the bytes of the file.
+    """
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+
+    @cached_property
+    def source(self) -> str:
+        """The text."""
+        return _source(self._read())
+
+    @cached_property
+    def starts(self) -> array[int]:
+        """Where its lines start."""
+        return find_lines(self.source)
 
 
 def _check(holds: bool) -> None:
@@ -141,18 +175,23 @@ def _number(value: object, stop: int) -> int:
     return int(str(value))
 
 
-def _restore_tree(document: Document, index: dict[str, Any]) -> SectionTree:
-    source = with_line_feeds(document.data.decode("utf-8")).removeprefix("\ufeff")
-    starts = find_lines(source)
+def _source(data: bytes) -> str:
+    return with_line_feeds(data.decode("utf-8")).removeprefix("\ufeff")
+
+
+def _restore_tree(
+    name: str, index: dict[str, Any], lines: Lines, line_stop: int, byte_stop: int
+) -> SectionTree:
+    """Read a tree; positions of lines and bytes are below some numbers."""
     rows = index["sections"]
     _check(bool(rows))
-    sections = _Sections(rows, len(starts), len(document.data) + 1)
+    sections = _Sections(rows, line_stop, byte_stop)
     title = None if index["title"] is None else _number(index["title"], len(rows))
     dialect = _text(index["dialect"])
-    _check(index["name"] == document.name and dialect in ("commonmark", "npl"))
+    _check(index["name"] == name and dialect in ("commonmark", "npl"))
     front = _text(index["front_matter"])
-    doubtful = tuple(_number(line, len(starts)) for line in index["doubtful_fences"])
-    return SectionTree(document.name, sections, source, starts, front, dialect, title, doubtful)
+    doubtful = tuple(_number(line, line_stop) for line in index["doubtful_fences"])
+    return SectionTree(name, sections, lines, front, dialect, title, doubtful)
 
 
 class _Sections(Sequence[Section]):

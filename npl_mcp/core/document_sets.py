@@ -73,7 +73,7 @@ class _Live:
 
 
 class SetDocuments(Sequence[ParsedDocument]):
-    """The documents of a set; each is read when it is asked for, and kept for a while.
+    """The documents of a set; the text of each is read when it is asked for, and kept for a while.
 
     :param founds: where they are.
     :param members: what they were when they were indexed.
@@ -104,17 +104,27 @@ class SetDocuments(Sequence[ParsedDocument]):
         return kept
 
     def _restored(self, place: int, member: Member) -> ParsedDocument:
-        found = self._founds[place]
-        try:
-            document = self._read(found)
-        except DocumentNotFoundError:
-            raise DocumentChangedError(found.path) from None
-        if document.digest != member.digest:
-            raise DocumentChangedError(found.path)
-        restored = restore_sections(document, self._postings.record(int(self._firsts[place])))
-        return restored or ParsedDocument(
-            document, parse_sections(document.data, document.name, npl=document.npl)
-        )
+        found, read = self._founds[place], self._read
+
+        def current() -> Document:
+            try:
+                document = read(found)
+            except DocumentNotFoundError:
+                raise DocumentChangedError(found.path) from None
+            if document.digest != member.digest:
+                raise DocumentChangedError(found.path)
+            return document
+
+        def known(name: str) -> Document:
+            label, npl = found.root.label, found.root.npl
+            return Document(name, found.path, label, member.fingerprint, b"", member.digest, npl)
+
+        record = self._postings.record(int(self._firsts[place]))
+        restored = restore_sections(record, known, lambda: current().data)
+        if restored is not None:
+            return restored
+        document = current()
+        return ParsedDocument(document, parse_sections(document.data, document.name, npl=document.npl))
 
 
 class DocumentChangedError(UnreadableDocumentError):
