@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_index.errors import UnreadableDocumentError
+from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
@@ -274,6 +274,36 @@ def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
     collection = app.gather(DocumentRef(file=".")).collection
     edit(kept.roots[0])
     with pytest.raises(UnreadableDocumentError, match=r"page001.md' changed"):
-        collection.documents[place]
+        _ = collection.documents[place].tree.source
     assert told(app) == fresh(kept)
+    app.close()
+
+
+OPENED: list[str] = []
+"""Files that were opened, by name."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opened() -> None:
+    """Note the files that this process opens; a hook stays for good."""
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(".md"):
+            OPENED.append(Path(str(arguments[0])).name)
+
+    sys.addaudithook(note)
+
+
+def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
+    """Selectors, names and sizes come from the index; a file is read when its text is shown."""
+    app = App(kept)
+    told(app)
+    app.close()
+    app = App(kept)
+    OPENED.clear()
+    with pytest.raises(SectionNotFoundError):
+        npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
+    assert OPENED == []
+    found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
+    assert set(OPENED) == {Path(section.file or "").name for section in found.value.sections}
     app.close()
