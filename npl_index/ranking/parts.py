@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from npl_index.ranking.segments import Lists, Segment, ranges
+from npl_index.ranking.segments import LEVEL, Lists, Segment, holds, ranges
 from npl_index.ranking.strings import Strings
 from npl_index.ranking.variants import Variants, variant_finder
 
@@ -323,7 +323,18 @@ class Postings:
     def level_of(self, number: int) -> int:
         """Return the heading level of a section."""
         part = self._part(number)
-        return int(part.segment.levels[number - part.first])
+        return int(part.segment.levels[number - part.first]) & LEVEL
+
+    def holding(self, level: int | None, traits: Sequence[str]) -> NDArray[Any]:
+        """Return the living sections of a level whose own text has some traits."""
+        import numpy as np
+
+        bits = holds(traits)
+        mask = np.uint8(bits if level is None else bits | LEVEL)
+        wanted = np.uint8(bits | (level or 0))
+        return np.concatenate(
+            [part.living(np.flatnonzero(part.segment.levels & mask == wanted)) for part in self.parts]
+        )
 
     def title(self, first: int) -> tuple[str, str]:
         """Return the names of a document and of its first section, by the number of the latter."""

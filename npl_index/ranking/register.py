@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.matching import Node
@@ -40,3 +40,9 @@ class CollectionRegister:
         """Return those whose name, seen or written, begins with it."""
         for table in ("folds", "written"):
             yield from zip(*self._collection.locate(self._postings.beginning(table, fold)), strict=True)
+
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Node]:
+        """Return the sections of a level whose own text has some traits, in document order."""
+        numbers = self._postings.holding(level, traits)
+        numbers = numbers[self._collection.order_of(numbers)]
+        return zip(*self._collection.locate(numbers), strict=True)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LEVEL = 7
+"""Bits of :attr:`Segment.levels` that hold the level; each bit above says that a section has a trait."""
+
+_TRAITS = ("has_examples", "has_tables", "has_code", "has_definitions")
+
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -112,7 +117,7 @@ class Segment:
     :param folds_in: sections of each; every section is in one of them.
     :param written: the same of headings as they are written, where that is another text.
     :param written_in: sections of each.
-    :param levels: heading level of each section, uint8.
+    :param levels: heading level of each section, and above it what its own text holds (:func:`holds`), uint8.
     :param titles: name of each document and of its first section in UTF-8, a NUL between.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
     :param records: the sections of each document as bytes, for who makes its tree again; may be empty.
@@ -216,28 +221,36 @@ class Segment:
         return total
 
 
+def holds(traits: Iterable[str]) -> int:
+    """Return the bits that say that a section has some traits."""
+    return sum((LEVEL + 1) << _TRAITS.index(name) for name in set(traits))
+
+
 def labelled(level: int, label: str) -> str:
     """Return level and label of a heading as one string."""
     return f"{level} {label}"
 
 
 class Name(NamedTuple):
-    """What a section is called.
+    """What a section is called, and what it holds.
 
     :param label: of its name, as readers see it.
     :param written: label of its heading, empty where that is the same.
+    :param holds: what its own text holds, as :func:`holds` says.
     """
 
     level: int
     label: str
     written: str
+    holds: int = 0
 
     @classmethod
     def of(cls, section: Section) -> Name:
         """Return what a section is called."""
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
-        return cls(section.level, label, "" if same else heading_label(section.heading))
+        held = holds(name for name in _TRAITS if getattr(section.own_traits, name))
+        return cls(section.level, label, "" if same else heading_label(section.heading), held)
 
 
 class Layout(NamedTuple):
@@ -330,7 +343,7 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
         folds_in=folds_in,
         written=written,
         written_in=written_in,
-        levels=np.array([one.level for one in names], dtype=np.uint8),
+        levels=np.array([one.level | one.holds for one in names], dtype=np.uint8),
         titles=_bytes([title.encode(errors="surrogatepass") for title in layout.titles], len(parts)),
         sizes=np.array(layout.sizes, dtype=np.uint32),
         records=_bytes(records, len(parts)),

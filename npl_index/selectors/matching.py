@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
@@ -49,6 +50,10 @@ class Register(Protocol):
 
     def beginning(self, fold: str) -> Iterable[Node]:
         """Return those whose name, seen or written, begins with it."""
+        ...
+
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
+        """Return the sections of a level whose own text has some traits, in document order."""
         ...
 
 
@@ -146,8 +151,30 @@ class Scope:
 
         :param context: what the step before found, in document order.
         """
-        named = self.named(self.pool(step, context), step.name)
-        return [node for node in named if self.fulfils(node, step.conditions)]
+        conditions = step.conditions
+        unnamed = self._unnamed(step, context, conditions.traits)
+        if unnamed is None:
+            named = self.named(self.pool(step, context), step.name)
+        else:
+            named, conditions = unnamed, replace(conditions, traits=())
+        return [node for node in named if self.fulfils(node, conditions)]
+
+    def _unnamed(self, step: Step, context: Sequence[Node], traits: Sequence[str] = ()) -> list[Node] | None:
+        """Return the sections of whole documents that a step without a name leads to.
+
+        :param traits: of their own texts.
+        :returns: ``None`` where the trees have to be asked.
+        """
+        register = self._register
+        if register is None or step.name is not None or step.combinator == "child":
+            return None
+        if any(index for _, index in context):
+            return None
+        self.clock.check()
+        trees = {tree for tree, _ in context}
+        if step.combinator == "start":  # the documents and their parts, which alone have level 0
+            return [node for node in register.holding(0, traits) if node[0] in trees]
+        return [node for node in register.holding(step.level, traits) if node[1] and node[0] in trees]
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
         """Return the sections among which a step chooses, in document order.
@@ -155,6 +182,9 @@ class Scope:
         With a register those are left out that cannot have the step's name.
         """
         self.clock.check()
+        unnamed = self._unnamed(step, context)
+        if unnamed is not None:
+            return unnamed
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
         near = self._near(step.name)
@@ -306,13 +336,14 @@ class Scope:
     def fulfils(self, node: Node, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""
         tree, index = node
-        traits = self.section(node).own_traits
-        if conditions.unknown or not all(getattr(traits, name) for name in conditions.traits):
+        if conditions.unknown:
             return False
-        hierarchy = self.hierarchy(tree)
-        if conditions.ordinal is not None and hierarchy.number(index)[0] != conditions.ordinal:
+        if not all(getattr(self.section(node).own_traits, name) for name in conditions.traits):
             return False
-        return all(test.holds(hierarchy.version(index)) for test in conditions.versions)
+        ordinal = conditions.ordinal
+        if ordinal is not None and self.hierarchy(tree).number(index)[0] != ordinal:
+            return False
+        return all(test.holds(self.hierarchy(tree).version(index)) for test in conditions.versions)
 
     def versions(self, nodes: Iterable[Node]) -> list[str]:
         """Return the versions that apply to some sections, each once."""

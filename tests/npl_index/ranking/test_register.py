@@ -43,17 +43,30 @@ def lines(headings: list[tuple[int, str]]) -> str:
     return "".join(f"{'#' * level} {name}\n\n" for level, name in headings)
 
 
-body = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(NAMES)), max_size=5).map(lines)
+HELD = {"code": "```\nx = 1\n```\n\n", "table": "| a | b |\n|--|--|\n| 1 | 2 |\n\n"}
+"""What sections may hold."""
+
+body = st.lists(
+    st.one_of(
+        st.tuples(st.integers(1, 3), st.sampled_from(NAMES)).map(lambda one: lines([one])),
+        st.sampled_from(list(HELD.values())),
+    ),
+    max_size=7,
+).map("".join)
 part = st.builds(
     lambda name, text: PART.format(name) + text, st.sampled_from(["rules", "Usage", "tea"]), body
 )
 texts = st.one_of(body, part, st.tuples(part, part).map("\n* * *\n\n".join))
 name = st.sampled_from([*NAMES, "Usa", "se", "tea", "guide/a", "b/tea.md", "rules", "nothing", "Usagee", "*"])
 relation = st.sampled_from([" > ", " > ## ", " ## ", " // ", " ### "])
-step = st.tuples(relation, name, st.sampled_from(["", " [2]", " [has-code]"])).map("".join)
+step = st.tuples(
+    relation, name, st.sampled_from(["", " [2]", " [has-code]", " [has-tables] [has-code]"])
+).map("".join)
 path = st.lists(step, max_size=2).map("".join)
 end = st.sampled_from(["", "", " [depth=1]", "...## Usage"])
-selectors = st.tuples(st.one_of(name, step), path, end).map(lambda found: "".join(found).strip())
+selectors = st.tuples(st.one_of(name, st.just("* [has-code]"), step), path, end).map(
+    lambda found: "".join(found).strip()
+)
 
 
 def indexed(path: str, text: str) -> IndexedDocument:
