@@ -8,12 +8,15 @@ texts are not kept with a set; they are read again for the few documents that an
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -21,14 +24,14 @@ from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocument
 from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
-from npl_index.ranking.parts import Postings
 from npl_index.ranking.storing import restore_tree
 from npl_mcp.core.batches import NEW, Member, Piece, batches, index_batch
 from npl_mcp.core.memory import give_back
-from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.scratch import Scratch, write_file
+from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
 from npl_mcp.core.waiting import Indexing, way_to_wait
-from npl_mcp.core.workers import Workers
+from npl_mcp.core.workers import Index, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -243,7 +246,9 @@ class DocumentSets:
     def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
-        self._read(update, read, apart, Indexing(len(states)))
+        with self._helped(update, apart) as workers:
+            self._read(update, read, workers, Indexing(len(states)))
+            self._join(update, workers, None)
         return self._with_documents(update.result(), read)
 
     def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
@@ -265,9 +270,10 @@ class DocumentSets:
         assert build is not None
         failure: Exception | None = RuntimeError("a set could not be indexed")
         try:
-            self._read(build.update, read, apart, build.indexing)
-            self._go_on()
-            state = self._stored(name, build.update, read)
+            with self._helped(build.update, apart) as workers:
+                self._read(build.update, read, workers, build.indexing)
+                self._go_on()
+                state = self._stored(name, build.update, read, workers)
             with live.lock:
                 live.state, live.seen = state, None
             failure = None
@@ -284,9 +290,30 @@ class DocumentSets:
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
         self._read(update, read, None, Indexing(len(update.paths)))
-        return self._stored(name, update, read)
+        return self._stored(name, update, read, None)
 
-    def _read(self, update: Update, read: Read, apart: FileReader | None, indexing: Indexing) -> None:
+    @contextmanager
+    def _helped(self, update: Update, apart: FileReader | None) -> Iterator[Workers | None]:
+        """Start what is needed to index much; ``None`` where it is indexed in this process alone."""
+        workers = None
+        if update.size >= APART:
+            store = self._store_of(update.states)
+            with suppress(OSError):  # without room for it, all is in memory
+                folder = store.folder if store is not None and store.prepare() else None
+                most = 0 if apart is None else os.cpu_count() or 1
+                update.scratch = Scratch.made(folder, 1 + most)
+                workers = None if apart is None else Workers(apart, self._seconds, update.scratch)
+        if workers is None:
+            yield None
+            return
+        self._workers.add(workers)
+        try:
+            yield workers
+        finally:
+            workers.close()
+            self._workers.discard(workers)
+
+    def _read(self, update: Update, read: Read, workers: Workers | None, indexing: Indexing) -> None:
         """Read what may have changed, and index it."""
         every = list(batches(update.asked()))
         left = dict(enumerate(every))
@@ -303,21 +330,31 @@ class DocumentSets:
                 logged = time.monotonic()
                 logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
 
-        if apart is not None and update.size >= APART:
-            workers = Workers(apart, self._seconds)
-            self._workers.add(workers)
-            try:
-                for number, piece in workers.index(every):
-                    put(number, piece)
-                if not left:
-                    update.join(workers.merge)
-            finally:
-                workers.close()
-                self._workers.discard(workers)
+        if workers is not None:
+            for task, piece in workers.run(update.tasks(every)):
+                if isinstance(task, Index):
+                    put(task.number, piece)
+                else:
+                    update.joined(task, piece.segment)
         for number, batch in tuple(left.items()):
             self._go_on()
             # Of a large set an answer needs few.
             put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
+
+    def _join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
+        """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""
+        rest = None if workers is None else update.rest
+        if workers is None or rest is None:
+            return None
+        written = None
+        if store is not None and update.state is None:
+            written = store.keep(lambda path: workers.join(rest._replace(file=path)))
+            piece = None if written is None else Piece(written.segment)
+        else:
+            piece = workers.join(rest)
+        if piece is not None:
+            update.joined(rest, piece.segment)
+        return written
 
     def _go_on(self) -> None:
         if self._closed:
@@ -359,30 +396,30 @@ class DocumentSets:
         collection = Collection.of(stored.base).changed(order, list(stored.deltas.values()))
         return IndexedSet((), stored.members, compact(collection), {}, stored.generation)
 
-    def _stored(self, name: str, update: Update, read: Read) -> IndexedSet:
+    def _stored(self, name: str, update: Update, read: Read, workers: Workers | None) -> IndexedSet:
         """Return what an update results in, kept in the data folder if it is large enough."""
         store = self._store_of(update.states)
+        written = self._join(update, workers, store)
         result = update.result()
         return self._with_documents(
-            result if store is None else self._kept(name, store, update, result), read
+            result if store is None else self._kept(name, store, update, result, written), read
         )
 
-    def _kept(self, name: str, store: SegmentStore, update: Update, result: IndexedSet) -> IndexedSet:
-        """Write down what was found out about a set."""
+    def _kept(
+        self, name: str, store: SegmentStore, update: Update, result: IndexedSet, written: Written | None
+    ) -> IndexedSet:
+        """Write down what was found out about a set.
+
+        :param written: all of it, if that is in the data folder already.
+        """
         if result.generation is not None:
             number = store.append(name, result.generation, *update.written())
             if number is not None:
                 members = tuple(m._replace(delta=number) if m.delta == NEW else m for m in result.members)
                 return replace(result, members=members)
-        collection = result.collection
-        if len(collection.postings.parts) > 1 or collection.postings.parts[0].alive is not None:
-            collection = collection.merged()
-        members = _in_base(result.members, collection)
-        published = store.publish(name, collection.postings.parts[0].segment, members)
-        if published is None:
-            return replace(result, collection=collection, members=members, generation=None)
-        generation, mapped = published
-        collection = replace(collection, postings=Postings.of(mapped))
+        members = _in_base(result.members, result.collection)
+        collection, written = _in_file(result.collection, store, written)
+        generation = None if written is None else store.publish(name, written, members)
         return replace(result, collection=collection, members=members, generation=generation)
 
     def _merge_later(self, name: str, live: _Live) -> None:
@@ -415,10 +452,10 @@ class DocumentSets:
             if state is None or state.generation is None:
                 return None
             last = max((member.delta for member in state.members), default=0)
-            collection = state.collection.merged()
-            members = _in_base(state.members, collection)
-            segment = collection.postings.parts[0].segment
-            store.publish(name, segment, members, (state.generation, last))
+            members = _in_base(state.members, state.collection)
+            _, written = _in_file(state.collection, store)
+            if written is not None:
+                store.publish(name, written, members, (state.generation, last))
         return self._opened(name, store)
 
     def _evict(self) -> None:
@@ -440,6 +477,19 @@ def _waste(state: IndexedSet) -> float:
     base = postings.parts[0]
     inside = base.segment.size if base.alive is None else int(base.alive.sum())
     return (postings.size - inside) / postings.size
+
+
+def _in_file(
+    collection: Collection, store: SegmentStore, written: Written | None = None
+) -> tuple[Collection, Written | None]:
+    """Return a collection as one segment in the data folder, or in memory where that cannot be.
+
+    :param written: its only segment, if it is there already.
+    """
+    living = collection.living()
+    if written is None:
+        written = store.keep(partial(write_file, living))
+    return (collection.merged() if written is None else collection.rebased(living, written.segment)), written
 
 
 def _in_base(members: Sequence[Member], collection: Collection) -> tuple[Member, ...]:
