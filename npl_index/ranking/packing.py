@@ -14,7 +14,7 @@ import struct
 import sys
 import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from npl_index.ranking.columns import Append, arrays_of, segment_from_arrays
@@ -32,6 +32,7 @@ SEGMENT_FORMAT = f"4.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder
 
 _START = struct.Struct("<8sQII")  # magic; place, length and checksum of the directory
 _ALIGNED = 64
+_PAUSE = 4 << 20
 
 
 class NotASegmentError(ValueError):
@@ -50,10 +51,12 @@ class Writer:
     """Writes the arrays of a segment to a file as they come; see :class:`~npl_index.ranking.columns.Columns`.
 
     :param file: can be written anywhere; the segment begins where it stands.
+    :param pause: is called after every few megabytes.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._begin = file, file.tell()
+    def __init__(self, file: BinaryIO, pause: Callable[[], None] = lambda: None) -> None:
+        self._file, self._begin, self._pause = file, file.tell(), pause
+        self._written = 0
         self._columns: dict[str, _Column] = {}
         self._end = _START.size
         self._open: _Column | None = None
@@ -73,6 +76,10 @@ class Writer:
             self._file.write(data)
             column.size += len(data)
             column.checksum = zlib.crc32(data, column.checksum)
+            self._written += len(data)
+            if self._written >= _PAUSE:
+                self._written = 0
+                self._pause()
 
         return append
 
@@ -106,8 +113,15 @@ def write(segment: Segment, file: BinaryIO) -> int:
 
 def write_living(living: Sequence[Survivor], file: BinaryIO) -> int:
     """Write the living documents of some segments as one segment, as :func:`write` does."""
-    writer = Writer(file)
+
+    def let_go() -> None:
+        # Pages that were written lately and only this process has mapped count as its own memory.
+        for one in living:
+            one.segment.let_go()
+
+    writer = Writer(file, let_go)
     write_merged(living, writer)
+    let_go()
     return writer.finish()
 
 

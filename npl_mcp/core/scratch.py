@@ -67,7 +67,9 @@ class Scratch:
     def segment(self, place: Place) -> Segment:
         """Return a segment, mapped into memory."""
         handle = self.handles[place.number]
-        return unpack(mmap.mmap(handle, place.size, access=mmap.ACCESS_READ, offset=place.begin))
+        segment = unpack(mmap.mmap(handle, place.size, access=mmap.ACCESS_READ, offset=place.begin))
+        segment.let_go()
+        return segment
 
 
 def _close(handles: Sequence[int]) -> None:

@@ -115,10 +115,19 @@ class Workers:
         """Return what comes of one task; ``None`` if the worker ended over it."""
         try:
             with self._worker() as worker:
+                self._end_idle()
                 return worker.ask(self._work(task))
         except _FAILURES as error:
             self._failed(error)
             return None
+
+    def _end_idle(self) -> None:
+        """End processes that nobody needs, which gives their memory back."""
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                worker.end()
+                self._free.append(worker.number)
 
     def _feed(self, todo: Iterator[Task], done: _Results) -> None:
         """Let one process work until there is nothing left to do, or it ends."""
