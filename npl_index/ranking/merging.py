@@ -20,10 +20,10 @@ from npl_index.ranking.strings import Strings, pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_TOGETHER = 1 << 18
+_TOGETHER = 1 << 17
 """Numbers that are looked at together, so that a few megabytes hold what is made of them."""
 
-_STRINGS = 1 << 15
+_STRINGS = 1 << 14
 """Texts that are compared together: as objects they take a hundred bytes each."""
 
 _BY_SECTION = ("lengths", "levels", "sizes")

@@ -145,7 +145,7 @@ def unpack(data: bytes | mmap.mmap) -> Segment:
         magic, place, length, checksum = _START.unpack(view[: _START.size])
         if magic != MAGIC:
             raise NotASegmentError("it is something else")
-        if not length or zlib.crc32(view[place : place + length]) != checksum:
+        if place + length != len(view) or zlib.crc32(view[place:]) != checksum:
             raise NotASegmentError("it is damaged")
         directory = json.loads(bytes(view[place : place + length]))
         if directory["format"] != SEGMENT_FORMAT:

@@ -8,13 +8,10 @@ texts are not kept with a set; they are read again for the few documents that an
 from __future__ import annotations
 
 import logging
-import os
 import threading
-import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,33 +22,25 @@ from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
 from npl_index.ranking.storing import restore_tree
-from npl_mcp.core.batches import NEW, Member, Piece, batches, index_batch
+from npl_mcp.core.batches import NEW, Member
+from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
-from npl_mcp.core.scratch import Scratch, write_file
+from npl_mcp.core.scratch import write_file
 from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
 from npl_mcp.core.waiting import Indexing, way_to_wait
-from npl_mcp.core.workers import Index, Workers
+from npl_mcp.core.workers import Workers
 
 logger = logging.getLogger(__name__)
-
-SMALL = 64
-"""Documents below which a set is not kept in the data folder: a quarter of a second indexes them again."""
 
 WASTE = 0.1
 """Share of a set's sections that are dead or not in the base above which the base is made again."""
 
-APART = 2 << 20
-"""Bytes of files from which on they are indexed in the background and by several processes, each of which
-takes half a second to start."""
-
-LOG_SECONDS = 2.0
-"""Seconds between two lines in the log that say how far an index is."""
+MOST_LATER = 16 << 20
+"""Bytes of a later segment at most, which is a row of the manifest; with more the base is made again."""
 
 CLOSE_SECONDS = 1.0
 """Seconds that the end of a server waits for what it was indexing; what is not kept is indexed again."""
-
-Read = Callable[[Found], Document]
 
 
 @dataclass(frozen=True)
@@ -161,7 +150,6 @@ class DocumentSets:
     :param seconds: to read and index one file.
     :param patience: seconds that a call waits for a set; ``None`` for as long as it takes.
 
-    ``built`` counts the documents that were indexed.
     """
 
     def __init__(
@@ -173,21 +161,21 @@ class DocumentSets:
         seconds: float,
         patience: float | None = None,
     ) -> None:
-        self._index, self._store, self._maxsize = index, store, maxsize
-        self._seconds, self._patience = seconds, patience
+        self._store, self._maxsize, self._patience = store, maxsize, patience
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(max(1, maxsize // 16))
-        self._workers: set[Workers] = set()
+        self._builder = Builder(index, seconds, self._documents.put)
         self._threads: set[threading.Thread] = set()
-        self._closed = False
-        self.built = 0
+
+    @property
+    def built(self) -> int:
+        """How many documents were indexed."""
+        return self._builder.built
 
     def close(self) -> None:
         """End what goes on in the background."""
-        self._closed = True
-        for workers in tuple(self._workers):
-            workers.close()
+        self._builder.close()
         for thread in tuple(self._threads):
             thread.join(CLOSE_SECONDS)
 
@@ -246,9 +234,9 @@ class DocumentSets:
     def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
-        with self._helped(update, apart) as workers:
-            self._read(update, read, workers, Indexing(len(states)))
-            self._join(update, workers, None)
+        with self._builder.helped(update, apart, None) as workers:
+            self._builder.read(update, read, workers, Indexing(len(states)))
+            self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
     def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
@@ -270,9 +258,10 @@ class DocumentSets:
         assert build is not None
         failure: Exception | None = RuntimeError("a set could not be indexed")
         try:
-            with self._helped(build.update, apart) as workers:
-                self._read(build.update, read, workers, build.indexing)
-                self._go_on()
+            store = self._store_of(build.update.states)
+            with self._builder.helped(build.update, apart, store) as workers:
+                self._builder.read(build.update, read, workers, build.indexing)
+                self._builder.go_on()
                 state = self._stored(name, build.update, read, workers)
             with live.lock:
                 live.state, live.seen = state, None
@@ -289,76 +278,8 @@ class DocumentSets:
             self._evict()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
-        self._read(update, read, None, Indexing(len(update.paths)))
+        self._builder.read(update, read, None, Indexing(len(update.paths)))
         return self._stored(name, update, read, None)
-
-    @contextmanager
-    def _helped(self, update: Update, apart: FileReader | None) -> Iterator[Workers | None]:
-        """Start what is needed to index much; ``None`` where it is indexed in this process alone."""
-        workers = None
-        if update.size >= APART:
-            store = self._store_of(update.states)
-            with suppress(OSError):  # without room for it, all is in memory
-                folder = store.folder if store is not None and store.prepare() else None
-                most = 0 if apart is None else os.cpu_count() or 1
-                update.scratch = Scratch.made(folder, 1 + most)
-                workers = None if apart is None else Workers(apart, self._seconds, update.scratch)
-        if workers is None:
-            yield None
-            return
-        self._workers.add(workers)
-        try:
-            yield workers
-        finally:
-            workers.close()
-            self._workers.discard(workers)
-
-    def _read(self, update: Update, read: Read, workers: Workers | None, indexing: Indexing) -> None:
-        """Read what may have changed, and index it."""
-        every = list(batches(update.asked()))
-        left = dict(enumerate(every))
-        logged = time.monotonic()
-
-        def put(number: int, piece: Piece) -> None:
-            nonlocal logged
-            update.put(piece)
-            self.built += len(piece.members)
-            for member, document in zip(piece.members, piece.documents, strict=False):
-                self._documents.put(member, document)
-            indexing.done += len(left.pop(number))
-            if time.monotonic() - logged > LOG_SECONDS:
-                logged = time.monotonic()
-                logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
-
-        if workers is not None:
-            for task, piece in workers.run(update.tasks(every)):
-                if isinstance(task, Index):
-                    put(task.number, piece)
-                else:
-                    update.joined(task, piece.segment)
-        for number, batch in tuple(left.items()):
-            self._go_on()
-            # Of a large set an answer needs few.
-            put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
-
-    def _join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
-        """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""
-        rest = None if workers is None else update.rest
-        if workers is None or rest is None:
-            return None
-        written = None
-        if store is not None and update.state is None:
-            written = store.keep(lambda path: workers.join(rest._replace(file=path)))
-            piece = None if written is None else Piece(written.segment)
-        else:
-            piece = workers.join(rest)
-        if piece is not None:
-            update.joined(rest, piece.segment)
-        return written
-
-    def _go_on(self) -> None:
-        if self._closed:
-            raise NPLError("the server ends")
 
     def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
         """Find out what of a set has to be read; what the data folder knows of it has not."""
@@ -399,7 +320,7 @@ class DocumentSets:
     def _stored(self, name: str, update: Update, read: Read, workers: Workers | None) -> IndexedSet:
         """Return what an update results in, kept in the data folder if it is large enough."""
         store = self._store_of(update.states)
-        written = self._join(update, workers, store)
+        written = self._builder.join(update, workers, store)
         result = update.result()
         return self._with_documents(
             result if store is None else self._kept(name, store, update, result, written), read
@@ -412,8 +333,9 @@ class DocumentSets:
 
         :param written: all of it, if that is in the data folder already.
         """
-        if result.generation is not None:
-            number = store.append(name, result.generation, *update.written())
+        segment, changed, gone = update.written()
+        if result.generation is not None and (segment is None or segment.nbytes <= MOST_LATER):
+            number = store.append(name, result.generation, segment, changed, gone)
             if number is not None:
                 members = tuple(m._replace(delta=number) if m.delta == NEW else m for m in result.members)
                 return replace(result, members=members)
@@ -437,7 +359,7 @@ class DocumentSets:
             if store is None:
                 merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
             else:
-                merged = self._merged(name, store)
+                merged = self._merged(name, store, state)
             with live.lock:
                 # A call that came in between found changes; it is not undone, and merging is tried again.
                 if merged is not None and (store is not None or live.state is state):
@@ -445,17 +367,20 @@ class DocumentSets:
         finally:
             live.merging = False
 
-    def _merged(self, name: str, store: SegmentStore) -> IndexedSet | None:
-        """Make the base in the data folder again, unless another process does."""
+    def _merged(self, name: str, store: SegmentStore, known: IndexedSet | None = None) -> IndexedSet | None:
+        """Make the base in the data folder again, unless another process does.
+
+        :param known: the set as it is here, which counts where the one in the data folder cannot be read.
+        """
         with store.alone() as alone:
-            state = self._opened(name, store) if alone else None
+            state = (self._opened(name, store) or known) if alone else None
             if state is None or state.generation is None:
                 return None
             last = max((member.delta for member in state.members), default=0)
             members = _in_base(state.members, state.collection)
             _, written = _in_file(state.collection, store)
             if written is not None:
-                store.publish(name, written, members, (state.generation, last))
+                store.publish(name, written, members, None if state is known else (state.generation, last))
         return self._opened(name, store)
 
     def _evict(self) -> None:

@@ -34,7 +34,7 @@ from npl_mcp.core.manifest import (
     replace_base,
     values_of,
 )
-from npl_mcp.stores.base.sqlite import driver
+from npl_mcp.stores.base.sqlite import driver, remove
 
 T = TypeVar("T")
 
@@ -438,7 +438,6 @@ class SegmentStore:
         """Remove a damaged manifest; the segments it named are removed when they are old."""
         self._disconnect()
         try:
-            for suffix in ("", "-wal", "-shm"):
-                (self.folder / (MANIFEST + suffix)).unlink(missing_ok=True)
+            remove(self.folder / MANIFEST)
         except OSError as error:
             self._give_up(error.strerror or str(error))

@@ -231,20 +231,20 @@ class Update:
         :raises DocumentNotFoundError: nothing is left of it.
         """
         with self._lock:
-            there = [(found, state.path) for found, state in self.states if state.path in self._members]
+            there = [(found, state) for found, state in self.states if state.path in self._members]
             if not there:
                 hint = next((text for _, text in self._failures.values()), None)
                 problem = f"none of the {len(self.states)} files can be read"
                 raise DocumentNotFoundError(problem, hint=hint)
             fresh = self._fresh_one()
-            order = [self._places[path] for _, path in there]
+            order = [self._places[state.path] for _, state in there]
             if self.state is None:
                 collection = Collection.of(fresh[0]).changed(order)
             else:
                 collection = compact(self.state.collection.changed(order, [*self._taken, *fresh]))
             return IndexedSet(
                 tuple(found for found, _ in there),
-                tuple(self._members[path] for _, path in there),
+                tuple(_sharing(self._members[state.path], found, state) for found, state in there),
                 collection,
                 dict(self._failures),
                 None if self.state is None else self.state.generation,
@@ -290,6 +290,13 @@ class Update:
         gone = [path for path in self._known if path not in self._members]
         fresh = self._fresh[0] if self._fresh else Piece(None)
         return (self._segment(fresh) if self._fresh else None), [*self._same, *fresh.members], gone
+
+
+def _sharing(member: Member, found: Found, state: Fingerprint) -> Member:
+    """Return a member that consists of what is in memory already, where that is the same."""
+    if member.fingerprint is state or member.fingerprint != state or member.called != found.path:
+        return member
+    return member._replace(fingerprint=state, called=found.path)
 
 
 def _places(pieces: Sequence[Piece]) -> list[Place]:
