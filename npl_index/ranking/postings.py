@@ -10,8 +10,9 @@ fields and any number of files, with statistics that hold for all of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -134,8 +135,6 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
     # does without.
     import numpy as np
 
-    from npl_index.ranking.counting import Counted
-
     fields = [headings, paths, bodies]
     terms = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
     if len(terms) > MAX_TERMS:
@@ -144,7 +143,7 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         terms = terms[:MAX_TERMS]
     rows = {term: row for row, term in enumerate(terms)}
     size = len(headings)
-    models = [Counted(texts) for texts in fields]
+    models = [_counter()(texts) for texts in fields]
     row = rows.__getitem__
     # A posting is numbered row * size + section, so that sorting the numbers sorts the postings.
     numbers = []
@@ -170,6 +169,18 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         in_body=np.minimum(tallies[2], 0xFFFF).astype(np.uint16),
         lengths=np.array([model.doc_len for model in models], dtype=np.uint32),
     )
+
+
+@cache
+def _counter() -> type[Any]:
+    """Return rank-bm25's model without its idf, which knows one field of one file only."""
+    from rank_bm25 import BM25Plus  # see count
+
+    class Counted(BM25Plus):  # type: ignore[misc]
+        def _calc_idf(self, nd: Mapping[str, int]) -> None:
+            pass
+
+    return Counted
 
 
 def id_type(size: int) -> str:
