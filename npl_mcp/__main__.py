@@ -13,7 +13,7 @@ from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.building import SMALL
 from npl_mcp.core.kept_sets import Kept, index_ahead, kept_sets
 from npl_mcp.core.maintenance import back_up, check
 from npl_mcp.core.segment_store import SegmentStore

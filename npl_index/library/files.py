@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
 
 from npl_index.library.attributes import mark_whole, take_attributes, take_permissions
 from npl_index.library.locks import locked
@@ -190,7 +190,8 @@ class Folder:
             self.sync()
         return True
 
-    def write_new(self, name: str, data: bytes, mode: int = 0o666) -> None:
+    @contextmanager
+    def writing(self, name: str, mode: int = 0o666) -> Iterator[BinaryIO]:
         """Make a file in a place where nobody looks before it is complete; its bytes are on the disk then.
 
         :param mode: permissions, less the umask.
@@ -198,9 +199,14 @@ class Folder:
         :raises OSError: it cannot be written; a part may be left.
         """
         with os.fdopen(self.open(name, _CREATE, mode), "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
+
+    def write_new(self, name: str, data: bytes, mode: int = 0o666) -> None:
+        """Make a file as :meth:`writing` does."""
+        with self.writing(name, mode) as file:
+            file.write(data)
 
     def replace(
         self, name: str, data: bytes | Iterable[bytes], *, mode: int | None = None, durable: bool = True

@@ -18,9 +18,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from math import log
 from sys import intern
 from typing import NamedTuple
@@ -42,6 +42,7 @@ QUESTION_WEIGHT = 0.5
 """Weight in a query of a word that says how a question is asked ("explain"), not what it is about."""
 
 _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
+_SPACES = {code: " " for code in range(128) if _CHUNK.match(chr(code)) is None}
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
@@ -97,16 +98,13 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
 
     :param keep_stop_words: keep words that carry no subject, too.
     """
-    found: list[str] = []
     if "\\" in text:
         text = _ESCAPE.sub(" ", text)
-    for raw in _CHUNK.findall(text):
-        parts = _cached_parts(raw) if len(raw) <= _CACHED_LENGTH else _parts(raw)
-        if parts:
-            found += parts
-        elif keep_stop_words:
-            found += _stopped(raw)
-    return found
+    # The same chunks, several times as fast.
+    chunks = text.translate(_SPACES).split() if text.isascii() else _CHUNK.findall(text)
+    if keep_stop_words:
+        return list(chain.from_iterable(_known[raw] or _stopped(raw) for raw in chunks))
+    return list(chain.from_iterable(map(_known.__getitem__, chunks)))
 
 
 def without_compounds(words: Iterable[str]) -> list[str]:
@@ -120,9 +118,19 @@ def _parts(raw: str) -> tuple[str, ...]:
     return tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
 
 
-# Texts repeat their words, and stemming one costs ten times as much as looking it up. A long stretch is
-# hardly ever seen twice.
-_cached_parts = lru_cache(_CACHED_WORDS)(_parts)
+class _Known(dict[str, tuple[str, ...]]):
+    """Terms of stretches of text: texts repeat their words, and stemming one costs ten times a look."""
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        parts = _parts(raw)
+        if len(raw) <= _CACHED_LENGTH:  # a long one is hardly ever seen twice
+            if len(self) >= _CACHED_WORDS:
+                self.clear()
+            self[raw] = parts
+        return parts
+
+
+_known = _Known()
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
@@ -309,7 +317,7 @@ def _runs(text: str) -> list[list[_Word]]:
             runs.append([])
         raw = match[0]
         for piece in [raw] if raw.isascii() else _pieces(raw):
-            parts = _cached_parts(piece) if len(piece) <= _CACHED_LENGTH else _parts(piece)
+            parts = _known[piece]
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])

@@ -14,7 +14,7 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.ranking.analysis import terms
-from npl_index.ranking.merging import merge, survivors
+from npl_index.ranking.merging import Survivor, merge, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
 from npl_index.ranking.segments import Segment, labelled, segment_of
@@ -200,17 +200,28 @@ class Collection:
         return {path: number for number, path in enumerate(self.paths)}
 
     def merged(self, first: int = 0) -> Collection:
-        """Return the same collection with the segments from one on merged."""
+        """Return the same collection with the segments from one on merged, in memory."""
+        living = self.living(first)
+        return self.rebased(
+            living, merge(living) if any(len(one.sections) for one in living) else None, first
+        )
+
+    def living(self, first: int = 0) -> list[Survivor]:
+        """Return what is left of the segments from one on."""
+        return survivors([(part.segment, part.alive) for part in self.postings.parts[first:]])
+
+    def rebased(self, living: Sequence[Survivor], segment: Segment | None, first: int = 0) -> Collection:
+        """Return the same collection with one segment, or none, in the place of those from one on.
+
+        :param living: what is left of those, which is what the segment holds.
+        """
         import numpy as np
 
-        postings = self.postings
-        parts = postings.parts[first:]
-        living = survivors([(part.segment, part.alive) for part in parts])
-        begin = parts[0].first
+        begin = self.postings.parts[first].first
         firsts, later = self.firsts.copy(), self.firsts >= begin
         firsts[later] = begin + np.concatenate([one.numbers for one in living])[firsts[later] - begin]
-        segments = [merge(living)] if later.any() else []
-        joined = with_merged(postings, first, segments) if first else Postings.of(*segments)
+        segments = [] if segment is None else [segment]
+        joined = with_merged(self.postings, first, segments) if first else Postings.of(*segments)
         return replace(self, postings=joined, firsts=firsts)
 
     def __len__(self) -> int:

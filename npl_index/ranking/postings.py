@@ -10,8 +10,9 @@ fields and any number of files, with statistics that hold for all of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -133,7 +134,6 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
     # numpy and, through it, rank_bm25 cost a tenth of a second to import: a process that never searches
     # does without.
     import numpy as np
-    from rank_bm25 import BM25Plus
 
     fields = [headings, paths, bodies]
     terms = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
@@ -143,24 +143,25 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         terms = terms[:MAX_TERMS]
     rows = {term: row for row, term in enumerate(terms)}
     size = len(headings)
-    models = [BM25Plus(texts) for texts in fields]
+    models = [_counter()(texts) for texts in fields]
+    row = rows.__getitem__
     # A posting is numbered row * size + section, so that sorting the numbers sorts the postings.
     numbers = []
     for model in models:
         frequencies = model.doc_freqs
-        held = np.array([rows[term] for section in frequencies for term in section], dtype=np.int64)
+        held = np.fromiter(map(row, chain.from_iterable(frequencies)), np.int64)
         numbers.append(held * size + np.arange(size).repeat(list(map(len, frequencies))))
     found, position = np.unique(np.concatenate(numbers), return_inverse=True)
     tallies = np.zeros((len(fields), len(found)), dtype=np.int64)
     begin = 0
-    for tally, model in zip(tallies, models, strict=True):
-        times = [times for section in model.doc_freqs for times in section.values()]
-        tally[position[begin : begin + len(times)]] = times
-        begin += len(times)
+    for tally, model, own in zip(tallies, models, numbers, strict=True):
+        times = chain.from_iterable(section.values() for section in model.doc_freqs)
+        tally[position[begin : begin + len(own)]] = np.fromiter(times, np.int64, len(own))
+        begin += len(own)
     return Counts(
         terms=tuple(terms),
         headings=tuple(map(tuple, fields[0])),
-        bodies=np.array([rows[term] for term in chain.from_iterable(fields[2])], dtype=np.uint32),
+        bodies=np.fromiter(map(row, chain.from_iterable(fields[2])), np.uint32, sum(models[2].doc_len)),
         starts=np.searchsorted(found, np.arange(len(terms) + 1) * size).astype(np.uint32),
         sections=(found % size).astype(id_type(size)),
         in_heading=np.minimum(tallies[0], 0xFF).astype(np.uint8),
@@ -168,6 +169,18 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         in_body=np.minimum(tallies[2], 0xFFFF).astype(np.uint16),
         lengths=np.array([model.doc_len for model in models], dtype=np.uint32),
     )
+
+
+@cache
+def _counter() -> type[Any]:
+    """Return rank-bm25's model without its idf, which knows one field of one file only."""
+    from rank_bm25 import BM25Plus  # see count
+
+    class Counted(BM25Plus):  # type: ignore[misc]
+        def _calc_idf(self, nd: Mapping[str, int]) -> None:
+            pass
+
+    return Counted
 
 
 def id_type(size: int) -> str:

@@ -6,12 +6,12 @@ added or removed beside it. Rows, sections, pages and documents are numbered wit
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate, chain
-from mmap import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from npl_index.markdown.sections import Section, SectionTree
@@ -29,6 +29,7 @@ LEVEL = 7
 
 _TRAITS = ("has_examples", "has_tables", "has_code", "has_definitions")
 
+_NOT_NEEDED = getattr(mmap, "MADV_DONTNEED", None)
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -208,7 +209,13 @@ class Segment:
     @property
     def mapped(self) -> bool:
         """Whether its arrays lie in a mapped file."""
-        return isinstance(self.sections.base, mmap)
+        return isinstance(self.sections.base, mmap.mmap)
+
+    def let_go(self) -> None:
+        """Take what was read of a mapped file out of this process until it is looked at again."""
+        data: Any = self.sections.base
+        if isinstance(data, mmap.mmap) and _NOT_NEEDED is not None:
+            data.madvise(_NOT_NEEDED)
 
     @property
     def nbytes(self) -> int:

@@ -303,6 +303,10 @@ class App(Files):
         )
         return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
 
+    def set_name(self, ref: DocumentRef) -> str:
+        """Return the name of the set that a reference leads to."""
+        return self._set_name(ref, self.documents.listed(self.documents.find(ref)))
+
     def _set_name(self, ref: DocumentRef, found: Listed) -> str:
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
         roots = sorted(found.roots)

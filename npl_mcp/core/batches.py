@@ -13,6 +13,7 @@ from npl_index.library.fingerprints import is_settled
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.ranking.segments import Segment, segment_of
 from npl_index.ranking.storing import dump_sections
+from npl_mcp.core.scratch import Place
 
 FILES = 64
 """Files of a batch at most; their trees and texts are in memory together."""
@@ -63,17 +64,19 @@ class Asked(NamedTuple):
 class Piece:
     """What came of a batch.
 
-    :param segment: of the documents that were indexed.
+    :param segment: of the documents that were indexed, or where it lies.
     :param members: those documents; their ordinals are those in the segment.
     :param same: documents that have the content they had.
     :param failures: states of the files that cannot be read, and why.
+    :param sections: of those documents.
     :param documents: what was indexed, where somebody asked for it.
     """
 
-    segment: Segment | None
-    members: tuple[Member, ...]
-    same: tuple[Member, ...]
-    failures: tuple[tuple[Fingerprint, str], ...]
+    segment: Segment | Place | None
+    members: tuple[Member, ...] = ()
+    same: tuple[Member, ...] = ()
+    failures: tuple[tuple[Fingerprint, str], ...] = ()
+    sections: int = 0
     documents: tuple[ParsedDocument, ...] = ()
 
 
@@ -121,7 +124,8 @@ def index_batch(
     records = [dump_sections(one) for one in fresh]
     documents = tuple(ParsedDocument(one.document, one.tree) for one in fresh) if keep else ()
     segment = segment_of(fresh, records) if fresh else None
-    return Piece(segment, members, tuple(same), tuple(failures), documents)
+    sections = 0 if segment is None else segment.size
+    return Piece(segment, members, tuple(same), tuple(failures), sections, documents)
 
 
 def _member(document: Document, ordinal: int = 0) -> Member:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -20,34 +20,26 @@ from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocument
 from npl_index.library.documents import Document, FileReader, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
-from npl_index.ranking.parts import Postings
 from npl_index.ranking.storing import restore_sections
-from npl_mcp.core.batches import NEW, Member, Piece, batches, index_batch
+from npl_mcp.core.batches import NEW, Member
+from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
-from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.scratch import write_file
+from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
 from npl_mcp.core.waiting import Indexing, way_to_wait
 from npl_mcp.core.workers import Workers
 
 logger = logging.getLogger(__name__)
 
-SMALL = 64
-"""Documents below which a set is not kept in the data folder: a quarter of a second indexes them again."""
-
 WASTE = 0.1
 """Share of a set's sections that are dead or not in the base above which the base is made again."""
 
-APART = 2 << 20
-"""Bytes of files from which on they are indexed in the background and by several processes, each of which
-takes half a second to start."""
-
-LOG_SECONDS = 2.0
-"""Seconds between two lines in the log that say how far an index is."""
+MOST_LATER = 16 << 20
+"""Bytes of a later segment at most, which is a row of the manifest; with more the base is made again."""
 
 CLOSE_SECONDS = 1.0
 """Seconds that the end of a server waits for what it was indexing; what is not kept is indexed again."""
-
-Read = Callable[[Found], Document]
 
 
 @dataclass(frozen=True)
@@ -166,7 +158,6 @@ class DocumentSets:
     :param seconds: to read and index one file.
     :param patience: seconds that a call waits for a set; ``None`` for as long as it takes.
 
-    ``built`` counts the documents that were indexed.
     """
 
     def __init__(
@@ -178,21 +169,21 @@ class DocumentSets:
         seconds: float,
         patience: float | None = None,
     ) -> None:
-        self._index, self._store, self._maxsize = index, store, maxsize
-        self._seconds, self._patience = seconds, patience
+        self._store, self._maxsize, self._patience = store, maxsize, patience
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(max(1, maxsize // 16))
-        self._workers: set[Workers] = set()
+        self._builder = Builder(index, seconds, self._documents.put)
         self._threads: set[threading.Thread] = set()
-        self._closed = False
-        self.built = 0
+
+    @property
+    def built(self) -> int:
+        """How many documents were indexed."""
+        return self._builder.built
 
     def close(self) -> None:
         """End what goes on in the background."""
-        self._closed = True
-        for workers in tuple(self._workers):
-            workers.close()
+        self._builder.close()
         for thread in tuple(self._threads):
             thread.join(CLOSE_SECONDS)
 
@@ -251,7 +242,9 @@ class DocumentSets:
     def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
-        self._read(update, read, apart, Indexing(len(states)))
+        with self._builder.helped(update, apart, None) as workers:
+            self._builder.read(update, read, workers, Indexing(len(states)))
+            self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
     def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
@@ -273,9 +266,11 @@ class DocumentSets:
         assert build is not None
         failure: Exception | None = RuntimeError("a set could not be indexed")
         try:
-            self._read(build.update, read, apart, build.indexing)
-            self._go_on()
-            state = self._stored(name, build.update, read)
+            store = self._store_of(build.update.states)
+            with self._builder.helped(build.update, apart, store) as workers:
+                self._builder.read(build.update, read, workers, build.indexing)
+                self._builder.go_on()
+                state = self._stored(name, build.update, read, workers)
             with live.lock:
                 live.state, live.seen = state, None
             failure = None
@@ -291,45 +286,8 @@ class DocumentSets:
             self._evict()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
-        self._read(update, read, None, Indexing(len(update.paths)))
-        return self._stored(name, update, read)
-
-    def _read(self, update: Update, read: Read, apart: FileReader | None, indexing: Indexing) -> None:
-        """Read what may have changed, and index it."""
-        every = list(batches(update.asked()))
-        left = dict(enumerate(every))
-        logged = time.monotonic()
-
-        def put(number: int, piece: Piece) -> None:
-            nonlocal logged
-            update.put(piece)
-            self.built += len(piece.members)
-            for member, document in zip(piece.members, piece.documents, strict=False):
-                self._documents.put(member, document)
-            indexing.done += len(left.pop(number))
-            if time.monotonic() - logged > LOG_SECONDS:
-                logged = time.monotonic()
-                logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
-
-        if apart is not None and update.size >= APART:
-            workers = Workers(apart, self._seconds)
-            self._workers.add(workers)
-            try:
-                for number, piece in workers.index(every):
-                    put(number, piece)
-                if not left:
-                    update.join(workers.merge)
-            finally:
-                workers.close()
-                self._workers.discard(workers)
-        for number, batch in tuple(left.items()):
-            self._go_on()
-            # Of a large set an answer needs few.
-            put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
-
-    def _go_on(self) -> None:
-        if self._closed:
-            raise NPLError("the server ends")
+        self._builder.read(update, read, None, Indexing(len(update.paths)))
+        return self._stored(name, update, read, None)
 
     def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
         """Find out what of a set has to be read; what the data folder knows of it has not."""
@@ -367,30 +325,31 @@ class DocumentSets:
         collection = Collection.of(stored.base).changed(order, list(stored.deltas.values()))
         return IndexedSet((), stored.members, compact(collection), {}, stored.generation)
 
-    def _stored(self, name: str, update: Update, read: Read) -> IndexedSet:
+    def _stored(self, name: str, update: Update, read: Read, workers: Workers | None) -> IndexedSet:
         """Return what an update results in, kept in the data folder if it is large enough."""
         store = self._store_of(update.states)
+        written = self._builder.join(update, workers, store)
         result = update.result()
         return self._with_documents(
-            result if store is None else self._kept(name, store, update, result), read
+            result if store is None else self._kept(name, store, update, result, written), read
         )
 
-    def _kept(self, name: str, store: SegmentStore, update: Update, result: IndexedSet) -> IndexedSet:
-        """Write down what was found out about a set."""
-        if result.generation is not None:
-            number = store.append(name, result.generation, *update.written())
+    def _kept(
+        self, name: str, store: SegmentStore, update: Update, result: IndexedSet, written: Written | None
+    ) -> IndexedSet:
+        """Write down what was found out about a set.
+
+        :param written: all of it, if that is in the data folder already.
+        """
+        segment, changed, gone = update.written()
+        if result.generation is not None and (segment is None or segment.nbytes <= MOST_LATER):
+            number = store.append(name, result.generation, segment, changed, gone)
             if number is not None:
                 members = tuple(m._replace(delta=number) if m.delta == NEW else m for m in result.members)
                 return replace(result, members=members)
-        collection = result.collection
-        if len(collection.postings.parts) > 1 or collection.postings.parts[0].alive is not None:
-            collection = collection.merged()
-        members = _in_base(result.members, collection)
-        published = store.publish(name, collection.postings.parts[0].segment, members)
-        if published is None:
-            return replace(result, collection=collection, members=members, generation=None)
-        generation, mapped = published
-        collection = replace(collection, postings=Postings.of(mapped))
+        members = _in_base(result.members, result.collection)
+        collection, written = _in_file(result.collection, store, written)
+        generation = None if written is None else store.publish(name, written, members)
         return replace(result, collection=collection, members=members, generation=generation)
 
     def _merge_later(self, name: str, live: _Live) -> None:
@@ -408,7 +367,7 @@ class DocumentSets:
             if store is None:
                 merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
             else:
-                merged = self._merged(name, store)
+                merged = self._merged(name, store, state)
             with live.lock:
                 # A call that came in between found changes; it is not undone, and merging is tried again.
                 if merged is not None and (store is not None or live.state is state):
@@ -416,17 +375,20 @@ class DocumentSets:
         finally:
             live.merging = False
 
-    def _merged(self, name: str, store: SegmentStore) -> IndexedSet | None:
-        """Make the base in the data folder again, unless another process does."""
+    def _merged(self, name: str, store: SegmentStore, known: IndexedSet | None = None) -> IndexedSet | None:
+        """Make the base in the data folder again, unless another process does.
+
+        :param known: the set as it is here, which counts where the one in the data folder cannot be read.
+        """
         with store.alone() as alone:
-            state = self._opened(name, store) if alone else None
+            state = (self._opened(name, store) or known) if alone else None
             if state is None or state.generation is None:
                 return None
             last = max((member.delta for member in state.members), default=0)
-            collection = state.collection.merged()
-            members = _in_base(state.members, collection)
-            segment = collection.postings.parts[0].segment
-            store.publish(name, segment, members, (state.generation, last))
+            members = _in_base(state.members, state.collection)
+            _, written = _in_file(state.collection, store)
+            if written is not None:
+                store.publish(name, written, members, None if state is known else (state.generation, last))
         return self._opened(name, store)
 
     def _evict(self) -> None:
@@ -448,6 +410,19 @@ def _waste(state: IndexedSet) -> float:
     base = postings.parts[0]
     inside = base.segment.size if base.alive is None else int(base.alive.sum())
     return (postings.size - inside) / postings.size
+
+
+def _in_file(
+    collection: Collection, store: SegmentStore, written: Written | None = None
+) -> tuple[Collection, Written | None]:
+    """Return a collection as one segment in the data folder, or in memory where that cannot be.
+
+    :param written: its only segment, if it is there already.
+    """
+    living = collection.living()
+    if written is None:
+        written = store.keep(partial(write_file, living))
+    return (collection.merged() if written is None else collection.rebased(living, written.segment)), written
 
 
 def _in_base(members: Sequence[Member], collection: Collection) -> tuple[Member, ...]:

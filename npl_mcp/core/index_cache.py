@@ -19,6 +19,7 @@ from npl_index.library.documents import Document
 from npl_index.library.files import Folder
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.ranking.storing import INDEX_FORMAT, dump, restore
+from npl_mcp.stores.base.sqlite import remove
 
 T = TypeVar("T")
 
@@ -171,8 +172,7 @@ class SqliteIndexCache:
             with Folder.opened(self._path.parent) as folder:
                 ours = folder.read_start(self._path.name, 16) == b"SQLite format 3\x00"
             if ours:
-                for suffix in ("", "-wal", "-shm"):
-                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+                remove(self._path)
         except OSError as error:
             logger.warning("index cache: %s", error.strerror)
             ours = False

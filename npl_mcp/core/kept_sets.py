@@ -11,7 +11,6 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import SMALL
 from npl_mcp.core.segment_store import Row, SegmentStore, Stored
 from npl_mcp.core.set_names import SetName
 
@@ -72,13 +71,13 @@ def index_ahead(settings: Settings) -> Ahead:
     try:
         gathered = app.gather(DocumentRef())
         collection, built = gathered.collection, app.state.sets.built
+        name = app.set_name(DocumentRef())
     finally:
         app.close()
     seconds = time.monotonic() - started
     files = len(collection.documents)
-    # The set that was used last is this one.
     store = SegmentStore(settings.data_folder, settings.index_bytes)
-    size = next((row.size for row in store.rows()), 0) if files >= SMALL else 0
+    size = next((row.size for row in store.rows() if row.name == name), 0)
     store.close()
     return Ahead(files, len(collection), built, size, seconds, gathered.unreadable)
 

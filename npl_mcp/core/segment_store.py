@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from npl_index.library.files import Folder, make_folder
-from npl_index.ranking.packing import NotASegmentError, pieces, unpack
+from npl_index.ranking.packing import NotASegmentError, packed, unpack
 from npl_index.ranking.segments import Segment
 from npl_mcp.core.batches import Member
 from npl_mcp.core.manifest import (
@@ -34,7 +34,7 @@ from npl_mcp.core.manifest import (
     replace_base,
     values_of,
 )
-from npl_mcp.stores.base.sqlite import driver
+from npl_mcp.stores.base.sqlite import driver, remove
 
 T = TypeVar("T")
 
@@ -75,6 +75,14 @@ class Stored:
     members: tuple[Member, ...]
 
 
+class Written(NamedTuple):
+    """A segment in a file of the data folder."""
+
+    file: str
+    segment: Segment
+    size: int
+
+
 def _use(connection: Any, name: str) -> None:
     with suppress(driver().OperationalError):  # what can be read is used, also on a disk that is full
         connection.execute("UPDATE space SET used_at = ? WHERE name = ?", (time.time_ns(), name))
@@ -98,6 +106,15 @@ class SegmentStore:
     @property
     def usable(self) -> bool:
         """Return whether something can be kept, as far as is known."""
+        return self._usable
+
+    def prepare(self) -> bool:
+        """Make the folder; say whether it can be used, as far as is known."""
+        try:
+            self._data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.folder, 0o700)
+        except OSError as error:
+            self._give_up(error.strerror or str(error))
         return self._usable
 
     def load(self, name: str) -> Stored | None:
@@ -174,42 +191,57 @@ class SegmentStore:
 
         return self._run(read) or {}
 
+    def keep(self, write: Callable[[Path], object]) -> Written | None:
+        """Make a file of a segment; nobody knows it yet, see :meth:`publish`.
+
+        :param write: makes the file, complete and on the disk.
+        :returns: ``None`` if it was not made.
+        """
+        if not self.prepare():
+            return None
+        file = f"{os.urandom(12).hex()}{SUFFIX}"
+        try:
+            write(self.folder / file)
+            with Folder.opened(self.folder) as folder:
+                folder.sync()
+            return Written(file, *self._mapped(file))
+        except (NotASegmentError, OSError) as error:
+            self.discard(file)
+            if not isinstance(error, FileNotFoundError):
+                self._give_up(str(getattr(error, "strerror", None) or error))
+            return None
+
+    def discard(self, file: str) -> None:
+        """Remove a file that nobody knows."""
+        with suppress(OSError):
+            (self.folder / file).unlink()
+
     def publish(
-        self, name: str, segment: Segment, members: Sequence[Member], replaces: tuple[int, int] | None = None
-    ) -> tuple[int, Segment] | None:
-        """Keep a base; what it replaces is gone.
+        self, name: str, base: Written, members: Sequence[Member], replaces: tuple[int, int] | None = None
+    ) -> int | None:
+        """Make a segment the base of a set; what it replaces is gone.
 
         :param members: their ordinals are those in the base.
         :param replaces: the generation that the base was made from, and the last delta that is in it; what
             other processes wrote since is kept. Without it the set is new, whatever was there.
-        :returns: its generation, and the same segment from the file; ``None`` if it was not kept.
+        :returns: its generation; ``None`` if it was not kept.
         """
-        if not self._prepare_folder():
-            return None
-        file = f"{os.urandom(12).hex()}{SUFFIX}"
 
-        def write(connection: Any) -> tuple[int, Segment] | None:
-            with Folder.opened(self.folder) as folder:
-                folder.replace(file, cast("Iterator[bytes]", pieces(segment)), mode=0o600)
-            mapped, size = self._mapped(file)
+        def write(connection: Any) -> int | None:
             connection.execute("BEGIN IMMEDIATE")
             before = connection.execute("SELECT file FROM space WHERE name = ?", (name,)).fetchone()
-            generation = replace_base(connection, name, (file, size), members, replaces)
+            generation = replace_base(connection, name, (base.file, base.size), members, replaces)
             connection.execute("COMMIT" if generation is not None else "ROLLBACK")
-            if generation is None:
-                return None
-            if before is not None:
+            if generation is not None and before is not None:
                 # Who has it open keeps it; where that forbids to remove it, it is removed when it is old.
-                with suppress(OSError):
-                    (self.folder / before[0]).unlink()
-            return generation, mapped
+                self.discard(before[0])
+            return generation
 
-        kept = self._run(write)
-        if kept is None:
-            with suppress(OSError):
-                (self.folder / file).unlink()
+        generation = self._run(write)
+        if generation is None:
+            self.discard(base.file)
         self._run(self._tidy)
-        return kept
+        return generation
 
     def append(
         self,
@@ -237,7 +269,7 @@ class SegmentStore:
                 return None
             number = 0
             if segment is not None:
-                data = b"".join(pieces(segment))
+                data = packed(segment)
                 statement = "INSERT INTO delta (space, data) VALUES (?, ?)"
                 number = connection.execute(statement, (row[0], data)).lastrowid
             placed = (member._replace(delta=number) if member.delta == -1 else member for member in members)
@@ -304,14 +336,6 @@ class SegmentStore:
             return unpack(mmap.mmap(handle, 0, access=mmap.ACCESS_READ)), size
         finally:
             os.close(handle)
-
-    def _prepare_folder(self) -> bool:
-        try:
-            self._data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            make_folder(self.folder, 0o700)
-        except OSError as error:
-            self._give_up(error.strerror or str(error))
-        return self._usable
 
     def _give_up(self, problem: str) -> None:
         """Keep sets in memory from now on; said once."""
@@ -414,7 +438,6 @@ class SegmentStore:
         """Remove a damaged manifest; the segments it named are removed when they are old."""
         self._disconnect()
         try:
-            for suffix in ("", "-wal", "-shm"):
-                (self.folder / (MANIFEST + suffix)).unlink(missing_ok=True)
+            remove(self.folder / MANIFEST)
         except OSError as error:
             self._give_up(error.strerror or str(error))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from operator import is_
 
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.library.roots import too_many
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.merging import merge, survivors
+from npl_index.ranking.merging import Survivor, merge, survivors
+from npl_index.ranking.packing import write_living
 from npl_index.ranking.segments import Segment
-from npl_mcp.core.batches import Asked, Member, Piece
+from npl_mcp.core.batches import Asked, Batch, Member, Piece
+from npl_mcp.core.scratch import Place, Scratch
 from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.workers import Index, Join, Task, kept
 
 MOST_PARTS = 9
 """Segments that are searched one by one; with more, those behind the base are merged."""
@@ -23,6 +30,12 @@ LARGE = 2_000
 
 MOST_SECTIONS = 2_000_000
 """Sections of one set."""
+
+MOST_BYTES = 2 << 30
+"""Bytes of the files of one set: as many sections of usual length. It is known before a file is read."""
+
+TOGETHER = 32
+"""Segments of batches that become one while others are indexed, so that few are left in the end."""
 
 States = Sequence[tuple[Found, Fingerprint]]
 
@@ -75,9 +88,14 @@ class Update:
 
     :param state: the set as it was; ``None`` where nothing is known of it.
     :param states: its files now.
+    :raises DocumentTooLargeError: these are more than can be indexed.
+
+    ``scratch`` is where segments lie meanwhile; ``None`` for in memory.
     """
 
     def __init__(self, state: IndexedSet | None, states: States) -> None:
+        if sum(fingerprint.size for _, fingerprint in states) > MOST_BYTES:
+            raise too_many(f"{MOST_BYTES >> 30} GiB of Markdown")
         self.state, self.states = state, states
         self._lock = threading.Lock()
         members = () if state is None else state.members
@@ -86,10 +104,12 @@ class Update:
         self._places: dict[str, int] = {}
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._taken: list[Segment] = []
-        self._fresh: list[Segment] = []
+        self._fresh: list[Piece] = []
+        self._loose: list[Piece] = []
         self._behind = len(members)
+        self._same: list[Member] = []
         self._sections = 0
-        self._written: list[Member] = []
+        self.scratch: Scratch | None = None
         self._changed: list[tuple[Found, Fingerprint]] = []
         failures = {} if state is None else state.failures
         for found, fingerprint in states:
@@ -161,28 +181,49 @@ class Update:
                 before = self.state.members[place] if self.state is not None else member
                 same = before._replace(fingerprint=member.fingerprint, settled=member.settled)
                 self._members[path], self._places[path] = same, place
-                self._written.append(same)
+                self._same.append(same)
             if piece.segment is not None:
-                begin = sum(segment.document_count for segment in self._fresh)
-                self._fresh.append(piece.segment)
-                self._sections += piece.segment.size
+                own = self._put_away(piece)
+                self._fresh.append(own)
+                if isinstance(own.segment, Place):
+                    self._loose.append(own)
+                self._sections += piece.sections
                 for one in piece.members:
-                    path = one.fingerprint.path
-                    ordinal = begin + one.ordinal
-                    fresh = one._replace(ordinal=ordinal)
-                    self._members[path], self._places[path] = fresh, self._behind + ordinal
-                    self._written.append(fresh)
+                    self._members[one.fingerprint.path] = one
         if self._sections > MOST_SECTIONS:
             raise too_many(f"{MOST_SECTIONS:,} sections")
 
-    def join(self, merged: Callable[[Sequence[Segment]], Segment | None]) -> None:
-        """Make what was indexed one segment.
+    def tasks(self, every: Sequence[Batch]) -> Iterator[Task]:
+        """Return what workers have to do: batches to index, and from time to time segments to join."""
+        for number, batch in enumerate(every):
+            while (join := self._loose_ones()) is not None:
+                yield join
+            yield Index(number, batch)
 
-        :param merged: does that elsewhere, or fails; then :meth:`result` does it.
-        """
+    def _loose_ones(self) -> Join | None:
+        """Return segments that are still small, if there are enough of them."""
         with self._lock:
-            one = merged(self._fresh) if len(self._fresh) > 1 else None
-            self._fresh = self._fresh if one is None else [one]
+            if len(self._loose) < TOGETHER:
+                return None
+            found, self._loose = self._loose[:TOGETHER], self._loose[TOGETHER:]
+            return Join(_places(found))
+
+    def joined(self, task: Join, segment: Segment | Place | None) -> None:
+        """Put one segment in the place of those it was made from, if they are still there."""
+        with self._lock:
+            here = [one.segment for one in self._fresh]
+            begin = next((at for at, one in enumerate(here) if one is task.places[0]), len(here))
+            end = begin + len(task.places)
+            if len(here) >= end and all(map(is_, here[begin:end], task.places)):
+                members = tuple(chain.from_iterable(one.members for one in self._fresh[begin:end]))
+                self._fresh[begin:end] = [Piece(segment, members)]
+
+    @property
+    def rest(self) -> Join | None:
+        """What has to be joined in the end; ``None`` where nothing has, or it is in memory."""
+        with self._lock:
+            places = _places(self._fresh)
+            return Join(places) if places and len(places) == len(self._fresh) else None
 
     def result(self) -> IndexedSet:
         """Return the set as far as it is known by now.
@@ -190,28 +231,73 @@ class Update:
         :raises DocumentNotFoundError: nothing is left of it.
         """
         with self._lock:
-            there = [(found, state.path) for found, state in self.states if state.path in self._members]
+            there = [(found, state) for found, state in self.states if state.path in self._members]
             if not there:
                 hint = next((text for _, text in self._failures.values()), None)
                 problem = f"none of the {len(self.states)} files can be read"
                 raise DocumentNotFoundError(problem, hint=hint)
-            order = [self._places[path] for _, path in there]
-            if len(self._fresh) > 1:
-                self._fresh = [merge(survivors([(segment, None) for segment in self._fresh]))]
+            fresh = self._fresh_one()
+            order = [self._places[state.path] for _, state in there]
             if self.state is None:
-                collection = Collection.of(self._fresh[0]).changed(order)
+                collection = Collection.of(fresh[0]).changed(order)
             else:
-                collection = compact(self.state.collection.changed(order, [*self._taken, *self._fresh]))
+                collection = compact(self.state.collection.changed(order, [*self._taken, *fresh]))
             return IndexedSet(
                 tuple(found for found, _ in there),
-                tuple(self._members[path] for _, path in there),
+                tuple(_sharing(self._members[state.path], found, state) for found, state in there),
                 collection,
                 dict(self._failures),
                 None if self.state is None else self.state.generation,
                 len(self.states) - len(there) - len(self._failures),
             )
 
+    def _fresh_one(self) -> list[Segment]:
+        """Make what was indexed one segment, if anything was; its documents get their places."""
+        if not self._fresh:
+            return []
+        members = chain.from_iterable(one.members for one in self._fresh)
+        numbered = tuple(member._replace(ordinal=at) for at, member in enumerate(members))
+        for at, member in enumerate(numbered):
+            path = member.fingerprint.path
+            self._members[path], self._places[path] = member, self._behind + at
+        held = self._fresh[0].segment
+        if len(self._fresh) > 1:
+            living = survivors([(self._segment(one), None) for one in self._fresh])
+            held = self._merged(living)
+        self._fresh, self._loose = [Piece(held, numbered)], []
+        return [self._segment(self._fresh[0])]
+
+    def _put_away(self, piece: Piece) -> Piece:
+        with suppress(OSError):  # where there is no room for it, it stays in memory
+            return piece if self.scratch is None else kept(piece, 0, self.scratch)
+        return piece
+
+    def _merged(self, living: Sequence[Survivor]) -> Segment | Place:
+        with suppress(OSError):
+            if self.scratch is not None:
+                return self.scratch.write(0, partial(write_living, living))
+        return merge(living)
+
+    def _segment(self, piece: Piece) -> Segment:
+        if isinstance(piece.segment, Place):
+            assert self.scratch is not None
+            return self.scratch.segment(piece.segment)
+        assert piece.segment is not None
+        return piece.segment
+
     def written(self) -> tuple[Segment | None, list[Member], list[str]]:
-        """Return what :meth:`SegmentStore.append` writes."""
+        """Return what :meth:`SegmentStore.append` writes, after :meth:`result`."""
         gone = [path for path in self._known if path not in self._members]
-        return (self._fresh[0] if self._fresh else None), self._written, gone
+        fresh = self._fresh[0] if self._fresh else Piece(None)
+        return (self._segment(fresh) if self._fresh else None), [*self._same, *fresh.members], gone
+
+
+def _sharing(member: Member, found: Found, state: Fingerprint) -> Member:
+    """Return a member that consists of what is in memory already, where that is the same."""
+    if member.fingerprint is state or member.fingerprint != state or member.called != found.path:
+        return member
+    return member._replace(fingerprint=state, called=found.path)
+
+
+def _places(pieces: Sequence[Piece]) -> list[Place]:
+    return [one.segment for one in pieces if isinstance(one.segment, Place)]

@@ -1,7 +1,8 @@
 """Processes that index batches of files for this one.
 
-A worker is this interpreter with nothing but the indexer. It gets batches over its standard input and sends
-segments back, and it ends when its input does: with the process that started it, however that one ends.
+A worker is this interpreter with nothing but the indexer. It gets batches over its standard input and writes
+segments to files that it shares with this process, and it ends when its input does: with the process that
+started it, however that one ends.
 Unlike the processes of :mod:`multiprocessing` it imports no main module, which may be anybody's script
 without a guard, and no helper stays behind.
 """
@@ -16,24 +17,47 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, NamedTuple
 
 from npl_index.library.documents import Document, FileReader
 from npl_index.ranking.indexing import IndexedDocument, index_document
-from npl_index.ranking.merging import merge, survivors
-from npl_index.ranking.packing import pieces, unpack
-from npl_index.ranking.segments import Segment
+from npl_index.ranking.merging import survivors
+from npl_index.ranking.packing import write, write_living
 from npl_mcp.core.batches import Batch, Piece, index_batch
+from npl_mcp.core.scratch import Place, Scratch, write_file
 
 logger = logging.getLogger(__name__)
 
 _FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError)
 
-_Results = queue.SimpleQueue["tuple[int, Piece] | None"]
+
+class Index(NamedTuple):
+    """A batch that is to be indexed.
+
+    :param number: its place among all.
+    """
+
+    number: int
+    batch: Batch
+
+
+class Join(NamedTuple):
+    """Segments that are to become one.
+
+    :param file: that it is written to; ``None`` for one without a name.
+    """
+
+    places: Sequence[Place]
+    file: Path | None = None
+
+
+Task = Index | Join
+_Results = queue.SimpleQueue["tuple[Task, Piece] | None"]
 
 
 class Workers:
@@ -41,24 +65,27 @@ class Workers:
 
     :param reader: reads the files.
     :param seconds: to read and index one file.
+    :param scratch: where they write, with one more file than there are processes: the first is for this one.
     """
 
-    def __init__(self, reader: FileReader, seconds: float) -> None:
+    def __init__(self, reader: FileReader, seconds: float, scratch: Scratch) -> None:
         self._setup = (reader, seconds)
+        self._scratch = scratch
         self._lock = threading.Lock()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._free = list(range(1, len(scratch.handles)))
         self._ended = False
 
-    def index(self, every: Sequence[Batch]) -> Iterator[tuple[int, Piece]]:
-        """Return what comes of batches, with their places, as they are ready.
+    def run(self, todo: Iterator[Task]) -> Iterator[tuple[Task, Piece]]:
+        """Return what comes of tasks as they are ready; each is taken when a process is free for it.
 
         Those are missing that a worker ended over, or that no worker was left for.
         """
-        todo = iter(enumerate(every))
         done: _Results = queue.SimpleQueue()
         feeding = [
             threading.Thread(target=self._feed, args=(todo, done), name="npl-feed", daemon=True)
-            for _ in range(min(os.cpu_count() or 1, len(every)))
+            for _ in self._scratch.handles[1:]
         ]
         for thread in feeding:
             thread.start()
@@ -82,65 +109,104 @@ class Workers:
         with self._lock:
             self._ended = True
             for process in self._processes:
-                process.kill()
+                process.end()
 
-    def merge(self, segments: Sequence[Segment]) -> Segment | None:
-        """Return segments as one; ``None`` if the worker that was to merge them ended."""
+    def join(self, task: Join) -> Piece | None:
+        """Return what comes of one task; ``None`` if the worker ended over it."""
         try:
-            with self._started() as ask:
-                data = ask(partial(_merged, [_packed(segment) for segment in segments]))
-                return unpack(data)
+            with self._worker() as worker:
+                self._end_idle()
+                return worker.ask(self._work(task))
         except _FAILURES as error:
             self._failed(error)
             return None
 
-    def _feed(self, todo: Iterator[tuple[int, Batch]], done: _Results) -> None:
-        """Let one process index batches until none is left, or it ends."""
+    def _end_idle(self) -> None:
+        """End processes that nobody needs, which gives their memory back."""
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                worker.end()
+                self._free.append(worker.number)
+
+    def _feed(self, todo: Iterator[Task], done: _Results) -> None:
+        """Let one process work until there is nothing left to do, or it ends."""
         try:
-            with self._started() as ask:
-                while (one := self._next(todo)) is not None:
-                    data, piece = ask(partial(_indexed, *self._setup, one[1]))
-                    done.put((one[0], replace(piece, segment=unpack(data) if data else None)))
+            while (task := self._next(todo)) is not None:
+                with self._worker() as worker:
+                    done.put((task, worker.ask(self._work(task))))
         except _FAILURES as error:
             self._failed(error)
         finally:
             done.put(None)
 
+    def _work(self, task: Task) -> partial[Piece]:
+        return (
+            partial(_indexed, *self._setup, task.batch) if isinstance(task, Index) else partial(_joined, task)
+        )
+
     def _failed(self, error: Exception) -> None:
         if not self._ended:
             logger.warning("index: a worker ended: %s", str(error) or type(error).__name__)
 
-    def _next(self, todo: Iterator[tuple[int, Batch]]) -> tuple[int, Batch] | None:
+    def _next(self, todo: Iterator[Task]) -> Task | None:
         with self._lock:
             return None if self._ended else next(todo, None)
 
     @contextmanager
-    def _started(self) -> Iterator[Callable[[Callable[[], Any]], Any]]:
-        """Start a process; what it is asked to do is a function of this module with its arguments."""
+    def _worker(self) -> Iterator[_Worker]:
+        """Return a process that has nothing to do; one that fails is ended."""
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                worker = _Worker(self._free[-1], self._scratch.handles)
+                self._free.pop()
+                self._processes.append(worker)
+            if self._ended:
+                worker.end()
+        try:
+            yield worker
+        except BaseException:
+            worker.end()
+            self._free.append(worker.number)
+            raise
+        with self._lock:
+            self._idle.append(worker)
+
+
+class _Worker:
+    """A process.
+
+    :param number: of the file that it writes to.
+    """
+
+    def __init__(self, number: int, handles: Sequence[int]) -> None:
+        self.number = number
         # The working directory, which Python would search first, is nobody's to import from.
-        code = f"import sys; sys.path[:] = {sys.path!a}; from npl_mcp.core.workers import serve; serve()"
-        with subprocess.Popen(
+        code = (
+            f"import sys; sys.path[:] = {sys.path!a}; from npl_mcp.core.workers import serve; "
+            f"serve({number}, {list(handles)})"
+        )
+        self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        ) as process:
-            source, target = process.stdout, process.stdin
-            assert source is not None
-            assert target is not None
+            pass_fds=handles,
+        )
 
-            def ask(work: Callable[[], Any]) -> Any:
-                _send(target, work)
-                return pickle.load(source)
+    def ask(self, work: partial[Piece]) -> Piece:
+        """Return what a function of this module returns there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        _send(self._process.stdin, work)
+        piece: Piece = pickle.load(self._process.stdout)
+        return piece
 
-            with self._lock:
-                self._processes.append(process)
-                if self._ended:
-                    process.kill()
-            try:
-                yield ask
-            finally:
-                process.kill()
+    def end(self) -> None:
+        """End it, whatever it does."""
+        with suppress(OSError), self._process:  # what it was not sent cannot be sent any more
+            self._process.kill()
 
 
 def _send(stream: IO[bytes], value: object) -> None:
@@ -148,30 +214,41 @@ def _send(stream: IO[bytes], value: object) -> None:
     stream.flush()
 
 
-def _packed(segment: Segment) -> bytes:
-    return b"".join(pieces(segment))
-
-
-def _indexed(reader: FileReader, seconds: float, batch: Batch) -> tuple[bytes, Piece]:
+def _indexed(reader: FileReader, seconds: float, batch: Batch, number: int, scratch: Scratch) -> Piece:
     def index(document: Document) -> IndexedDocument:
         return index_document(document, deadline=time.monotonic() + seconds)
 
-    piece = index_batch(batch, reader.read, index)
-    return b"" if piece.segment is None else _packed(piece.segment), replace(piece, segment=None)
+    return kept(index_batch(batch, reader.read, index), number, scratch)
 
 
-def _merged(packed: Sequence[bytes]) -> bytes:
-    return _packed(merge(survivors([(unpack(data), None) for data in packed])))
+def kept(piece: Piece, number: int, scratch: Scratch) -> Piece:
+    """Put the segment of a piece into a file."""
+    segment = piece.segment
+    if segment is None or isinstance(segment, Place):
+        return piece
+    return replace(piece, segment=scratch.write(number, partial(write, segment)))
 
 
-def serve() -> None:
-    """Do what comes over standard input until it ends."""
+def _joined(task: Join, number: int, scratch: Scratch) -> Piece:
+    living = survivors([(scratch.segment(place), None) for place in task.places])
+    if task.file is None:
+        return Piece(scratch.write(number, partial(write_living, living)))
+    write_file(living, task.file)
+    return Piece(None)
+
+
+def serve(number: int, handles: Sequence[int]) -> None:
+    """Do what comes over standard input until it ends.
+
+    :param number: which of some shared files this process writes to.
+    """
     import signal
 
     # A terminal sends its interrupt to this process as well; who started it decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source = sys.stdin.buffer
+    source, scratch = sys.stdin.buffer, Scratch(handles)
     with os.fdopen(os.dup(1), "wb") as target, suppress(EOFError, BrokenPipeError):
         os.dup2(2, 1)  # what a library prints must not come between
         while True:
-            _send(target, pickle.load(source)())
+            work = pickle.load(source)
+            _send(target, work(number, scratch))

@@ -53,6 +53,12 @@ def driver() -> Any:
     return importlib.import_module(f"{name}.dbapi2")
 
 
+def remove(path: Path) -> None:
+    """Remove a database and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 class Deadline:
     """When a call that waits gives up."""
 

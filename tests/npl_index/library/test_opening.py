@@ -66,6 +66,10 @@ ALLOWED = {
     "npl_mcp/projects/git.py": {"tempfile.TemporaryFile": "it has no name"},
     "npl_mcp/stores/data_folder.py": {"self.database.open": "the database; SQLite opens its own files"},
     "npl_mcp/core/segment_store.py": {"folder.open": FOLDER},
+    "npl_mcp/core/scratch.py": {
+        "tempfile.TemporaryFile": "it has no name",
+        "os.fdopen": "a copy of one that has no name",
+    },
     "npl_mcp/core/workers.py": {"os.fdopen": "a copy of standard output"},
     "npl_mcp/stores/artifact/files.py": {"notes.open": FOLDER},
     "npl_mcp/stores/worklog/folder.py": {"sessions.open": FOLDER, "folder.open": FOLDER, "os.fdopen": FOLDER},

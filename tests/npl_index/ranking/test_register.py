@@ -12,7 +12,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.packing import pieces, unpack
+from npl_index.ranking.packing import packed, unpack
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.register import CollectionRegister
 from npl_index.ranking.segments import segment_of
@@ -101,7 +101,7 @@ def test_selectors_find_the_same_with_and_without_the_trees(
     now = {path: indexed(path, text) for path, text in documents.items()}
     collection = Collection.build([now[path] for path in sorted(now)])
     if stored:
-        base = unpack(b"".join(pieces(collection.postings.parts[0].segment)))
+        base = unpack(packed(collection.postings.parts[0].segment))
         collection = replace(collection, postings=Postings.of(base))
     for path, text in changed:
         places = {known: place for place, known in enumerate(sorted(now))}

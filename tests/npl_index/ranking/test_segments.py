@@ -11,7 +11,7 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.packing import pieces, unpack
+from npl_index.ranking.packing import packed, unpack
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.segments import segment_of
@@ -69,7 +69,7 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
     now = {path: indexed(path, text) for path, text in start.items()}
     collection = Collection.build([now[path] for path in sorted(now)])
     if stored:
-        base = unpack(b"".join(pieces(collection.postings.parts[0].segment)))
+        base = unpack(packed(collection.postings.parts[0].segment))
         collection = replace(collection, postings=Postings.of(base))
     for number, (path, text) in enumerate(changes):
         places = {known: place for place, known in enumerate(sorted(now)) if known != path}

@@ -18,7 +18,7 @@ from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.building import SMALL
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write

@@ -23,7 +23,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import Limits
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.building import SMALL
 from npl_mcp.core.segment_store import ABANDONED_SECONDS
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import calls

@@ -17,7 +17,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.building import APART
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import envelope

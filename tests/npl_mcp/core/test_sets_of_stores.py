@@ -13,7 +13,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.building import SMALL
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.changes.change_requests import CONFIG

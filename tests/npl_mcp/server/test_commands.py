@@ -16,7 +16,7 @@ import pytest
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import SMALL
+from npl_mcp.core.building import SMALL
 from tests.conftest import Call, calls
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
