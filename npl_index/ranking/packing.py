@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"NPLSEGM1"
 
-SEGMENT_FORMAT = f"3.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
+SEGMENT_FORMAT = f"4.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
 """What a segment was made by: the layout here, parsing and analysis, the characters known, the byte order."""
 
 _START = struct.Struct("<8sII")  # magic, length of the header, checksum of what follows this
