@@ -77,9 +77,11 @@ class Builder:
         if update.size >= APART:
             with suppress(OSError):  # without room for it, all is in memory
                 folder = store.folder if store is not None and store.prepare() else None
-                most = 0 if apart is None else os.cpu_count() or 1
+                # Other systems hand no open files on to processes.
+                most = 0 if apart is None or os.name != "posix" else os.cpu_count() or 1
                 update.scratch = Scratch.made(folder, 1 + most)
-                workers = None if apart is None else Workers(apart, self._seconds, update.scratch)
+                if apart is not None and most:
+                    workers = Workers(apart, self._seconds, update.scratch)
         if workers is None:
             yield None
             return

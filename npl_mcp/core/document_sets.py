@@ -190,7 +190,8 @@ class DocumentSets:
     def merge(self, name: str) -> None:
         """Make the base of a set in the data folder again, unless another process does so now."""
         if self._store is not None:
-            self._merged(name, self._store)
+            live = self._live.get(name)
+            self._merged(name, self._store, None if live is None else live.state)
 
     def gather(self, name: str, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set as its files are now.

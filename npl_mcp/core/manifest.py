@@ -103,12 +103,12 @@ def replace_base(
     if replaces is None:
         connection.execute("DELETE FROM member WHERE space = ?", (space,))
         connection.execute("DELETE FROM delta WHERE space = ?", (space,))
-        connection.executemany(INSERT, [values_of(space, member) for member in members])
+        connection.executemany(INSERT, (values_of(space, member) for member in members))
         return generation
     # A document whose row is newer than the base, or gone, stays as that row says.
     connection.executemany(
         "UPDATE member SET delta = 0, ordinal = ? WHERE space = ? AND path = ? AND delta <= ?",
-        [(member.ordinal, space, member.fingerprint.path, last) for member in members],
+        ((member.ordinal, space, member.fingerprint.path, last) for member in members),
     )
     connection.execute("DELETE FROM delta WHERE space = ? AND seq <= ?", (space, last))
     return generation

@@ -24,7 +24,7 @@ from npl_index.library.roots import Limits
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.building import SMALL
-from npl_mcp.core.segment_store import ABANDONED_SECONDS
+from npl_mcp.core.segment_store import ABANDONED_SECONDS, SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import calls
 from tests.faults import largest_file, read_only, unprivileged
@@ -312,6 +312,20 @@ def test_segments_that_go_from_under_a_running_server(kept: Settings, harm: Call
     assert_is_kept(kept)
 
 
+def test_a_base_whose_file_is_gone_is_made_again(kept: Settings) -> None:
+    """The server that has it mapped needs no document for that, and the next start indexes nothing."""
+    running = App(kept)
+    first = told(running)
+    unlink(first_segment(kept))
+    (name,) = SegmentStore(kept.data_folder, kept.index_bytes).names()
+    running.state.sets.merge(name)
+    started = App(kept)
+    assert parsed(started) == 0
+    assert told(started) == told(running) == first
+    running.close()
+    started.close()
+
+
 CLOCKS = """
 import sys, time
 offset, place = int(sys.argv[1]), sys.argv[2]
@@ -390,6 +404,18 @@ def test_many_empty_files(kept: Settings) -> None:
         told(limited)
     assert limited.state.sets.built == 0
     limited.close()
+
+
+def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
+    """They are refused before a file is read."""
+    for number in range(129):
+        with (kept.roots[0] / f"large{number}.md").open("wb") as file:
+            file.truncate(16 << 20)
+    app = App(kept)
+    with pytest.raises(DocumentTooLargeError, match="more than 2 GiB of Markdown"):
+        told(app)
+    assert app.state.sets.built == 0
+    app.close()
 
 
 def test_a_folder_of_empty_files_only(kept: Settings) -> None:
