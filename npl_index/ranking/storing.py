@@ -118,7 +118,7 @@ def restore(document: Document, index_json: str, keywords_json: str) -> IndexedD
         tree = _restore_tree(document.name, index, lines, len(lines.starts), len(document.data) + 1)
         tree = replace(tree, sections=tuple(tree.sections))
         counts = _restore_counts(json.loads(keywords_json), len(tree.sections))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
     return IndexedDocument(document, tree, counts)
 
@@ -136,7 +136,7 @@ def restore_sections(
         document = known(_text(index["name"]))
         tree = _restore_tree(document.name, index, UnreadLines(read), sys.maxsize, sys.maxsize)
         return ParsedDocument(document, tree, known_steps=tuple(index["steps"]))
-    except (zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+    except (zlib.error, ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
 
 
