@@ -46,6 +46,11 @@ class Listed(tuple[Found, ...]):
         return frozenset(found.root.path for found in self)
 
     @cached_property
+    def homes(self) -> frozenset[str]:
+        """Where those lie whose root does not say it."""
+        return frozenset(found.home for found in self if found.home)
+
+    @cached_property
     def gone(self) -> tuple[Found, ...]:
         """The files that are gone."""
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)

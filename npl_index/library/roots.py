@@ -76,6 +76,11 @@ class Found:
         """The file's absolute path; not for messages."""
         return f"{self.root.path}/{self.path}"
 
+    @property
+    def home(self) -> str:
+        """Where it lies, if its root does not say it."""
+        return ""
+
 
 class Visitor(Protocol):
     """Is told where a walk looks."""

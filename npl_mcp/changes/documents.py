@@ -7,12 +7,14 @@ query.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
+from npl_index.library.listing import Listed
 from npl_mcp.changes.configs import Project
 from npl_mcp.changes.files import TicketFolder
 from npl_mcp.changes.filters import Filters
@@ -32,6 +34,11 @@ class FoundRequest(Found):
 
     folder: TicketFolder = field(kw_only=True, compare=False)
     file: str = field(kw_only=True, compare=False)
+
+    @property
+    def home(self) -> str:
+        """Its folder: the change requests of all projects have one root."""
+        return f"{self.root.path}{self.folder.path}"
 
 
 class CrDocuments:
@@ -76,7 +83,9 @@ class CrDocuments:
         for (_, one), (_, other) in pairwise(ordered):
             if one.plain_key == other.plain_key:
                 raise doubled(one.plain_key, (one.name, other.name))
-        return tuple(self._found(project, ticket) for project, ticket in ordered)
+        founds = [self._found(project, ticket) for project, ticket in ordered]
+        states = _states(founds)
+        return Listed.of(founds, (states.get(found) for found in founds))
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for a project or all of them, however many change requests that is."""
@@ -127,9 +136,23 @@ class CrDocuments:
     def _is_set(self, name: str, filtered: bool) -> bool:
         return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
-    def _found(self, project: Project, ticket: Ticket) -> Found:
+    def _found(self, project: Project, ticket: Ticket) -> FoundRequest:
         name = f"{self.SCHEME}:{ticket.key}"
         return FoundRequest(self._root, name, self._root.label, folder=project.folder, file=ticket.name)
+
+
+def _states(founds: Iterable[FoundRequest]) -> dict[FoundRequest, Fingerprint]:
+    """Return the states of the files that are there; each folder is opened once."""
+    inside: dict[str, list[FoundRequest]] = {}
+    for found in founds:
+        inside.setdefault(found.folder.path, []).append(found)
+    states = {}
+    for path, requests in inside.items():
+        with requests[0].folder.opened() as folder:
+            for one in requests:
+                if folder and (stamp := folder.stat(one.file)):
+                    states[one] = fingerprint(path, one.file, stamp)
+    return states
 
 
 def _place(found: Found) -> tuple[TicketFolder, str]:

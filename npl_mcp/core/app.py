@@ -311,15 +311,9 @@ class App(Files):
         """Return the name of a set: what was asked for, and the roots that its files lie under."""
         roots = sorted(found.roots)
         npl = [root for root in roots if self.library.roots.is_npl(f"{root}/")]
-        # The change requests of all projects have one root; the folders of their files tell projects apart.
-        folders = {
-            state.path.rpartition("/")[0]
-            for one, state in (found.there if any(root.endswith(":") for root in roots) else ())
-            if one.root.path.endswith(":")
-        }
         # The only root by its name is the same as nothing named.
         asked = DocumentRef() if self.searches_all(ref, ()) else ref
-        return SetName.of(asked, roots, npl, sorted(folders)).text
+        return SetName.of(asked, roots, npl, sorted(found.homes)).text
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""
