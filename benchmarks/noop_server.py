@@ -16,7 +16,7 @@ with lasting():
     from npl_mcp.server.registry import register_all
     from npl_mcp.server.server import create_server, quiet_libraries
     from npl_mcp.server.startup import prepare_process
-    from npl_mcp.server.stdio import open_streams
+    from npl_mcp.server.stdio import open_streams, requests_in_flight
     from npl_mcp.tools.spec import ToolSpec
 
 
@@ -29,7 +29,8 @@ if __name__ == "__main__":
     quiet_libraries()
     prepare_process()
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
-    server = create_server(chosen)
+    in_flight = requests_in_flight(chosen.body_limit)
+    server = create_server(chosen, in_flight=in_flight)
     register_all(server, App(chosen), (ToolSpec(noop, {}, in_memory=lambda _: True),))
-    open_streams(chosen.body_limit)
+    open_streams(chosen.body_limit, in_flight)
     server.run(transport="stdio", show_banner=False)
