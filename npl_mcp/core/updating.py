@@ -34,7 +34,7 @@ MOST_SECTIONS = 2_000_000
 MOST_BYTES = 2 << 30
 """Bytes of the files of one set: as many sections of usual length. It is known before a file is read."""
 
-TOGETHER = 32
+TOGETHER = 16
 """Segments of batches that become one while others are indexed, so that few are left in the end."""
 
 States = Sequence[tuple[Found, Fingerprint]]

@@ -17,7 +17,9 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
+from npl_mcp.core.batches import FILES as FILES_OF_A_BATCH
 from npl_mcp.core.building import APART
+from npl_mcp.core.updating import TOGETHER
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import envelope
@@ -78,6 +80,29 @@ def test_several_processes_say_what_one_says(large: Settings, monkeypatch: pytes
     app.close()
     assert answer == in_one_process(large, monkeypatch)
     again = App(large)
+    assert told(again) == answer
+    assert again.state.sets.built == 0
+    again.close()
+
+
+def test_segments_of_many_batches_become_few(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers join them while others are indexed; answers, and what is kept, are those of one process."""
+    root = tmp_path / "small"
+    files = FILES_OF_A_BATCH * (TOGETHER + 3)
+    for number in range(files):
+        page = root / f"part{number % 7}" / f"page{number:04}.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"# Page {number}\n\nOil the valve of number{number % 97}.\n" + "A lid.\n" * 250)
+        os.utime(page, (1_000_000_000, 1_000_000_000))
+    settings = replace(settings, roots=(root,))
+    app = App(settings)
+    answer = told(app)
+    assert app.state.sets.built == files
+    app.close()
+    assert answer == in_one_process(settings, monkeypatch)
+    again = App(settings)
     assert told(again) == answer
     assert again.state.sets.built == 0
     again.close()
