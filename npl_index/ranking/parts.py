@@ -171,9 +171,7 @@ class Postings:
         return Runs(*map(np.concatenate, zip(*found, strict=True)))
 
     def holders(self, rows: Sequence[int], also: Sequence[int] = ()) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the sections that hold one of some rows, and the place of every section among them.
-
-        Of few sections it returns all: to find out which it is costs more than to look at them.
+        """Return the sections that hold one of some rows (of few sections all), and their places.
 
         :param also: further sections that are among them.
         :returns: their numbers, ascending; for each section of the set its place, -1 where it has none.
@@ -284,11 +282,9 @@ class Postings:
         import numpy as np
 
         bits = holds(traits)
-        mask = np.uint8(bits if level is None else bits | LEVEL)
-        wanted = np.uint8(bits | (level or 0))
-        return np.concatenate(
-            [part.living(np.flatnonzero(part.segment.levels & mask == wanted)) for part in self.parts]
-        )
+        mask, wanted = np.uint8(bits if level is None else bits | LEVEL), np.uint8(bits | (level or 0))
+        found = (np.flatnonzero(part.segment.levels & mask == wanted) for part in self.parts)
+        return np.concatenate([part.living(some) for part, some in zip(self.parts, found, strict=True)])
 
     def title(self, first: int) -> tuple[str, str]:
         """Return the names of a document and of its first section, by the number of the latter."""
