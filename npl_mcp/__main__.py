@@ -11,6 +11,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.cli.commands.token import add_token_command, run_token_command
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.building import SMALL
@@ -43,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     steps = cache.add_subparsers(dest="step", metavar="STEP", help="without one they are shown")
     steps.add_parser("check", help="check that they can be used")
     steps.add_parser("clear", help="remove them; servers index again what they are asked for")
+    add_token_command(commands)
     worklog = commands.add_parser("worklog", help="import or export .npl/sessions of this folder")
     steps = worklog.add_subparsers(dest="step", metavar="STEP", required=True)
     steps.add_parser("import", help="import the worklogs of .npl/sessions that are not known yet")
@@ -110,6 +112,8 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
         report = check(stores)
         found = f"{len(report.problems)} problems" if report.problems else "no problem"
         return report.problems, f"database and {report.revisions} revisions checked: {found}"
+    if given.command == "token":
+        return (), run_token_command(given, stores.access)
     if given.command == "directive":
         return (), _directive(given.folder)
     if given.step == "import":

@@ -42,13 +42,13 @@ _State = tuple[int, int, int, int]
 class Projects:
     """Finds the projects a caller may see; looks at the folders at each call.
 
-    :param cwd: the caller's working directory, which may lie inside a project.
+    :param cwd: the caller's working directory, which may lie inside a project; ``None`` if it is not seen.
     :param roots: folders that are projects or contain some; no project above the one with ``cwd`` is found.
     :param named: folders of change requests by code.
     """
 
-    def __init__(self, cwd: Path, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
-        self._cwd = str(cwd.absolute())
+    def __init__(self, cwd: Path | None, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
+        self._cwd = None if cwd is None else str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
         self._kept: dict[str, tuple[_State, Project | Unusable | None]] = {}
@@ -112,7 +112,7 @@ class Projects:
             folder = str(path.absolute())
             yield Project(code, code, locate(folder, ""), folder, "")
         # The working directory is searched like a root.
-        roots = dict.fromkeys((*self._roots, self._cwd))
+        roots = dict.fromkeys((*self._roots, *([] if self._cwd is None else [self._cwd])))
         lone = [(root, self._at(root)) for root in roots]
         yield from (project for _, project in lone if project is not None)
         for root, project in lone:
@@ -130,6 +130,8 @@ class Projects:
             project is not meant.
         :raises ProjectNotFoundError: that is so.
         """
+        if self._cwd is None:
+            return None
         folder = os.path.realpath(self._cwd)
         stops = {
             root

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -29,17 +29,18 @@ from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
-from npl_mcp.core.files import Files
+from npl_mcp.core.files import Files, lies_in
 from npl_mcp.core.set_names import SetName
-from npl_mcp.core.sources import ArtifactDocuments, Sources
+from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
+from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
 
 VIEWS = 32
-"""Working directories whose views are kept."""
+"""Working directories, and sights of callers, whose views are kept."""
 
 VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
@@ -96,25 +97,32 @@ class App(Files):
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param state: by default a new one.
+    :param sight: what of it is seen; if it names roots, those of the settings are what is shown of them.
     """
 
-    def __init__(self, settings: Settings, state: SharedState | None = None) -> None:
+    def __init__(
+        self, settings: Settings, state: SharedState | None = None, sight: Sight = EVERYTHING
+    ) -> None:
         self.state = state = state or SharedState(settings)
-        super().__init__(settings, state.watcher)
+        self.sight = sight
+        only = None if sight.roots is None else _real(settings.roots)
+        super().__init__(settings, state.watcher, only)
         self.stores = state.stores
+        cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
         self.changes = ChangeRequests(
-            Projects(settings.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
+            Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
             state.tickets,
             state.outlines,
         )
-        self.documents = Sources(
-            self.library,
-            {
-                ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, settings.limits.max_files),
-                CrDocuments.SCHEME: CrDocuments(self.changes, settings.limits.max_files),
-            },
-        )
-        self._views: LRUCache[Path, App] = LRUCache(VIEWS)
+        most = settings.limits.max_files
+        sources: dict[str, Source] = {
+            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most),
+            CrDocuments.SCHEME: CrDocuments(self.changes, most),
+        }
+        # Artifacts and change requests belong to the domains of these names.
+        seen = {scheme: source for scheme, source in sources.items() if sight.has_domain(scheme)}
+        self.documents = Sources(self.library, seen)
+        self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
         self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
         self._names: LRUCache[DocumentRef, _Names] = LRUCache(_NAMES_KEPT)
         self._warm_up: threading.Thread | None = None
@@ -130,10 +138,42 @@ class App(Files):
         settings = replace(self.settings, cwd=cwd, search_cwd=True)
         if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
             return self
+        return self._view(cwd, settings, self.sight)
+
+    def seen_by(self, sight: Sight) -> App:
+        """Return the same application as somebody sees it who may not see everything."""
+        if sight == self.sight:
+            return self
+        settings = self.settings
+        if sight.roots is not None:
+            wanted = _real(sight.roots)
+            settings = replace(
+                settings,
+                roots=tuple(map(Path, dict.fromkeys(self._shown(wanted)))),
+                cr_roots=tuple(root for root in settings.cr_roots if lies_in(str(root), wanted)),
+                cr_folders={
+                    code: folder
+                    for code, folder in settings.cr_folders.items()
+                    if lies_in(str(folder), wanted)
+                },
+            )
+        return self._view(sight, settings, sight)
+
+    def _shown(self, wanted: Sequence[str]) -> Iterator[str]:
+        """Return the folders of those wanted that this application shows, and what it shows of others."""
+        for folder in wanted:
+            if self.library.roots.locate(folder) is not None:
+                yield folder
+            else:
+                yield from (
+                    root.path for root in self.library.roots if not root.npl and lies_in(root.path, [folder])
+                )
+
+    def _view(self, key: Path | Sight, settings: Settings, sight: Sight) -> App:
         with self.state.lock:
-            view = self._views.get(cwd)
+            view = self._views.get(key)
             if view is None:
-                view = self._views[cwd] = App(settings, self.state)
+                view = self._views[key] = App(settings, self.state, sight)
         return view
 
     @property
@@ -394,3 +434,9 @@ class App(Files):
         if self._warm_up is not None:
             self._warm_up.join()
         self.state.close()
+
+
+def _real(folders: Sequence[Path | str]) -> tuple[str, ...]:
+    """Return the real paths of folders, without those that have none."""
+    found = (real_path(str(folder)) for folder in folders)
+    return tuple(path for path in found if path is not None)

@@ -19,8 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from npl_index.errors import NotFoundError
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
+from npl_mcp.core.files import lies_in
+from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.errors import NotAllowedError
 
 logger = logging.getLogger(__name__)
@@ -57,6 +60,10 @@ class Place(Protocol):
         ...
 
 
+class FolderHiddenError(NotFoundError, FolderRefusedError):
+    """It is not there, or the caller may not see it: which of the two is not told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Where a call comes from.
@@ -67,6 +74,7 @@ class Caller:
     :param version: of the client.
     :param folder: the caller's working directory.
     :param place: what the call takes of the transport's room.
+    :param identity: who calls, where the server has tokens that say so.
     """
 
     transport: str = STDIO
@@ -75,12 +83,15 @@ class Caller:
     version: str | None = None
     folder: str | None = None
     place: Place | None = field(default=None, repr=False, compare=False)
+    identity: Identity | None = None
 
     def view(self, app: App) -> App:
-        """Return what the caller sees: the server's working directory, or its own.
+        """Return what the caller sees: as its token says, from the server's working directory or its own.
 
         :raises FolderRefusedError: the folder does not exist, or this caller may not use it.
         """
+        if self.identity is not None:
+            app = app.seen_by(self.identity.sight)
         if self.folder is None:
             return app
         folder = Path(self.folder)
@@ -90,6 +101,8 @@ class Caller:
             )
         # Not Path.resolve, which fails where links go in circles.
         real = real_path(self.folder)
+        if self.identity is not None:
+            return self._seen_from(app, real)
         if real is None:
             raise FolderRefusedError("the working directory cannot be resolved", hint="leave it out")
         folder = Path(real)
@@ -101,6 +114,12 @@ class Caller:
         if not os.path.isdir(folder):  # noqa: PTH112 - no name is too long for it
             raise FolderRefusedError("the working directory does not exist", hint="leave it out")
         return app.at(folder)
+
+    def _seen_from(self, app: App, folder: str | None) -> App:
+        roots = [str(root.resolve()) for root in app.settings.roots]
+        if folder is None or not lies_in(folder, roots) or not os.path.isdir(folder):  # noqa: PTH112 - as above
+            raise FolderHiddenError("there is no such working directory", hint="leave it out")
+        return app.at(Path(folder))
 
 
 @dataclass(slots=True)

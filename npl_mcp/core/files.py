@@ -4,18 +4,19 @@ Tools for whole items need no more than this; :class:`~npl_mcp.core.app.App` add
 """
 
 # A path object costs more than the system call it is made for.
-# ruff: noqa: PTH112
+# ruff: noqa: PTH112, PTH118
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.patterns import has_magic
-from npl_index.library.roots import Found
+from npl_index.library.roots import Found, real_path
 from npl_mcp.config.settings import Settings, corpus_folder
 
 if TYPE_CHECKING:
@@ -27,18 +28,24 @@ class Files:
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param watcher: see :class:`~npl_index.library.documents.Library`.
+    :param only: real paths of the folders outside of which nothing is shown but what comes with this program;
+        ``None`` shows all that the settings do.
     """
 
-    def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
+    def __init__(
+        self, settings: Settings, watcher: Watcher | None = None, only: Sequence[str] | None = None
+    ) -> None:
         self.settings = settings
-        self.catalog = _catalog(settings)
+        self.catalog = _catalog(settings) if only is None else _within(_catalog(settings), only)
         given = _given(settings)
-        here = Root(str(settings.cwd), "working directory")
+        here = [Root(str(settings.cwd), "working directory")]
+        if only is not None and not lies_in(str(settings.cwd), only):
+            here = []
         self.library = Library(
-            (*given, here, *dict.fromkeys(self.catalog.roots())),
+            (*given, *here, *dict.fromkeys(self.catalog.roots())),
             self.catalog,
             settings.limits,
-            given or ((here,) if settings.search_cwd else ()),
+            given or (here if settings.search_cwd else ()),
             or_reference=not given,
             watcher=watcher,
         )
@@ -114,6 +121,26 @@ def _catalog(settings: Settings) -> Catalog:
         theme=settings.theme,
         **named,
     )
+
+
+def lies_in(path: str, folders: Sequence[str]) -> bool:
+    """Return whether a path is one of some folders or lies in one, with all links resolved.
+
+    :param folders: real paths.
+    """
+    real = real_path(path)
+    return real is not None and any(f"{real}{os.sep}".startswith(os.path.join(one, "")) for one in folders)
+
+
+def _within(catalog: Catalog, folders: Sequence[str]) -> Catalog:
+    """Return a catalog without the places outside of some folders; what comes with this program stays."""
+    shown = (*folders, str(corpus_folder().resolve()))
+
+    def kept(places: Sequence[ItemFolder]) -> tuple[ItemFolder, ...]:
+        return tuple(place for place in places if lies_in(place.root.path, shown))
+
+    kinds = (replace(kind, places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
+    return Catalog(tuple(kinds))
 
 
 _TAKEN = ("artifact", "cr", "working directory")

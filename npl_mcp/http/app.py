@@ -29,6 +29,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.http.guard import Guard, Policy
+from npl_mcp.http.identities import Identities
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
@@ -88,7 +89,8 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
         Route("/healthz", health),
         Route("/metrics", figures),
     ]
-    return Guard(Starlette(routes=routes, lifespan=protocol.lifespan), policy)
+    starlette = Starlette(routes=routes, lifespan=protocol.lifespan)
+    return Guard(starlette, policy, Identities(app.stores.access))
 
 
 class _Protocol:

@@ -15,18 +15,22 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.to_thread
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.answers import ABORT_KEY, Answers
+from npl_mcp.http.identities import Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
 from npl_mcp.server.messages import excess
+from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
 
-OPEN = ("/healthz",)
+OPEN = ("/healthz", "/readyz")
 """Paths that need no token."""
 
 HELD_BODIES = 4
@@ -103,6 +107,12 @@ NO_TOKEN = Refusal(
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
     ((b"www-authenticate", b"Bearer"),),
 )
+NOT_CHECKED = Refusal(
+    503,
+    ErrorCode.DATABASE_ERROR,
+    "who calls cannot be checked",
+    ((b"retry-after", b"1"),),
+)
 NOT_JSON = Refusal(
     400,
     ErrorCode.INVALID_PARAMETER,
@@ -116,8 +126,8 @@ class Policy:
 
     :param hosts: what ``Host`` may say; see :func:`names`.
     :param origins: what ``Origin`` may say.
-    :param token: callers of a port must send it.
-    :param own_token: proves that the caller can read this user's files; accepted in place of the token.
+    :param token: callers of a port must send it, where there are no tokens of single callers.
+    :param own_token: proves that the caller can read this user's files; accepted in place of any other.
     :param body_limit: bytes of the longest body.
     :param max_calls: calls in flight at one time.
     """
@@ -129,8 +139,13 @@ class Policy:
     body_limit: int
     max_calls: int
 
-    def judge(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | Refusal | Preflight:
-        """Return who calls, or what the request is answered instead."""
+    async def judge(
+        self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
+    ) -> Caller | Refusal | Preflight:
+        """Return who calls, or what the request is answered instead.
+
+        :param identities: the tokens of single callers.
+        """
         # A Unix socket has no port number. Browsers cannot reach one, and its file mode says who may call.
         unix = scope["server"] is not None and scope["server"][1] is None
         host = headers.get(b"host", b"").decode("latin-1")
@@ -149,11 +164,12 @@ class Policy:
             )
         if origin is not None and (asked := preflight(scope, headers)) is not None:
             return asked
-        given = _bearer(headers)
-        trusted = unix or hmac.compare_digest(given, self.own_token.encode())
-        allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
-        if not allowed and scope["path"] not in OPEN:
-            return NO_TOKEN
+        caller = Caller(UNIX if unix else HTTP, trusted=False)
+        if scope["path"] not in OPEN:
+            admitted = await self._admit(caller, _bearer(headers), identities)
+            if not isinstance(admitted, Caller):
+                return admitted
+            caller = admitted
         if scope["method"] == "POST" and not _is_json(headers):
             return NOT_JSON
         if _declared(headers) > self.body_limit:
@@ -161,13 +177,31 @@ class Policy:
         agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
         name, _, version = agent.partition("/")
         folder = headers.get(FOLDER_HEADER.lower().encode())
-        return Caller(
-            transport=UNIX if unix else HTTP,
-            trusted=trusted,
+        return replace(
+            caller,
             name=name or None,
             version=version or None,
             folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
         )
+
+    async def _admit(self, caller: Caller, given: bytes, identities: Identities | None) -> Caller | Refusal:
+        """Return a caller with what its token proves.
+
+        A shared token and a socket say nothing about who acts: once there are tokens of single callers, only
+        these count, and the one that proves to be the user who runs the server.
+        """
+        if hmac.compare_digest(given, self.own_token.encode()):
+            return replace(caller, trusted=True)
+        try:
+            known = await identities.known() if identities is not None else None
+        except StoreError as error:
+            return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error.message}")
+        if known is not None:
+            identity = owner(known, given)
+            return NO_TOKEN if identity is None else replace(caller, identity=identity)
+        trusted = caller.transport == UNIX
+        allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
+        return replace(caller, trusted=trusted) if allowed else NO_TOKEN
 
     def listed_origin(self, headers: Mapping[bytes, bytes]) -> bytes | None:
         """Return the origin of the page that calls, if it may."""
@@ -181,6 +215,14 @@ class Policy:
             f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         )
         return Refusal(413, ErrorCode.INVALID_PARAMETER, limit)
+
+
+def _session_owner(caller: Caller) -> dict[str, object]:
+    """Return what tells the SDK whose a session is: one that another began is not there for a caller."""
+    if caller.identity is None:
+        return {}
+    token = AccessToken(token="", client_id=caller.identity.name, scopes=[])
+    return {"user": AuthenticatedUser(token)}
 
 
 def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
@@ -235,10 +277,12 @@ class Guard:
     :param app: gets each body in one message.
 
     ``in_flight`` is how many places are taken.
+    :param identities: the tokens of single callers; ``None`` if there are none.
     """
 
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, identities: Identities | None = None) -> None:
         self._app = app
+        self._identities = identities
         self._policy = policy
         self.in_flight = 0
         self._held = 0
@@ -251,16 +295,18 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        judged = self._policy.judge(scope, headers)
+        judged = await self._policy.judge(scope, headers, self._identities)
         origin = self._policy.listed_origin(headers)
         if origin is not None:
             send = naming(origin, send)
         if not isinstance(judged, Caller):
             await judged.send(send)
-        elif scope["method"] != "POST":
-            await self._answer({**scope, CALLER_KEY: judged}, receive, send)
+            return
+        scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
+        if scope["method"] != "POST":
+            await self._answer(scope, receive, send)
         else:
-            await self._post({**scope, CALLER_KEY: judged}, receive, send)
+            await self._post(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""

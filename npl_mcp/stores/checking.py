@@ -130,10 +130,15 @@ _TIMES = frozenset(
         "imported_at",
         "ts",
         "last_read",
+        "expires_at",
+        "revoked_at",
     }
 )
 
 _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
+    ("access_token", "domains"): _json,
+    ("access_token", "roots"): _json,
+    ("access_token", "libraries"): _json,
     ("event", "data"): _object,
     ("worklog_entry", "data"): _json,
     ("worklog_entry", "tags"): _json,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from npl_mcp.stores.access import AccessStore
 from npl_mcp.stores.artifact.store import ArtifactStore
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE, private_folder
@@ -25,6 +26,7 @@ class Stores:
     def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
         self.database = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER)
         self.changes = Changes(self.database)
+        self.access = AccessStore(self.database)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)

@@ -1,0 +1,114 @@
+"""``npl-mcp token``: who may call a shared server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.config.settings import parse_words
+from npl_mcp.stores.access import AccessStore, Identity, Sight
+from npl_mcp.tools.domains import LISTED, domains_named
+
+_LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def add_token_command(commands: Any) -> None:
+    """Describe the command.
+
+    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
+    """
+    token = commands.add_parser("token", help="say who may call a shared server, and what each sees")
+    steps = token.add_subparsers(dest="step", metavar="STEP", required=True)
+    add = steps.add_parser("add", help="make a token and print it, once")
+    add.add_argument("name", help="whose it is; calls with it are made under this name and no other")
+    # Other names than those of the server's own options, which would be overwritten.
+    add.add_argument("--domains", dest="sees", metavar="NAMES", help="see only these domains of tools")
+    add.add_argument("--read-only", action="store_true", help="change nothing")
+    add.add_argument(
+        "--root",
+        dest="sees_roots",
+        action="append",
+        metavar="DIR",
+        help="see only files below this folder (may be given several times)",
+    )
+    add.add_argument(
+        "--library",
+        dest="sees_libraries",
+        action="append",
+        metavar="NAME",
+        help="see only this library (may be given several times); with --root beside those files",
+    )
+    add.add_argument("--expires", metavar="TIME", help="after this time, e.g. 12h, 30d or 8w; else never")
+    steps.add_parser("list", help="show whose tokens there are")
+    revoke = steps.add_parser("revoke", help="make a token useless, within seconds")
+    revoke.add_argument("name", help="whose it is")
+
+
+def run_token_command(given: argparse.Namespace, access: AccessStore) -> str:
+    """Run the command and return what to print.
+
+    :raises NPLError: it cannot be done.
+    """
+    steps: dict[str, Callable[[], str]] = {
+        "add": lambda: access.add(
+            given.name, _sight(given), read_only=given.read_only, lifetime=_lifetime(given.expires)
+        ),
+        "list": lambda: _table(access),
+        "revoke": lambda: _revoked(access, given.name),
+    }
+    return steps[given.step]()
+
+
+def _sight(given: argparse.Namespace) -> Sight:
+    """Return what is to be seen: who names a root or a library sees no other documents."""
+    domains = None if given.sees is None else frozenset(domains_named(parse_words(given.sees)))
+    if domains is not None and "review" in domains and "artifact" not in domains:
+        raise InvalidRequestError("reviews are about artifacts", parameter="domains", hint="add artifact")
+    roots, libraries = given.sees_roots, given.sees_libraries
+    if roots is None and libraries is None:
+        return Sight(domains)
+    paths = tuple(os.path.abspath(root) for root in roots or ())  # noqa: PTH100 - another machine may have it
+    return Sight(domains, paths, tuple(libraries or ()))
+
+
+def _lifetime(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    found = _LIFETIME.fullmatch(text)
+    if found is None:
+        raise InvalidRequestError(f"--expires {text!r} is no time", hint="write 90m, 12h, 30d or 8w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _revoked(access: AccessStore, name: str) -> str:
+    access.revoke(name)
+    return f"revoked: {name}"
+
+
+def _table(access: AccessStore) -> str:
+    entries = access.list()
+    if not entries:
+        return "there are no tokens"
+    rows = [
+        (entry.identity.name, entry.state, entry.identity.expires_at or "never", *_may(entry.identity))
+        for entry in entries
+    ]
+    head = ("name", "state", "expires", "access", "domains", "documents")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = (zip(row, widths, strict=True) for row in (head, *rows))
+    return "\n".join("  ".join(text.ljust(width) for text, width in line).rstrip() for line in lines)
+
+
+def _may(identity: Identity) -> tuple[str, str, str]:
+    sight = identity.sight
+    domains = "all" if sight.domains is None else ",".join(name for name in LISTED if name in sight.domains)
+    documents = "all"
+    if sight.roots is not None:
+        documents = ", ".join((*sight.roots, *(f"lib:{name}" for name in sight.libraries or ()))) or "none"
+    return "read" if identity.read_only else "read, write", domains, documents

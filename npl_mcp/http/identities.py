@@ -1,0 +1,57 @@
+"""Who has a token: read from the database, and remembered for two seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import anyio
+import anyio.to_thread
+
+from npl_mcp.stores.access import AccessStore, Identity, digest_of
+
+SECONDS = 2.0
+"""How long a token that was revoked may still be accepted, and one that was added still be refused. The database
+is asked no more often, however many calls there are, whatever tokens they bring.
+"""
+
+
+class Identities:
+    """The tokens of a data folder, all at once: there are as many as agents and people.
+
+    Once a server has seen a token, callers need one until it ends: a database that is gone opens no doors.
+
+    :param store: where they are kept.
+    """
+
+    def __init__(self, store: AccessStore) -> None:
+        self._store = store
+        self._known: Mapping[str, Identity] | None = None
+        self._read_at = -SECONDS
+        self._lock = anyio.Lock()
+
+    async def known(self) -> Mapping[str, Identity] | None:
+        """Return who has a token, by its digest; ``None`` if callers need none of them.
+
+        :raises DatabaseError: the database cannot be read.
+        """
+        if self._is_old():
+            async with self._lock:
+                if self._is_old():
+                    asked_at = time.monotonic()
+                    found = await anyio.to_thread.run_sync(self._store.known)
+                    self._known = {} if found is None and self._known is not None else found
+                    self._read_at = asked_at
+        return self._known
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._read_at >= SECONDS
+
+
+def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
+    """Return whose a token is; ``None`` if it is nobody's, or has ended.
+
+    It is found by its digest: how long that takes says nothing about the tokens there are.
+    """
+    found = known.get(digest_of(token))
+    return found if found is not None and found.is_valid() else None

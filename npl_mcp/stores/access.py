@@ -1,0 +1,223 @@
+"""Tokens for callers of a shared server: whose each is, and what its owner may see and do.
+
+A token is shown once, when it is made; only its SHA-256 is kept. Nobody can guess 256 random bits, so a hash
+that is slow to make would protect nothing more, and each request would wait for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from hashlib import sha256
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.references import near_names
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, json_of
+from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
+from npl_mcp.stores.base.paging import now, stamp
+
+PREFIX = "npl_"
+"""How tokens begin, so that programs that look for secrets in texts recognise them."""
+
+_BYTES = 32
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What of a server somebody may see; ``None`` means everything.
+
+    :param domains: of tools, and of what these are about.
+    :param roots: folders of files, as absolute paths.
+    :param libraries: names of libraries.
+    """
+
+    domains: frozenset[str] | None = None
+    roots: tuple[str, ...] | None = None
+    libraries: tuple[str, ...] | None = None
+
+    def has_domain(self, domain: str | None) -> bool:
+        """Return whether a domain may be seen; what belongs to none may."""
+        return domain is None or self.domains is None or domain in self.domains
+
+    def has_library(self, name: str) -> bool:
+        """Return whether a library may be seen."""
+        return self.libraries is None or name in self.libraries
+
+
+EVERYTHING = Sight()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who calls, as their token says.
+
+    :param name: what they are called wherever something says who did it.
+    :param sight: what they see.
+    :param read_only: they change nothing.
+    :param expires_at: when the token ends; UTC, ISO 8601.
+    """
+
+    name: str
+    sight: Sight = EVERYTHING
+    read_only: bool = False
+    expires_at: str | None = None
+
+    def is_valid(self) -> bool:
+        """Return whether the token has not ended by now."""
+        return self.expires_at is None or now() < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEntry:
+    """A token in a list.
+
+    :param identity: whose it is.
+    :param created_at: UTC, ISO 8601.
+    :param revoked_at: UTC, ISO 8601.
+    """
+
+    identity: Identity
+    created_at: str
+    revoked_at: str | None
+
+    @property
+    def state(self) -> str:
+        """Whether it can be used."""
+        return "revoked" if self.revoked_at else "valid" if self.identity.is_valid() else "expired"
+
+
+def digest_of(token: str | bytes) -> str:
+    """Return what is kept of a token."""
+    return sha256(token.encode() if isinstance(token, str) else token).hexdigest()
+
+
+class AccessStore:
+    """The tokens of a data folder.
+
+    :param database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        name: str,
+        sight: Sight = EVERYTHING,
+        *,
+        read_only: bool = False,
+        lifetime: timedelta | None = None,
+    ) -> str:
+        """Make a token and return it; it cannot be shown again.
+
+        A name whose token was revoked or has ended gets a new one.
+
+        :param lifetime: how long it is valid; ``None``: until it is revoked.
+        :raises InvalidRequestError: the name cannot be used.
+        :raises AlreadyExistsError: the name has a valid token, or one is the same but for case.
+        """
+        clean = _name(name)
+        token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
+        ends = None if lifetime is None else stamp(datetime.now(timezone.utc) + lifetime)
+        values = {
+            "name": clean,
+            "digest": digest_of(token),
+            "domains": _written(None if sight.domains is None else sorted(sight.domains)),
+            "read_only": int(read_only),
+            "roots": _written(sight.roots),
+            "libraries": _written(sight.libraries),
+            "now": now(),
+            "ends": ends,
+        }
+        with self._database.write() as tx:
+            # A mention finds a name in any case.
+            for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
+                entry = _entry(row)
+                if entry.state == "valid" or row["name"] != clean:
+                    raise AlreadyExistsError(
+                        f"{row['name']!r} has a token already", hint="revoke it, or choose another name"
+                    )
+            tx.run(_ADD, **values)
+        return token
+
+    def list(self) -> tuple[TokenEntry, ...]:
+        """Return all tokens, by name."""
+        with self._database.read() as tx:
+            return tuple(map(_entry, tx.all(f"{_SELECT} ORDER BY name")))
+
+    def revoke(self, name: str) -> None:
+        """Make a token useless; a second time changes nothing.
+
+        :raises RecordNotFoundError: nobody of that name has one.
+        """
+        with self._database.write() as tx:
+            done = tx.run(
+                "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name",
+                now=now(),
+                name=name,
+            )
+            if not done:
+                names = [row["name"] for row in tx.all("SELECT name FROM access_token")]
+                near = near_names(name[:64], names)
+                raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
+
+    def known(self) -> Mapping[str, Identity] | None:
+        """Return who has a token, by its digest, also if it has ended; ``None`` if there never was a token.
+
+        A data folder without a database has none, and is not made. Revoked tokens count as having been there:
+        a server stays closed when its last one is revoked.
+        """
+        if not self._database.path.exists() and not self._database.is_lost():
+            return None
+        with self._database.read() as tx:
+            rows = tx.all(_SELECT)
+        if not rows:
+            return None
+        return {row["digest"]: _entry(row).identity for row in rows if row["revoked_at"] is None}
+
+
+_SELECT = """
+SELECT name, digest, domains, read_only, roots, libraries, created_at, expires_at, revoked_at
+FROM access_token
+"""
+
+_ADD = """
+INSERT INTO access_token (name, digest, domains, read_only, roots, libraries, created_at, expires_at)
+VALUES (:name, :digest, :domains, :read_only, :roots, :libraries, :now, :ends)
+ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, domains = excluded.domains,
+    read_only = excluded.read_only, roots = excluded.roots, libraries = excluded.libraries,
+    created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = NULL
+"""
+
+
+def _name(value: str) -> str:
+    clean = checks.line(value, "name")
+    if _NAME.fullmatch(clean) is None:
+        # It has to serve as a persona, as the id of an agent, and behind the sign of a mention.
+        raise InvalidRequestError(
+            f"name is {clean!r}",
+            parameter="name",
+            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
+        )
+    return clean
+
+
+def _written(values: Sequence[str] | None) -> str | None:
+    return None if values is None else json.dumps(list(values))
+
+
+def _entry(row: Row) -> TokenEntry:
+    def values(column: str) -> tuple[str, ...] | None:
+        text = row[column]
+        return None if text is None else tuple(json_of(text, f"a row of access_token, column {column}"))
+
+    domains = values("domains")
+    sight = Sight(None if domains is None else frozenset(domains), values("roots"), values("libraries"))
+    identity = Identity(row["name"], sight, bool(row["read_only"]), row["expires_at"])
+    return TokenEntry(identity, row["created_at"], row["revoked_at"])
