@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from npl_index.errors import NotFoundError
+from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in
-from npl_mcp.stores.access import Identity
+from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.stores.base.errors import NotAllowedError
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,28 @@ CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call that runs in this context."""
 
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""Who calls in this context, where no message of the protocol says so."""
+"""Who calls in this context."""
+
+
+def sight() -> Sight:
+    """Return what who calls in this context may see."""
+    caller = CALLER.get()
+    return EVERYTHING if caller is None or caller.identity is None else caller.identity.sight
+
+
+def seen(app: App) -> App:
+    """Return an application as who calls in this context sees it; see :meth:`Caller.view`."""
+    caller = CALLER.get()
+    return app if caller is None else caller.view(app)
+
+
+def as_shown(error: NPLError) -> NPLError:
+    """Return an error as who calls is told it: outside of what somebody may see there is nothing."""
+    caller = CALLER.get()
+    if caller is None or caller.identity is None or not isinstance(error, OutsideRootError):
+        return error
+    return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
+
 
 Sink = Callable[[Call], None]
 

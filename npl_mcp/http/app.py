@@ -33,6 +33,7 @@ from npl_mcp.http.identities import Identities
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
+from npl_mcp.stores.access import EVERYTHING
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import as_dict
 
@@ -76,8 +77,10 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
 
-    async def figures(_: Request) -> Response:
-        return Response(await run_in_threadpool(metrics.text), media_type=CONTENT_TYPE)
+    async def figures(request: Request) -> Response:
+        identity = request.scope[CALLER_KEY].identity
+        sight = EVERYTHING if identity is None else identity.sight
+        return Response(await run_in_threadpool(metrics.text, sight), media_type=CONTENT_TYPE)
 
     async def tool(request: Request) -> Response:
         return await _call(server, request)

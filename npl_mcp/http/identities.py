@@ -11,8 +11,8 @@ import anyio.to_thread
 from npl_mcp.stores.access import AccessStore, Identity, digest_of
 
 SECONDS = 2.0
-"""How long a token that was revoked may still be accepted, and one that was added still be refused. The database
-is asked no more often, however many calls there are, whatever tokens they bring.
+"""How long a token that was revoked may still be accepted, and one that was added still be refused. The
+database is asked no more often, however many calls there are, whatever tokens they bring.
 """
 
 

@@ -21,6 +21,8 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import Call, Reports, log_sinks
+from npl_mcp.stores.access import EVERYTHING, Sight
+from npl_mcp.tools.domains import domain_of, tool_named
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,6 +31,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds; a warm call takes one to three milliseconds."""
+
+UNKNOWN = "unknown"
+"""What calls of no tool are counted for."""
 
 _SUGGESTIONS_KEPT = 4096
 _SIZES_KEPT = 1024
@@ -71,17 +76,20 @@ class Metrics:
 
     def count(self, call: Call) -> None:
         """Count one call."""
-        tool = call.tool if call.known else "unknown"
+        tool = call.tool if call.known else UNKNOWN
         self._calls.labels(tool, call.code or "OK").inc()
         self._seconds.labels(tool).observe(call.seconds)
         if isinstance(call.data, Tailored):
             self._count_followed(call.data, call.arguments)
             self._count_tokens(call, call.data)
 
-    def text(self) -> bytes:
-        """Return all metrics, including those of calls answered just now."""
+    def text(self, sight: Sight = EVERYTHING) -> bytes:
+        """Return all metrics, including those of calls answered just now.
+
+        :param sight: of who asks; what names a tool of another domain is left out.
+        """
         self.reports.flush()
-        return generate_latest(self._registry)
+        return generate_latest(self._registry if sight.domains is None else _Seen(self._registry, sight))
 
     def _count_followed(self, answer: Tailored, arguments: Mapping[str, object]) -> None:
         for key in ("selectors", "sections"):
@@ -115,6 +123,28 @@ class Metrics:
                 for number, indexed in enumerate(collection.documents)
             )
         return kept
+
+
+class _Seen(CollectorRegistry):
+    """The metrics of the tools that somebody sees, and those that name none."""
+
+    def __init__(self, registry: CollectorRegistry, sight: Sight) -> None:
+        super().__init__()
+        self._every, self._sight = registry, sight
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the metrics."""
+        for metric in self._every.collect():
+            metric.samples = [one for one in metric.samples if self._is_seen(one.labels.get("tool"))]
+            yield metric
+
+    def _is_seen(self, tool: str | None) -> bool:
+        if tool in (None, UNKNOWN):
+            return True
+        try:
+            return self._sight.has_domain(domain_of(tool_named(tool)))
+        except KeyError:  # a tool of the server itself
+            return True
 
 
 class _CacheMetrics(Collector):

@@ -24,9 +24,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT, aside
+from npl_mcp.core.calls import CURRENT, as_shown, aside, seen, sight
 from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
+from npl_mcp.tools.access import acting, actors, as_seen
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
 from npl_mcp.tools.spec import ToolSpec
@@ -92,9 +93,19 @@ class BoundTool(Tool):
         return tool
 
     @property
-    def listed(self) -> bool:
-        """Whether agents are shown it."""
-        return self._spec.listed
+    def spec(self) -> ToolSpec:
+        """Its declaration."""
+        return self._spec
+
+    def without_actors(self) -> BoundTool:
+        """Return the tool as somebody is shown it whose token says who acts."""
+        implied = actors(self._spec.function)
+        required = [name for name in self.parameters.get("required", ()) if name not in implied]
+        if required == self.parameters.get("required", []):
+            return self
+        kept = {name: part for name, part in self.parameters.items() if name != "required"}
+        schema = {**kept, **({"required": required} if required else {})}
+        return self.model_copy(update={"parameters": schema})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Check the arguments, call the function, wrap what it returns.
@@ -105,10 +116,13 @@ class BoundTool(Tool):
         try:
             if call is not None:
                 call.tool, call.known = self.name, True
-            app = self._app if call is None else call.caller.view(self._app)
-            data, result = await self._call(app, self._checked(arguments))
+            identity = None if call is None else call.caller.identity
+            if identity is not None:
+                arguments = acting(self._spec, arguments, identity)
+            data, result = await self._call(seen(self._app), self._checked(arguments))
         except NPLError as error:
-            raise ToolError(str(error), log_level=logging.DEBUG) from error
+            shown = as_shown(error)
+            raise ToolError(str(shown), log_level=logging.DEBUG) from shown
         if call is not None:
             # Nobody looks into the others, which may be large.
             value = data.value if isinstance(data, Written) else data
@@ -157,7 +171,9 @@ class BoundTool(Tool):
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
-        body = as_dict(Reply(data=data)) if written is None or settings.structured else None
+        body = None
+        if written is None or settings.structured:
+            body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
         text = within(settings.body_limit, _json(body or {}) if written is None else written)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):

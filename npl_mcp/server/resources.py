@@ -20,11 +20,12 @@ from fastmcp.resources import Resource, ResourceContent, ResourceResult, Resourc
 from fastmcp.server.extensions import MethodBinding, ServerExtension
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, RequestParams, TextContent
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams, TextContent
 from pydantic import ConfigDict
 
 from npl_index.errors import InvalidRequestError, NotFoundError, NPLError, OutsideRootError
 from npl_mcp.core.app import App
+from npl_mcp.core.calls import as_shown, seen, sight
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
@@ -106,7 +107,7 @@ class HideMissing(Middleware):
 
     def _present(self) -> frozenset[str]:
         try:
-            return Directive(self._app.library).parts(path for path, _ in RESOURCES.values())
+            return Directive(seen(self._app).library).parts(path for path, _ in RESOURCES.values())
         except NPLError:
             return frozenset()
 
@@ -132,6 +133,8 @@ class _Arguments(RequestParams):
 
 def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
     async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
+        if not sight().has_domain(NAME):
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found")
         result = await server.call_tool(tool, given.model_extra or {})
         (block,) = result.content
         body = json.loads(cast("TextContent", block).text)
@@ -147,7 +150,7 @@ def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Arguments], Awai
 def _part(app: App, path: str) -> Callable[[], str]:
     def read() -> str:
         with _protocol_errors(ResourceError):
-            return Directive(app.library).part(path).content
+            return Directive(seen(app).library).part(path).content
 
     return read
 
@@ -155,7 +158,7 @@ def _part(app: App, path: str) -> Callable[[], str]:
 def _file(app: App) -> Callable[[str], ResourceResult]:
     def read(path: str) -> ResourceResult:
         with _protocol_errors(ResourceError):
-            text = Directive(app.library).read(path)
+            text = Directive(seen(app).library).read(path)
         kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
         return ResourceResult([ResourceContent(text, mime_type=kind)])
 
@@ -165,7 +168,7 @@ def _file(app: App) -> Callable[[str], ResourceResult]:
 def _instruction(app: App, kind: str) -> Callable[[str], str]:
     def ask(feature: str = "the feature") -> str:
         with _protocol_errors(PromptError):
-            return _prompt(PROMPTS[kind], feature, Directive(app.library).bundle(kind))
+            return _prompt(PROMPTS[kind], feature, Directive(seen(app).library).bundle(kind))
 
     return ask
 
@@ -185,6 +188,6 @@ def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
     try:
         yield
     except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
-        raise ValidationError(str(error), log_level=logging.DEBUG) from error
+        raise ValidationError(str(as_shown(error)), log_level=logging.DEBUG) from error
     except NPLError as error:
         raise kind(str(error), log_level=logging.DEBUG) from error

@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import fastmcp
@@ -18,7 +17,7 @@ from fastmcp.exceptions import NotFoundError as UnknownToolError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
 from mcp import MCPError
-from mcp_types import CLIENT_INFO_META_KEY, CallToolRequestParams, ListToolsRequest, TextContent
+from mcp_types import CallToolRequestParams, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError
 from npl_index.library.references import near_names
@@ -27,7 +26,6 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import (
     CALLER,
-    CALLER_KEY,
     CURRENT,
     FOLDER_KEY,
     Call,
@@ -35,15 +33,18 @@ from npl_mcp.core.calls import (
     FolderRefusedError,
     Reports,
     log_sinks,
+    sight,
 )
+from npl_mcp.server.access import KnowCaller, Seen
 from npl_mcp.server.fastmcp_private import skip_header_parameters
 from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import prepare_process
 from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
+from npl_mcp.tools.access import is_for
 from npl_mcp.tools.aliases import Alias, usable_aliases
-from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
+from npl_mcp.tools.domains import domain_of, domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode, size
 from npl_mcp.tools.spec import ToolSpec
@@ -63,12 +64,10 @@ class ReportCalls(Middleware):
     """Measures each call from its arrival to its answer, and reports it.
 
     :param reports: gets finished calls.
-    :param in_flight: of a client over standard streams: counts its requests.
     """
 
-    def __init__(self, reports: Reports, in_flight: InFlight | None) -> None:
+    def __init__(self, reports: Reports) -> None:
         self._reports = reports
-        self._in_flight = in_flight
 
     async def on_call_tool(
         self,
@@ -77,7 +76,7 @@ class ReportCalls(Middleware):
     ) -> ToolResult:
         """Pass the call on, and report its answer."""
         message = context.message
-        call = Call(message.name, _caller(context, self._in_flight), message.arguments or {})
+        call = Call(message.name, CALLER.get() or Caller(), message.arguments or {})
         token = CURRENT.set(call)
         self._reports.in_flight += 1
         try:
@@ -92,31 +91,6 @@ class ReportCalls(Middleware):
         return result
 
 
-def _caller(context: MiddlewareContext[CallToolRequestParams], in_flight: InFlight | None) -> Caller:
-    """Return who calls, as far as the connection and the message tell."""
-    request = context.fastmcp_context and context.fastmcp_context.request_context
-    if not request:
-        return CALLER.get() or Caller()
-    meta = request.meta or {}
-    client = meta.get(CLIENT_INFO_META_KEY)
-    if not isinstance(client, dict):
-        known = request.session.client_params
-        client = known.client_info.model_dump() if known else {}
-    folder = meta.get(FOLDER_KEY)
-    caller = request.request.scope.get(CALLER_KEY) if request.request else None
-    place = None if in_flight is None else in_flight.place(request.request_id)
-    return replace(
-        caller or Caller(place=place),
-        name=_text(client.get("name")),
-        version=_text(client.get("version")),
-        folder=None if folder is None else str(folder),
-    )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 # Verbs of those who only want to look; they are not led to a tool that writes.
 _READING = re.compile(
     r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
@@ -129,17 +103,14 @@ class ErrorReplies(Middleware):
     FastMCP checks arguments and looks up names before a tool runs, so only a middleware sees every failure.
 
     :param names: the name to propose, by every name that is accepted.
-    :param specs: the tools that are listed.
+    :param tools: the tool that each of these names stands for.
     :param structured: add structured content.
     """
 
-    def __init__(self, names: Mapping[str, str], specs: Sequence[ToolSpec], structured: bool) -> None:
-        writing = {spec.name for spec in specs if not spec.read_only}
-        destructive = {spec.name for spec in specs if spec.destructive}
-        self._names = names
-        self._writing = [name for name, new in names.items() if {name, new} & writing]
-        self._destructive = [name for name, new in names.items() if {name, new} & destructive]
-        self._structured = structured
+    def __init__(self, names: Mapping[str, str], tools: Mapping[str, ToolSpec], structured: bool) -> None:
+        self._names, self._tools, self._structured = names, tools, structured
+        self._writing = [name for name in names if not tools[name].read_only]
+        self._destructive = [name for name in names if tools[name].destructive]
 
     async def on_call_tool(
         self,
@@ -153,12 +124,7 @@ class ErrorReplies(Middleware):
             # An error of the protocol itself, with a code of its own.
             raise
         except UnknownToolError:
-            name = context.message.name[:64]
-            risky = self._writing if _READING.search(name) else self._destructive
-            alike = near_names(name, self._names, limit=3, risky=risky)
-            near = tuple(dict.fromkeys(self._names[one] for one in alike))
-            hint = None if near else "there are " + ", ".join(dict.fromkeys(self._names.values()))
-            error: Exception = NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
+            error: Exception = self._unknown(context.message.name[:64])
         except Exception as raised:
             # FastMCP wraps what a tool raised in an error of its own.
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
@@ -172,17 +138,27 @@ class ErrorReplies(Middleware):
             is_error=True,
         )
 
+    def _unknown(self, name: str) -> NotFoundError:
+        """Return the error for a name that no tool has, with those that the caller may use and may mean."""
+        caller = CALLER.get() or Caller()
+        names = {one: new for one, new in self._names.items() if is_for(self._tools[one], caller.identity)}
+        risky = self._writing if _READING.search(name) else self._destructive
+        alike = near_names(name, names, limit=3, risky=risky)
+        near = tuple(dict.fromkeys(names[one] for one in alike))
+        hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
+        return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
+
 
 class OldNames(Middleware):
     """Accepts the names tools had before; with a setting it lists them in place of the new ones.
 
     :param aliases: by old name.
+    :param tools: the tool that each of these names stands for.
     :param listed: list old names in place of new ones.
     """
 
-    def __init__(self, aliases: Mapping[str, Alias], listed: bool) -> None:
-        self._aliases = aliases
-        self._listed = listed
+    def __init__(self, aliases: Mapping[str, Alias], tools: Mapping[str, ToolSpec], listed: bool) -> None:
+        self._aliases, self._tools, self._listed = aliases, tools, listed
         self._told: set[str] = set()
 
     async def on_call_tool(
@@ -193,7 +169,7 @@ class OldNames(Middleware):
         """Pass a call by an old name on under the new one."""
         old = context.message.name
         alias = self._aliases.get(old)
-        if alias is None:
+        if alias is None or not sight().has_domain(domain_of(self._tools[old])):
             return await call_next(context)
         name, arguments = alias.rewrite(context.message.arguments or {})
         if not (self._listed and alias.listed) and old not in self._told:
@@ -208,7 +184,9 @@ class OldNames(Middleware):
         call_next: CallNext[ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
         """Return the tools agents are shown, in the same order under either name."""
-        tools = [tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.listed]
+        tools = [
+            tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.spec.listed
+        ]
         return list(self._renamed(tools)) if self._listed else tools
 
     def _renamed(self, tools: Sequence[Tool]) -> Iterator[Tool]:
@@ -265,6 +243,8 @@ def create_server(
             app.close()
 
     aliases = usable_aliases([spec.name for spec in listed])
+    tools = {spec.name: spec for spec in listed}
+    tools |= {old: tools[alias.new] for old, alias in aliases.items()}
     server: FastMCP[Any] = FastMCP(
         "npl",
         version=__version__,
@@ -272,15 +252,17 @@ def create_server(
         lifespan=lifespan,
         mask_error_details=True,
         middleware=[
+            KnowCaller(in_flight),
             *([CallsByName()] if settings.small_list else ()),
-            ReportCalls(reports, in_flight),
-            ErrorReplies(_proposals(listed, aliases, settings.exact_names), listed, settings.structured),
-            OldNames(aliases, settings.exact_names),
+            ReportCalls(reports),
+            ErrorReplies(_proposals(listed, aliases, settings.exact_names), tools, settings.structured),
+            OldNames(aliases, tools, settings.exact_names),
         ],
     )
     register_all(server, app, (*listed, *unlisted_tools(domains)))
     if "directive" in domains:
         add_directive(server, app)
+    server.add_transform(Seen("directive"))
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
     skip_header_parameters(server)

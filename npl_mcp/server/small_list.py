@@ -20,6 +20,7 @@ from mcp_types import CallToolRequestParams
 from npl_index.errors import InvalidRequestError
 from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
+from npl_mcp.core.calls import sight
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.spec import ToolSpec
 
@@ -60,18 +61,19 @@ class SmallList(CatalogTransform):
             names = None if found else tuple(tool.name for tool in every)
             return FoundTools(tuple(map(_listed, found)), names)
 
-        search = BoundTool.bind(ToolSpec(search_tools), app)
-        about = f"Find more tools by what they do; domains: {', '.join(domains)}."
+        self._domains = domains
+        call = ToolSpec(call_tool, read_only=False, idempotent=False, destructive=True)
         self._own = {
-            SEARCH: search.model_copy(update={"description": about}),
-            CALL: BoundTool.bind(
-                ToolSpec(call_tool, read_only=False, idempotent=False, destructive=True), app
-            ),
+            SEARCH: BoundTool.bind(ToolSpec(search_tools), app),
+            CALL: BoundTool.bind(call, app),
         }
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools that are listed."""
-        return [*(tool for tool in tools if tool.name in ALWAYS), *self._own.values()]
+        domains = ", ".join(filter(sight().has_domain, self._domains))
+        about = f"Find more tools by what they do; domains: {domains}."
+        search = self._own[SEARCH].model_copy(update={"description": about})
+        return [*(tool for tool in tools if tool.name in ALWAYS), search, self._own[CALL]]
 
     async def get_tool(
         self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None

@@ -64,6 +64,12 @@ def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     return tuple(spec for name in modules for spec in tool_module(name).TOOLS)
 
 
+def domain_of(spec: ToolSpec) -> str | None:
+    """Return the domain of a tool; ``None`` if no module of this package declares it."""
+    package, _, module = spec.function.__module__.rpartition(".")
+    return UNLISTED.get(module, module) if package == __package__ else None
+
+
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:
     """Return the domains that words name, in the order in which their tools are listed.
 

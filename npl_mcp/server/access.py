@@ -1,0 +1,153 @@
+"""Who calls, for all that a request touches, and what of the server such a caller is shown.
+
+What somebody may not see is hidden where the server looks things up by name: it is as if it were not there,
+for lists and for calls alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fastmcp.prompts import Prompt
+from fastmcp.resources import Resource, ResourceTemplate
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.transforms import (
+    GetPromptNext,
+    GetResourceNext,
+    GetResourceTemplateNext,
+    GetToolNext,
+    Transform,
+)
+from fastmcp.tools.base import Tool
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import CLIENT_INFO_META_KEY
+
+from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, sight
+from npl_mcp.server.registry import BoundTool
+from npl_mcp.server.stdio import InFlight
+from npl_mcp.tools.access import is_for
+from npl_mcp.tools.domains import domain_of
+
+
+class KnowCaller(Middleware):
+    """Notes who calls before anything else looks at a message.
+
+    :param in_flight: the requests of standard streams.
+    """
+
+    def __init__(self, in_flight: InFlight | None) -> None:
+        self._in_flight = in_flight
+
+    async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Note it for as long as the message is dealt with."""
+        token = CALLER.set(_caller(context, self._in_flight))
+        try:
+            return await call_next(context)
+        finally:
+            CALLER.reset(token)
+
+    async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Answer a handshake."""
+        return _introduced(await call_next(context))
+
+    async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Answer who asks what the server is."""
+        return _introduced(await call_next(context))
+
+
+def _introduced(result: Any) -> Any:
+    """Return what a server says of itself: its instructions are about tools that some do not see."""
+    if sight().has_domain("npl") or not getattr(result, "instructions", None):
+        return result
+    return result.model_copy(update={"instructions": None})
+
+
+def _caller(context: MiddlewareContext[Any], in_flight: InFlight | None) -> Caller:
+    """Return who calls, as far as the connection and the message tell."""
+    request = context.fastmcp_context and context.fastmcp_context.request_context
+    if not request:
+        return CALLER.get() or Caller()
+    meta = request.meta or {}
+    client = meta.get(CLIENT_INFO_META_KEY)
+    if not isinstance(client, dict):
+        known = request.session.client_params
+        client = known.client_info.model_dump() if known else {}
+    folder = meta.get(FOLDER_KEY)
+    caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    place = None if in_flight is None else in_flight.place(request.request_id)
+    return replace(
+        caller or Caller(place=place),
+        name=_text(client.get("name")),
+        version=_text(client.get("version")),
+        folder=None if folder is None else str(folder),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+class Seen(Transform):
+    """Shows each caller the tools of the domains it sees, and what else comes with a domain.
+
+    :param others: the domain of all resources and prompts.
+    """
+
+    def __init__(self, others: str) -> None:
+        self._others = others
+
+    async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools the caller may use."""
+        caller = CALLER.get() or Caller()
+        identity = caller.identity
+        if identity is None:
+            return tools
+        return [
+            tool.without_actors()
+            for tool in tools
+            if isinstance(tool, BoundTool) and is_for(tool.spec, identity)
+        ]
+
+    async def get_tool(
+        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
+    ) -> Tool | None:
+        """Return a tool of a domain the caller sees."""
+        tool = await call_next(name, version=version)
+        return tool if not isinstance(tool, BoundTool) or sight().has_domain(domain_of(tool.spec)) else None
+
+    async def list_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """Return the resources the caller sees."""
+        return resources if self._sees_others() else ()
+
+    async def get_resource(
+        self, uri: str, call_next: GetResourceNext, *, version: VersionSpec | None = None
+    ) -> Resource | None:
+        """Return a resource the caller sees."""
+        return await call_next(uri, version=version) if self._sees_others() else None
+
+    async def list_resource_templates(
+        self, templates: Sequence[ResourceTemplate]
+    ) -> Sequence[ResourceTemplate]:
+        """Return the templates of resources the caller sees."""
+        return templates if self._sees_others() else ()
+
+    async def get_resource_template(
+        self, uri: str, call_next: GetResourceTemplateNext, *, version: VersionSpec | None = None
+    ) -> ResourceTemplate | None:
+        """Return a template of resources the caller sees."""
+        return await call_next(uri, version=version) if self._sees_others() else None
+
+    async def list_prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+        """Return the prompts the caller sees."""
+        return prompts if self._sees_others() else ()
+
+    async def get_prompt(
+        self, name: str, call_next: GetPromptNext, *, version: VersionSpec | None = None
+    ) -> Prompt | None:
+        """Return a prompt the caller sees."""
+        return await call_next(name, version=version) if self._sees_others() else None
+
+    def _sees_others(self) -> bool:
+        return sight().has_domain(self._others)

@@ -1,0 +1,107 @@
+"""What a caller's token allows: which tools, in whose name, and what of an answer.
+
+All of it is declared here, by the names of parameters and fields, and no tool knows of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from npl_mcp.stores.access import Identity, Sight
+from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
+from npl_mcp.tools.domains import domain_of
+from npl_mcp.tools.spec import ToolSpec
+
+ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
+"""Parameters that say who acts."""
+
+FILTERS = (("chat_list_rooms", "persona"),)
+"""Parameters of such names that only say what is looked for."""
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "artifact": {"session_id": "session"},
+    "chat": {"session_id": "session", "artifact_id": "artifact"},
+}
+"""Parameters of the tools of a domain that name something of another domain."""
+
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    "session": {
+        "chat_rooms": "chat",
+        "room_count": "chat",
+        "artifacts": "artifact",
+        "artifact_count": "artifact",
+    },
+    "chat": {
+        "session_id": "session",
+        "web_url": "session",
+        "artifact_id": "artifact",
+        "revision": "artifact",
+    },
+}
+"""Fields of the answers of a domain that tell of another domain."""
+
+_ABSENT = {"session": SessionNotFoundError, "artifact": ArtifactNotFoundError}
+
+
+class ReadOnlyError(NotAllowedError):
+    """The token only allows to read."""
+
+
+class OtherNameError(NotAllowedError):
+    """The token is somebody else's than who is said to act."""
+
+
+@cache
+def actors(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the parameters of a tool's function that say who acts."""
+    names = inspect.signature(function).parameters
+    return tuple(name for name in ACTORS if name in names and (function.__name__, name) not in FILTERS)
+
+
+def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
+    """Return whether a caller is shown a tool: one that it sees and may use."""
+    return identity is None or (identity.sight.has_domain(domain_of(spec)) and _may_use(spec, identity))
+
+
+def _may_use(spec: ToolSpec, identity: Identity) -> bool:
+    return spec.read_only or not identity.read_only or domain_of(spec) is None
+
+
+def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dict[str, Any]:
+    """Return the arguments of a call as it is made: by the one whose token it came with.
+
+    :raises ReadOnlyError: the tool writes, and the token only allows to read.
+    :raises OtherNameError: somebody else is said to act.
+    :raises NotFoundError: an argument names something of a domain that the caller does not see.
+    """
+    if not _may_use(spec, identity):
+        raise ReadOnlyError(f"the token of {identity.name!r} only allows to read, and {spec.name} writes")
+    for name in actors(spec.function):
+        given = arguments.get(name)
+        if given is None:
+            arguments = {**arguments, name: identity.name}
+        elif isinstance(given, str) and given.strip() != identity.name:
+            raise OtherNameError(
+                f"{name} is {given[:64]!r}, but the token is that of {identity.name!r}",
+                hint=f"leave {name} out",
+            )
+    for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
+        if arguments.get(name) is not None and not identity.sight.has_domain(domain):
+            raise _ABSENT[domain](f"there is no {domain} {str(arguments[name])[:64]!r}")
+    return arguments
+
+
+def as_seen(body: Any, spec: ToolSpec, sight: Sight) -> Any:
+    """Return an answer without what it tells of domains that the caller does not see."""
+    fields = FIELDS.get(domain_of(spec) or "", {})
+    hidden = {name for name, domain in fields.items() if not sight.has_domain(domain)}
+    return _without(body, hidden) if hidden else body
+
+
+def _without(value: Any, hidden: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(part, hidden) for name, part in value.items() if name not in hidden}
+    return [_without(part, hidden) for part in value] if isinstance(value, list) else value
