@@ -1,4 +1,4 @@
-"""The HTTP application: MCP at ``/mcp``, plain JSON at ``/mcp/tools/{name}``, ``/healthz`` and ``/metrics``.
+"""The HTTP application: MCP at ``/mcp``, plain JSON at ``/mcp/tools/{name}``, health, readiness and metrics.
 
 All calls go through the same server, and so through the same checks, as those over standard streams.
 """
@@ -28,19 +28,24 @@ from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
-from npl_mcp.http.guard import Guard, Policy
+from npl_mcp.http.guard import READY, Guard, Policy
 from npl_mcp.http.identities import Identities
+from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.access import EVERYTHING
+from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
-from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.responses import Failure, as_dict
 
 MAX_SESSIONS = 1_000
 """Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when
 there are more and it was idle for the longest time.
 """
+
+READY_SECONDS = 2.0
+"""How old the answer to whether the server is ready may be, and how long it may take."""
 
 STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_PARAMETER: 400,
@@ -77,6 +82,11 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
 
+    ready = Kept(app.stores.answers, READY_SECONDS)
+
+    async def readiness(_: Request) -> Response:
+        return await _readiness(ready)
+
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
         sight = EVERYTHING if identity is None else identity.sight
@@ -90,6 +100,7 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
         Route("/mcp/", protocol),
         Route("/mcp/tools/{name:path}", tool, methods=["POST"]),
         Route("/healthz", health),
+        Route(READY, readiness),
         Route("/metrics", figures),
     ]
     starlette = Starlette(routes=routes, lifespan=protocol.lifespan)
@@ -121,6 +132,19 @@ class _Protocol:
         """Run the server while the application runs."""
         async with self._manager.run():
             yield
+
+
+async def _readiness(ready: Kept[bool]) -> Response:
+    """Say whether calls that need the database can be answered; the reason says nothing of what it holds."""
+    problem = "it does not answer in time"
+    try:
+        with anyio.move_on_after(READY_SECONDS):
+            await ready.get()
+            return JSONResponse({"ok": True})
+    except StoreError as error:
+        problem = error.message
+    failure = Failure(error=f"not ready: {problem}", error_code=ErrorCode.DATABASE_ERROR.value)
+    return JSONResponse(as_dict(failure), 503, {"Retry-After": "1"})
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:

@@ -30,7 +30,9 @@ from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
 
-OPEN = ("/healthz", "/readyz")
+READY = "/readyz"
+
+OPEN = ("/healthz", READY)
 """Paths that need no token."""
 
 HELD_BODIES = 4
@@ -301,6 +303,9 @@ class Guard:
             send = naming(origin, send)
         if not isinstance(judged, Caller):
             await judged.send(send)
+            return
+        if scope["path"] == READY and self._in_flight >= self._policy.max_calls:
+            await BUSY.send(send)
             return
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
         if scope["method"] != "POST":

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
-import anyio
-import anyio.to_thread
-
+from npl_mcp.http.kept import Kept
 from npl_mcp.stores.access import AccessStore, Identity, digest_of
 
 SECONDS = 2.0
@@ -26,26 +23,20 @@ class Identities:
 
     def __init__(self, store: AccessStore) -> None:
         self._store = store
-        self._known: Mapping[str, Identity] | None = None
-        self._read_at = -SECONDS
-        self._lock = anyio.Lock()
+        self._closed = False
+        self._kept = Kept(self._read, SECONDS)
 
     async def known(self) -> Mapping[str, Identity] | None:
         """Return who has a token, by its digest; ``None`` if callers need none of them.
 
         :raises DatabaseError: the database cannot be read.
         """
-        if self._is_old():
-            async with self._lock:
-                if self._is_old():
-                    asked_at = time.monotonic()
-                    found = await anyio.to_thread.run_sync(self._store.known)
-                    self._known = {} if found is None and self._known is not None else found
-                    self._read_at = asked_at
-        return self._known
+        return await self._kept.get()
 
-    def _is_old(self) -> bool:
-        return time.monotonic() - self._read_at >= SECONDS
+    def _read(self) -> Mapping[str, Identity] | None:
+        found = self._store.known()
+        self._closed = self._closed or found is not None
+        return {} if found is None and self._closed else found
 
 
 def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:

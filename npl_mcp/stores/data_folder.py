@@ -46,6 +46,16 @@ class Stores:
             self.database.open()
             self.artifact.recover()
 
+    def answers(self) -> bool:
+        """Return whether the database answers; one that is not made yet would.
+
+        :raises DatabaseError: it does not.
+        """
+        if not self.database.path.exists() and not self.database.is_lost():
+            return True
+        with self.database.read() as tx:
+            return bool(tx.value("SELECT 1"))
+
     def close(self) -> None:
         """Let nobody wait any longer; close the database."""
         self.changes.close()
