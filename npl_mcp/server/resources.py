@@ -120,7 +120,7 @@ class DirectiveMethods(ServerExtension):
     def methods(self) -> Sequence[MethodBinding]:
         """Return a method for each tool."""
         return [
-            MethodBinding(olds[-1], _Arguments, _method(self.server, tool))
+            MethodBinding(olds[-1], _Arguments, _method(self.server, tool, olds[-1]))
             for tool, olds in DIRECTIVE.items()
         ]
 
@@ -131,10 +131,10 @@ class _Arguments(RequestParams):
     model_config = ConfigDict(extra="allow")
 
 
-def _method(server: FastMCP[Any], tool: str) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
+def _method(server: FastMCP[Any], tool: str, name: str) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
     async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
         if not sight().has_domain(NAME):
-            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found")
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
         result = await server.call_tool(tool, given.model_extra or {})
         (block,) = result.content
         body = json.loads(cast("TextContent", block).text)

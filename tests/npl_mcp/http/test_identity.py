@@ -23,7 +23,8 @@ from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, req
 BOTH = "application/json, text/event-stream"
 PLAN = "# Plan\n\n## Siphon\n\nA siphon lifts water over the edge.\n"
 CONFIG = '[project]\ncode = "{0}"\nname = "{0}"\nticketsPath = "crs"\n'
-CR = "---\ncode: {0}-001\ntitle: Siphon\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n# Siphon\n\nIt leaks.\n"
+HEAD = "---\ncode: {0}-001\ntitle: Siphon\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n"
+CR = f"{HEAD}# Siphon\n\nIt leaks.\n"
 
 
 def without(*domains: str) -> frozenset[str]:
@@ -61,7 +62,8 @@ class Site:
         return str(self.call(who, tool, **arguments).data.get("error_code", "OK"))
 
     def ask(self, who: str, method: str, **params: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = mcp(self.server, method, params, **self.headers(who)).data
+        named = {"Mcp_Name": params["uri"]} if "uri" in params else {}
+        answer: dict[str, Any] = mcp(self.server, method, params, **self.headers(who), **named).data
         return answer
 
 
@@ -74,7 +76,7 @@ def tree(folder: Path) -> None:
         (root / ".mdt-config.toml").write_text(CONFIG.format(code), encoding="utf-8")
         (root / "crs" / f"{code}-001-siphon.md").write_text(CR.format(code), encoding="utf-8")
     reference = folder / "other" / "directive" / "reference"
-    for path in ("templates/spec.template.md", "agent_operating_procedure.md", "agent_context.md"):
+    for path in ("templates/spec_template.md", "agent_operating_procedure.md", "agent_context.md"):
         (reference / path).parent.mkdir(parents=True, exist_ok=True)
         (reference / path).write_text("# One\n\nKeep it short.\n", encoding="utf-8")
 
@@ -202,11 +204,23 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "instructions": ("no-npl", lambda s, w: bool(s.ask(w, "server/discover")["result"].get("instructions"))),
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
     "artifact": ("no-artifact", lambda s, w: "siphon" in found(s, w, file="artifact:1").lower()),
-    "artifacts": ("no-artifact", lambda s, w: "Siphon" in found(s, w, file="artifact:*")),
-    "list with an artifact": ("no-artifact", lambda s, w: "Siphon" in found(s, w, file="docs.md, artifact:1")),
-    "artifact by selector": ("no-artifact", lambda s, w: "lifts" in load(s, w, selectors=["plan > ## Siphon"])),
-    "artifact by scheme": ("no-artifact", lambda s, w: "lifts" in load(s, w, selectors=["artifact:1 > ## Siphon"])),
-    "artifact to load": ("no-artifact", lambda s, w: "lifts" in load(s, w, file="artifact:1", context="siphon")),
+    "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in found(s, w, file="artifact:*")),
+    "list with an artifact": (
+        "no-artifact",
+        lambda s, w: "artifact:1@0" in found(s, w, file="docs.md, artifact:1"),
+    ),
+    "artifact by selector": (
+        "no-artifact",
+        lambda s, w: "lifts" in load(s, w, selectors=["plan > ## Siphon"]),
+    ),
+    "artifact by scheme": (
+        "no-artifact",
+        lambda s, w: "lifts" in load(s, w, selectors=["artifact:1 > ## Siphon"]),
+    ),
+    "artifact to load": (
+        "no-artifact",
+        lambda s, w: "lifts" in load(s, w, file="artifact:1", context="siphon"),
+    ),
     "change request": ("no-cr", lambda s, w: "Siphon" in found(s, w, file="cr:DOC-001")),
     "change request of a root": ("docs", lambda s, w: "Siphon" in found(s, w, file="cr:OTH-001")),
     "change requests of a root": ("docs", lambda s, w: "OTH-001" in found(s, w, file="cr:*")),
@@ -214,31 +228,41 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "project": ("docs", lambda s, w: s.code(w, "get_cr", key="OTH-001") == "OK"),
     "file": ("docs", lambda s, w: "Water" in found(s, w, file="other.md")),
     "file by its path": ("docs", lambda s, w: "Water" in found(s, w, file=str(s.other / "other.md"))),
-    "folder": ("docs", lambda s, w: "Water" in found(s, w, file=str(s.other))),
+    "folder": ("docs", lambda s, w: '"success":true' in load(s, w, file=str(s.other), context="siphon")),
     "label": ("docs", lambda s, w: "Water" in found(s, w, file="other:other.md")),
-    "pattern": ("docs", lambda s, w: "Water" in found(s, w, file="oth*.md")),
+    "pattern": ("docs", lambda s, w: "siphon of" in load(s, w, file="oth*.md", context="siphon")),
     "selector": ("docs", lambda s, w: "siphon of other" in load(s, w, selectors=["other > ## Water"])),
     "all": ("docs", lambda s, w: "siphon of other" in load(s, w, context="siphon water")),
     "near names": ("docs", lambda s, w: "other.md" in found(s, w, file="othe.md")),
-    "dump": ("docs", lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND"),
+    "dump": (
+        "docs",
+        lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND",
+    ),
     "rooms of a session": ("no-chat", lambda s, w: "chat_rooms" in s.data(w, "session_get", session_id="s")),
     "count of rooms": ("no-chat", lambda s, w: "room_count" in s.data(w, "session_list")["items"][0]),
     "artifacts of a session": (
         "no-artifact",
         lambda s, w: "plan" in json.dumps(s.data(w, "session_get", session_id="s")),
     ),
-    "session of a room": ("no-session", lambda s, w: "session_id" in s.data(w, "chat_list_rooms")["items"][0]),
+    "session of a room": (
+        "no-session",
+        lambda s, w: "session_id" in s.data(w, "chat_list_rooms")["items"][0],
+    ),
     "artifact in a feed": (
         "no-artifact",
         lambda s, w: "artifact_id" in json.dumps(s.data(w, "chat_get_feed", room_id=1)),
     ),
     "session of a new room": (
         "no-session",
-        lambda s, w: s.code(w, "chat_create_room", name="r", members=["x"], session_id="s") == "ALREADY_EXISTS",
+        lambda s, w: (
+            s.code(w, "chat_create_room", name="r", members=["x"], session_id="s") == "ALREADY_EXISTS"
+        ),
     ),
     "artifact to share": (
         "no-artifact",
-        lambda s, w: s.code(w, "chat_share_artifact", room_id=1, artifact_id=1) in ("OK", "PERMISSION_DENIED"),
+        lambda s, w: (
+            s.code(w, "chat_share_artifact", room_id=1, artifact_id=1) in ("OK", "PERMISSION_DENIED")
+        ),
     ),
 }
 CONTEXT = "directive://agent_context"
@@ -266,12 +290,27 @@ def test_each_route_shows_what_a_caller_may_see(site: Site, route: str) -> None:
 def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
     """Answers about something hidden and about something absent differ by its name alone."""
     pairs: list[tuple[str, Callable[[str], Any], str, str]] = [
-        ("no-directive", lambda n: site.ask("no-directive", "resources/read", uri=n), CONTEXT, "nosuch://thing"),
-        ("no-directive", lambda n: site.ask("no-directive", "prompts/get", name=n), "directive_spec", "nosuch"),
+        (
+            "no-directive",
+            lambda n: site.ask("no-directive", "resources/read", uri=n),
+            CONTEXT,
+            "nosuch://thing",
+        ),
+        (
+            "no-directive",
+            lambda n: site.ask("no-directive", "prompts/get", name=n),
+            "directive_spec",
+            "nosuch",
+        ),
         ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
         ("no-artifact", lambda n: found(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
         ("no-cr", lambda n: found(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
-        ("docs", lambda n: found(site, "docs", file=n), str(site.other / "other.md"), str(site.other / "no.md")),
+        (
+            "docs",
+            lambda n: found(site, "docs", file=n),
+            str(site.other / "other.md"),
+            str(site.other / "no.md"),
+        ),
         ("docs", lambda n: found(site, "docs", file=n), str(site.other), str(site.other / "none")),
         ("docs", lambda n: site.call("docs", "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
         ("docs", lambda n: folder(site, "docs", n), str(site.other), str(site.other / "none")),
@@ -283,7 +322,241 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
         assert shown == missing, (who, hidden)
 
 
+def test_nobody_is_offered_completions(site: Site) -> None:
+    """There are none that could tell of anything."""
+    reference = {"type": "ref/prompt", "name": "directive_spec"}
+    for who in ("alice", "docs", "no-directive"):
+        asked = site.ask(
+            who, "completion/complete", ref=reference, argument={"name": "feature", "value": "a"}
+        )
+        assert asked["error"]["message"] == "Method not found"
+
+
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:
     answer = site.call(who, "npl_section_index", {"NPL_Cwd": path}, file="docs.md")
     assert answer.headers.get("npl-cwd") == "refused"
     return answer.status, answer.body.decode()
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain: str) -> None:
+    """Neither the list nor a search nor the tool that calls others tells of a hidden one."""
+    tool, arguments, _ = CALLS[domain]
+    blind = f"no-{domain}"
+    every = {name for name, _, mine in map(_row, LISTED) if mine != domain}
+    for who, shown in (("alice", True), (blind, False)):
+        listed = small.ask(who, "tools/list")["result"]["tools"]
+        about = next(one["description"] for one in listed if one["name"] == "search_tools")
+        assert (domain in about.partition("domains:")[2].rstrip(".").replace(",", "").split()) is shown
+        found = small.data(who, "search_tools", query=tool.replace("_", " "))
+        always = domain == "npl"
+        assert always or (tool in {one["name"] for one in found["tools"]}) is shown
+        names = small.data(who, "search_tools", query="qqqq")["names"]
+        assert (tool in names) is shown
+        inner = small.call(who, "call_tool", name=tool, arguments=arguments).body.decode()
+        assert ("there is no tool" in inner) is not shown
+    assert every
+
+
+def _row(domain: str) -> tuple[str, dict[str, Any], str]:
+    return (*CALLS[domain][:2], domain)
+
+
+def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
+    """Tools that write are not listed, refuse a call in words, and are never proposed."""
+    every, seen = tools_of(site, "alice"), tools_of(site, "reader")
+    reading = [name for name, (tool, _) in every.items() if tool.get("annotations", {}).get("readOnlyHint")]
+    assert list(seen) == reading
+    for tool, arguments in (
+        ("session_create", {}),
+        ("create_session", {}),
+        ("chat_send_message", {"room_id": 1, "message": "x"}),
+        ("worklog_export", {}),
+        ("delete_cr", {"key": "DOC-001"}),
+    ):
+        refused = site.call("reader", tool, **arguments)
+        assert (refused.status, refused.data["error_code"]) == (403, "PERMISSION_DENIED")
+        assert "'reader' only allows to read" in refused.data["error"]
+    assert "session_create" not in site.call("reader", "session_creat").data["error"]
+    assert site.data("reader", "session_get", session_id="s")["session"]["id"] == "s"
+
+
+# Tool, arguments without the one who acts, and where an answer says who did.
+ACTS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "message": ("chat_send_message", {"room_id": 1, "message": "m"}, "persona"),
+    "reaction": ("chat_react", {"event_id": 1, "emoji": "+"}, "persona"),
+    "todo": ("chat_create_todo", {"room_id": 1, "description": "d"}, "persona"),
+    "notifications": ("chat_get_notifications", {}, "persona"),
+    "review": ("review_create", {"artifact_id": 1, "revision_id": 1}, "reviewer_persona"),
+    "worklog": ("worklog_log", {"action": "a", "summary": "s"}, "agent_id"),
+    "reading": ("worklog_read", {}, "agent_id"),
+    "revision": (
+        "artifact_add_revision",
+        {"artifact_id": 1, "filename": "p.md", "file_content_base64": "eA=="},
+        "created_by",
+    ),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_who_acts_is_who_the_token_says(site: Site, act: str) -> None:
+    """The argument may be left out or say the same; another name is refused, whoever's it is."""
+    tool, arguments, parameter = ACTS[act]
+    for given in ({}, {parameter: "alice"}, {parameter: " alice "}, {parameter: None}):
+        data = site.data("alice", tool, **arguments, **given)
+        assert data.get(parameter, "alice") == "alice"
+    for other in ("bob", "Alice", "nobody"):
+        refused = site.call("alice", tool, **arguments, **{parameter: other})
+        assert (refused.status, refused.data["error_code"]) == (403, "PERMISSION_DENIED")
+        assert "the token is that of 'alice'" in refused.data["error"]
+    assert site.code("alice", tool, **arguments, **{parameter: 7}) == "INVALID_PARAMETER"
+    listed = tools_of(site, "alice")[tool][0]["inputSchema"]
+    assert parameter in listed["properties"]
+    assert parameter not in listed.get("required", [])
+
+
+def test_what_was_done_bears_the_name_of_the_token(site: Site) -> None:
+    """Stored rows say who it was, by either name of a tool."""
+    site.data("bob", "send_message", room_id=1, message="by bob")
+    assert site.data("alice", "chat_get_feed", room_id=1)["items"][-1]["persona"] == "bob"
+    file = {"filename": "b.md", "file_content_base64": "eA=="}
+    site.data("bob", "artifact_create", name="of bob", artifact_type="document", **file)
+    newest = site.data("alice", "artifact_list")["items"][0]["id"]
+    assert site.data("alice", "artifact_get", artifact_id=newest)["created_by"] == "bob"
+
+
+def test_a_filter_by_persona_claims_nothing(site: Site) -> None:
+    """Who looks for the rooms of somebody acts for nobody."""
+    assert site.data("docs", "chat_list_rooms", persona="bob")["total"] == 1
+    assert site.data("docs", "chat_list_rooms")["total"] == 1
+
+
+def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: Site) -> None:
+    """A folder above the roots of the server shows these and no more; none shows only what comes with it."""
+    (site.server.folder / "beside.md").write_text("# Beside\n", encoding="utf-8")
+    assert "siphon of other" in load(site, "above", context="siphon water", file="other.md")
+    beside = str(site.server.folder / "beside.md")
+    assert site.code("above", "npl_section_index", file=beside) == "NOT_FOUND"
+    assert site.code("nothing", "npl_section_index", file="docs.md") == "NOT_FOUND"
+    assert site.code("nothing", "npl_load_components", items="syntax") == "OK"
+    assert site.code("nothing", "list_crs", project="DOC") == "NOT_FOUND"
+
+
+def test_links_out_of_a_root_lead_nowhere(site: Site) -> None:
+    """A link below a root shows nothing of another root of the server that the token does not name."""
+    link = site.docs / "link.md"
+    link.symlink_to(site.other / "other.md")
+    try:
+        assert "siphon of other" in load(site, "alice", file="link.md", context="siphon")
+        assert site.code("docs", "npl_section_index", file="link.md") == "NOT_FOUND"
+    finally:
+        link.unlink()
+
+
+def test_the_callers_folder_lies_below_its_roots(site: Site) -> None:
+    """Another one is not there, over both faces; one below works as ever."""
+    inside = {"NPL_Cwd": str(site.docs / "crs")}
+    assert site.call("docs", "npl_section_index", inside, file="DOC-001-siphon.md").status == 200
+    for path in (str(site.other), str(site.server.folder), "/", str(site.docs / "none")):
+        status, body = folder(site, "docs", path)
+        assert (status, json.loads(body)["error_code"]) == (404, "NOT_FOUND")
+        meta = {"npl/cwd": path}
+        params = {"name": "npl_section_index", "arguments": {"file": "docs.md"}, "_meta": meta}
+        result = mcp(site.server, "tools/call", params, **site.headers("docs")).data["result"]
+        assert result["isError"]
+        assert result["_meta"]["npl/cwd"] == "refused"
+
+
+ENTRIES = [("POST", "/mcp"), ("POST", "/mcp/tools/session_list"), ("GET", "/metrics"), ("GET", "/mcp")]
+
+
+@pytest.mark.parametrize(("method", "path"), ENTRIES)
+def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path: str) -> None:
+    """Nobody's token, none at all, and one whose letters differ in case."""
+    wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
+    for token in wrong:
+        headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
+        answer = request(site.server, method, path, {}, headers)
+        assert (answer.status, answer.data["error_code"]) == (401, "PERMISSION_DENIED")
+
+
+def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> None:
+    """The token of the state file proves that; whoever it says acts, acts."""
+    own = {"Authorization": f"Bearer {site.server.state.token}"}
+    message = {"room_id": 1, "persona": "bob", "message": "hi"}
+    assert call(site.server, "chat_send_message", message, **own).status == 200
+
+
+def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -> None:
+    """The end is exact, although the server remembers; a revoked token ends within the stated time."""
+    site.tokens["brief"] = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 2))
+    site.tokens["gone"] = site.access.add("gone")
+    time.sleep(SECONDS)
+    assert site.call("brief", "session_list").status == 200
+    assert site.call("gone", "session_list").status == 200
+    ends = next(one.identity.expires_at for one in site.access.list() if one.identity.name == "brief")
+    site.access.revoke("gone")
+    revoked_at = time.monotonic()
+    while site.call("brief", "session_list").status == 200:
+        time.sleep(0.02)
+    entry = next(one for one in site.access.list() if one.identity.name == "brief")
+    assert (entry.state, entry.identity.expires_at) == ("expired", ends)
+    time.sleep(max(0.0, SECONDS - (time.monotonic() - revoked_at)))
+    assert site.call("gone", "session_list").status == 401
+
+
+def test_callers_at_the_same_time_keep_their_names(site: Site) -> None:
+    """Two callers on one server, each with many calls in flight: no call is made in the other's name."""
+    site.data("alice", "chat_create_room", name="both", members=["alice", "bob"])
+    room = site.data("alice", "chat_list_rooms")["items"][0]["id"]
+
+    def send(number: int) -> tuple[str, str]:
+        who = ("alice", "bob", "docs")[number % 3]
+        if who == "docs":
+            return site.code(who, "npl_section_index", file="other.md"), "NOT_FOUND"
+        if number % 2:
+            return site.data(who, "chat_send_message", room_id=room, message=who)["persona"], who
+        params = {"name": "chat_send_message", "arguments": {"room_id": room, "message": who}}
+        text = site.ask(who, "tools/call", **params)["result"]["content"][0]["text"]
+        return json.loads(text)["data"]["persona"], who
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(send, range(120)))
+    assert all(got == wanted for got, wanted in answers)
+    events = site.data("alice", "chat_get_feed", room_id=room, limit=200)["items"]
+    messages = [one for one in events if one["event_type"] == "message"]
+    assert len(messages) == 80
+    assert all(one["persona"] == one["data"]["message"] for one in messages)
+
+
+def test_a_session_belongs_to_who_began_it(site: Site) -> None:
+    """Over the protocol with a handshake: another caller's session is not there, and each message counts."""
+    info = {"name": "old", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+    def send(who: str, body: Any, **headers: str) -> Answer:
+        return request(
+            site.server,
+            "POST",
+            "/mcp",
+            body,
+            {**JSON, "Accept": BOTH, **site.headers(who), **headers},
+        )
+
+    begun = send("no-npl", hello)
+    assert b"instructions" not in begun.body
+    assert b"instructions" in send("alice", hello).body
+    session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+    send("no-npl", {"jsonrpc": "2.0", "method": "notifications/initialized"}, **session)
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    mine = send("no-npl", listing, **session)
+    assert b"session_list" in mine.body
+    assert b"npl_section_index" not in mine.body
+    assert send("alice", listing, **session).status == 404
+
+
+def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
+    """It says yes, and nothing more."""
+    answer = request(site.server, "GET", "/readyz")
+    assert (answer.status, answer.data) == (200, {"ok": True})

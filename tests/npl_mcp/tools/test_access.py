@@ -1,0 +1,69 @@
+"""What is declared of who acts and of other domains: complete for all tools there are."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from npl_mcp.tools.access import ACTORS, FIELDS, FILTERS, REFERENCES, actors
+from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, listed_tools, tool_named, unlisted_tools
+from npl_mcp.tools.spec import ToolSpec
+
+EVERY = (*listed_tools(), *unlisted_tools())
+
+OTHERS = {
+    "agent_name": "which definition is loaded",
+    "agent_type": "what kind of agent acts",
+    "assigned_to": "who is to act",
+    "members": "who may act",
+    "name": "what something is called",
+    "filename": "what a file is called",
+}
+"""Parameters whose names sound as if they said who acts, and what they say."""
+
+_SOUNDS = ("persona", "agent", "reviewer", "author", "user", "owner", "member", "name", "assign")
+
+
+def parameters(spec: ToolSpec) -> list[str]:
+    return list(inspect.signature(spec.function).parameters)[1:]
+
+
+@pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
+def test_every_parameter_that_says_who_acts_is_declared(spec: ToolSpec) -> None:
+    """A tool that gets a new one has to say which it is."""
+    for name in parameters(spec):
+        if name.endswith("_by") or any(part in name for part in _SOUNDS):
+            assert name in ACTORS or name in OTHERS, name
+    assert set(actors(spec.function)) <= set(ACTORS)
+
+
+def test_what_is_declared_is_there() -> None:
+    """No row is left of a parameter or a tool that is gone."""
+    every = {name for spec in EVERY for name in parameters(spec)}
+    assert set(ACTORS) | set(OTHERS) <= every
+    for tool, name in FILTERS:
+        assert name in parameters(tool_named(tool))
+        assert name not in actors(tool_named(tool).function)
+    for domain, names in REFERENCES.items():
+        here = {name for spec in EVERY if domain_of(spec) == domain for name in parameters(spec)}
+        assert set(names) <= here
+        assert set(names.values()) <= set(LISTED) - {domain}
+    assert set(FIELDS) <= set(LISTED)
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_parameters_that_name_something_of_another_domain_are_declared(domain: str) -> None:
+    """Ids of what other domains keep; nobody sees reviews who does not see artifacts."""
+    ids = {"session_id": "session", "artifact_id": "artifact", "room_id": "chat", "review_id": "review"}
+    own = {"worklog": {"session_id"}, "review": {"artifact_id"}}.get(domain, set())
+    for spec in EVERY:
+        if domain_of(spec) == domain:
+            for name in set(parameters(spec)) & set(ids) - own:
+                assert ids[name] == domain or REFERENCES[domain][name] == ids[name], spec.name
+
+
+def test_every_tool_has_a_domain() -> None:
+    """Those of the command lines come with that of the tools they stand beside."""
+    assert {domain_of(spec) for spec in EVERY} == set(LISTED)
+    assert set(PRESETS["all"]) == set(LISTED)
