@@ -277,9 +277,9 @@ class Guard:
     Callers that do not read lose theirs to others when no place is left.
 
     :param app: gets each body in one message.
+    :param identities: the tokens of single callers; ``None`` if there are none.
 
     ``in_flight`` is how many places are taken.
-    :param identities: the tokens of single callers; ``None`` if there are none.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, identities: Identities | None = None) -> None:
@@ -304,7 +304,7 @@ class Guard:
         if not isinstance(judged, Caller):
             await judged.send(send)
             return
-        if scope["path"] == READY and self._in_flight >= self._policy.max_calls:
+        if scope["path"] == READY and self.in_flight >= self._policy.max_calls:
             await BUSY.send(send)
             return
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}

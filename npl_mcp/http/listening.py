@@ -24,10 +24,10 @@ from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
-from npl_mcp.http.service import check, describe_server, hold, needs_token, new_token, write_state
+from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import prepare_process
-from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.base.errors import StorageError, StoreError
 
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
@@ -115,7 +115,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     :raises NPLError: everyone could call, an address cannot be used, or the data folder has a server already.
     """
     listening = settings.listening
-    check(listening)
+    check(settings)
     quiet_libraries()
     prepare_process()
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
@@ -123,7 +123,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
         own_token = new_token()
         token = listening.token or (own_token if needs_token(listening) else None)
-        state = describe_server(_url(listening, port), listening.socket, own_token, token is not None)
+        guarded = token is not None or _closed(settings)
+        state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
         policy = Policy(
             hosts=names(listening, port),
             origins=listening.origins,
@@ -166,6 +167,14 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         _Server(_config(create_app(settings, policy)), ready, ending, lost).run(sockets)
         if gone.is_set():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
+
+
+def _closed(settings: Settings) -> bool:
+    """Return whether callers need tokens of their own, as far as the database tells."""
+    try:
+        return has_tokens(settings)
+    except StoreError:  # each request asks again
+        return True
 
 
 def _config(app: Any) -> Config:

@@ -23,8 +23,9 @@ from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.config.connection import STATE_FILE, search_places
 from npl_mcp.config.server_state import LOCK, ServerState, is_held, process_start, running_server
-from npl_mcp.config.settings import Listening
+from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.data_folder import Stores
 
 LOG = "server.log"
 
@@ -62,22 +63,35 @@ def describe_server(url: str | None, socket: Path | None, token: str, guarded: b
     )
 
 
-def check(listening: Listening) -> None:
+def check(settings: Settings) -> None:
     """Make sure that not everyone on a network could call.
 
     :raises InvalidRequestError: a token is missing or cannot be used.
     """
+    listening = settings.listening
     token = listening.token
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise InvalidRequestError(
             "the token cannot be used",
             hint=f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24",
         )
-    if listening.port is not None and not is_loopback(listening.host) and token is None:
+    if _is_public(listening) and token is None and not has_tokens(settings):
         raise InvalidRequestError(
             f"{listening.host} can be reached from other machines, so callers need a token",
-            hint="set NPL_MCP_TOKEN, or listen on 127.0.0.1",
+            hint="make some with npl-mcp token add, set NPL_MCP_TOKEN, or listen on 127.0.0.1",
         )
+
+
+def has_tokens(settings: Settings) -> bool:
+    """Return whether there are tokens of single callers; no data folder is made to find out.
+
+    :raises DatabaseError: the database cannot be read.
+    """
+    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    try:
+        return stores.access.known() is not None
+    finally:
+        stores.close()
 
 
 def needs_token(listening: Listening) -> bool:
@@ -85,7 +99,13 @@ def needs_token(listening: Listening) -> bool:
 
     A port is open to every account of the machine, and the state file with its token to this one alone.
     """
-    return listening.port is not None and not listening.no_token and others_log_in(_accounts(), _own_number())
+    if listening.port is None or listening.no_token:
+        return _is_public(listening)
+    return _is_public(listening) or others_log_in(_accounts(), _own_number())
+
+
+def _is_public(listening: Listening) -> bool:
+    return listening.port is not None and not is_loopback(listening.host)
 
 
 class Account(NamedTuple):

@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "npl-mcp-server", d
     try:
         settings = _settings(options)
         if command in ("run", "start"):
-            service.check(settings.listening)
+            service.check(settings)
         if command == "start":
             return _start(settings, given)
         if command == "stop":

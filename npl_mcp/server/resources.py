@@ -131,7 +131,9 @@ class _Arguments(RequestParams):
     model_config = ConfigDict(extra="allow")
 
 
-def _method(server: FastMCP[Any], tool: str, name: str) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
+def _method(
+    server: FastMCP[Any], tool: str, name: str
+) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
     async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
         if not sight().has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)

@@ -26,7 +26,9 @@ class Stores:
     def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
         self.database = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER)
         self.changes = Changes(self.database)
-        self.access = AccessStore(self.database)
+        # Callers are let in while the rest of a large database is still being checked.
+        self._unchecked = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER, check=False)
+        self.access = AccessStore(self._unchecked)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
@@ -59,4 +61,5 @@ class Stores:
     def close(self) -> None:
         """Let nobody wait any longer; close the database."""
         self.changes.close()
+        self._unchecked.close()
         self.database.close()

@@ -7,6 +7,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ import anyio
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.settings import Listening
+from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http import answers
 from npl_mcp.http.answers import ABORT_KEY, PART
 from npl_mcp.http.guard import BODY_SECONDS, HELD_ANSWERS, HELD_BODIES, Guard, Policy, names
 from npl_mcp.http.listening import bind_path, bind_port
 from npl_mcp.http.service import Account, check, is_loopback, needs_token, others_log_in
+from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import (
     JSON,
     Running,
@@ -236,10 +238,10 @@ def test_half_sent_bodies_are_refused(server: Running) -> None:
     ],
     ids=str,
 )
-def test_what_everyone_could_call_does_not_start(listening: Listening) -> None:
+def test_what_everyone_could_call_does_not_start(listening: Listening, settings: Settings) -> None:
     """Another address than this machine's own needs a token, and one worth the name."""
     with pytest.raises(InvalidRequestError):
-        check(listening)
+        check(replace(settings, listening=listening))
 
 
 @pytest.mark.parametrize(
@@ -253,9 +255,23 @@ def test_what_everyone_could_call_does_not_start(listening: Listening) -> None:
     ],
     ids=str,
 )
-def test_what_only_this_machine_or_holders_of_the_token_can_call_starts(listening: Listening) -> None:
+def test_what_only_this_machine_or_holders_of_the_token_can_call_starts(
+    listening: Listening, settings: Settings
+) -> None:
     """The machine's own addresses need none, nor does a socket."""
-    check(listening)
+    check(replace(settings, listening=listening))
+
+
+def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
+    """A server with them is closed to all others, also once the last one is revoked."""
+    public = Listening(host="0.0.0.0")
+    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    stores.access.add("alice")
+    stores.access.revoke("alice")
+    stores.close()
+    check(replace(settings, listening=public))
+    assert needs_token(public)
+    assert needs_token(replace(public, no_token=True))
 
 
 def test_the_names_of_a_server() -> None:

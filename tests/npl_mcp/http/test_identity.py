@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -560,3 +561,56 @@ def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
     """It says yes, and nothing more."""
     answer = request(site.server, "GET", "/readyz")
     assert (answer.status, answer.data) == (200, {"ok": True})
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[[], Running]]:
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(serving(tmp_path))
+
+
+def test_a_server_whose_database_does_not_answer_lets_nobody_in(
+    tmp_path: Path, serve: Callable[[], Running]
+) -> None:
+    """It is not ready, says why without a word about what it holds, and recovers by itself."""
+    stores = Stores(tmp_path / "data", 1_000_000)
+    token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
+    stores.close()
+    server = serve()
+    assert server.state.guarded
+    assert call(server, "session_list", {}, **token).status == 200
+    database = tmp_path / "data" / "npl.db"
+    away = database.rename(tmp_path / "away.db")
+    database.write_bytes(b"no database" * 1000)
+    time.sleep(SECONDS)
+    for answer in (call(server, "session_list", {}, **token), request(server, "GET", "/readyz")):
+        assert (answer.status, answer.data["error_code"]) == (503, "DATABASE_ERROR")
+        assert answer.headers["retry-after"] == "1"
+        assert "alice" not in answer.body.decode()
+        assert str(tmp_path) not in answer.body.decode()
+    own = {"Authorization": f"Bearer {server.state.token}"}
+    assert call(server, "npl_load_components", {"items": "syntax"}, **own).status == 200
+    database.unlink()
+    assert call(server, "session_list", {}).status == 401  # no database is no open door
+    away.rename(database)
+    time.sleep(SECONDS)
+    assert call(server, "session_list", {}, **token).status == 200
+    assert request(server, "GET", "/readyz").status == 200
+
+
+def test_without_tokens_all_is_as_ever_until_the_first_is_made(
+    tmp_path: Path, serve: Callable[[], Running]
+) -> None:
+    """Names are given by arguments; a token made while the server runs closes it within the stated time."""
+    server = serve()
+    assert not server.state.guarded
+    assert request(server, "GET", "/readyz").status == 200
+    assert not (tmp_path / "data" / "npl.db").exists()
+    missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
+    assert missing.data["error_code"] == "MISSING_REQUIRED"
+    stores = Stores(tmp_path / "data", 1_000_000)
+    token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
+    stores.close()
+    time.sleep(SECONDS)
+    assert call(server, "session_list", {}).status == 401
+    assert call(server, "session_list", {}, **token).status == 200
