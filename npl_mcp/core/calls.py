@@ -270,6 +270,8 @@ def write_line(call: Call) -> None:
         "client": (call.caller.name or "")[:_SHOWN] or None,
         "client_version": (call.caller.version or "")[:_SHOWN] or None,
     }
+    if call.caller.identity is not None:
+        line["token"] = call.caller.identity.name
     # Control characters are escaped, and so is everything outside ASCII.
     sys.stderr.write(json.dumps(line) + "\n")
     sys.stderr.flush()

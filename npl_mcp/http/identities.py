@@ -1,4 +1,4 @@
-"""Who has a token: read from the database, and remembered for two seconds."""
+"""Who has a token: read from the database, and remembered for a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from npl_mcp.http.kept import Kept
 from npl_mcp.stores.access import AccessStore, Identity, digest_of
 
-SECONDS = 2.0
+SECONDS = 1.0
 """How long a token that was revoked may still be accepted, and one that was added still be refused. The
 database is asked no more often, however many calls there are, whatever tokens they bring.
 """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -61,6 +63,38 @@ def test_parameters_that_name_something_of_another_domain_are_declared(domain: s
         if domain_of(spec) == domain:
             for name in set(parameters(spec)) & set(ids) - own:
                 assert ids[name] == domain or REFERENCES[domain][name] == ids[name], spec.name
+
+
+_TELL = {"room": "chat", "chat": "chat", "artifact": "artifact", "review": "review", "worklog": "worklog"}
+
+
+def fields(answer: Any) -> set[str]:
+    """Return the names of all fields of a type of answers."""
+    found: set[str] = set()
+    waiting, looked_at = [answer], list[Any]()
+    while waiting:
+        kind = waiting.pop()
+        if kind in looked_at:
+            continue
+        looked_at.append(kind)
+        waiting += get_args(kind)
+        if dataclasses.is_dataclass(kind := get_origin(kind) or kind):
+            hints = get_type_hints(kind)
+            found |= hints.keys()
+            waiting += hints.values()
+    return found
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_fields_that_tell_of_another_domain_are_declared(domain: str) -> None:
+    """As their names say; reviews are about artifacts, and nobody sees the ones without the others."""
+    own = {"review": {"artifact"}}.get(domain, set())
+    for spec in EVERY:
+        if domain_of(spec) == domain:
+            answer = inspect.signature(spec.function, eval_str=True).return_annotation
+            for name in fields(answer):
+                told = {other for word, other in _TELL.items() if word in name} - own - {domain}
+                assert not told or FIELDS.get(domain, {}).get(name) in told, (spec.name, name)
 
 
 def test_every_tool_has_a_domain() -> None:
