@@ -62,8 +62,10 @@ def actors(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
-    """Return whether a caller is shown a tool: one that it sees and may use."""
-    return identity is None or (identity.sight.has_domain(domain_of(spec)) and _may_use(spec, identity))
+    """Return whether a caller is shown a tool: one that it sees, with calls that it may make."""
+    if identity is None:
+        return True
+    return identity.sight.has_domain(domain_of(spec)) and (_may_use(spec, identity) or spec.reads is not None)
 
 
 def _may_use(spec: ToolSpec, identity: Identity) -> bool:
@@ -77,8 +79,9 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
     :raises OtherNameError: somebody else is said to act.
     :raises NotFoundError: an argument names something of a domain that the caller does not see.
     """
-    if not _may_use(spec, identity):
-        raise ReadOnlyError(f"the token of {identity.name!r} only allows to read, and {spec.name} writes")
+    if not _may_use(spec, identity) and not (spec.reads is not None and spec.reads(arguments)):
+        which = spec.name if spec.reads is None else f"such a call of {spec.name}"
+        raise ReadOnlyError(f"the token of {identity.name!r} only allows to read, and {which} writes")
     for name in actors(spec.function):
         given = arguments.get(name)
         if given is None:

@@ -232,7 +232,13 @@ TOOLS = (
     ToolSpec(get_cr),
     ToolSpec(update_cr_status, read_only=False),
     ToolSpec(update_cr_attrs, read_only=False),
-    ToolSpec(manage_cr_sections, read_only=False, idempotent=False, destructive=True),
+    ToolSpec(
+        manage_cr_sections,
+        read_only=False,
+        idempotent=False,
+        destructive=True,
+        reads=lambda given: given.get("operation") in ("list", "get"),
+    ),
     ToolSpec(suggest_cr_improvements),
     ToolSpec(delete_cr, read_only=False, destructive=True),
 )

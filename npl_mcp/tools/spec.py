@@ -40,6 +40,8 @@ class ToolSpec:
         thread; so does every call where this is ``None``.
     :param heavy: may need many megabytes or seconds; few such calls run at once, so that others find room.
     :param listed: shown to agents; a tool that is not can still be called by name.
+    :param reads: of a tool that writes: takes a call's arguments as they were sent and returns whether such a
+        call changes nothing.
     :param title: what people are shown, where it says more than the name.
     """
 
@@ -51,6 +53,7 @@ class ToolSpec:
     heavy: bool = False
     listed: bool = True
     title: str | None = None
+    reads: Callable[[Mapping[str, object]], bool] | None = None
 
     @property
     def name(self) -> str:

@@ -108,7 +108,7 @@ def worklog_close(
 TOOLS = (
     ToolSpec(worklog_init, read_only=False),
     ToolSpec(worklog_log, read_only=False, idempotent=False),
-    ToolSpec(worklog_read, read_only=False, idempotent=False),
+    ToolSpec(worklog_read, read_only=False, idempotent=False, reads=lambda given: given.get("peek") is True),
     ToolSpec(worklog_status),
     ToolSpec(worklog_close, read_only=False),
 )
