@@ -22,7 +22,8 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import Call, Reports, log_sinks
 from npl_mcp.stores.access import EVERYTHING, Sight
-from npl_mcp.tools.domains import domain_of, tool_named
+from npl_mcp.tools.access import sees
+from npl_mcp.tools.domains import tool_named
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -142,7 +143,7 @@ class _Seen(CollectorRegistry):
         if tool in (None, UNKNOWN):
             return True
         try:
-            return self._sight.has_domain(domain_of(tool_named(tool)))
+            return sees(tool_named(tool), self._sight)
         except KeyError:  # a tool of the server itself
             return True
 

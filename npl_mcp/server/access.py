@@ -27,8 +27,7 @@ from mcp_types import CLIENT_INFO_META_KEY
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, sight
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.server.stdio import InFlight
-from npl_mcp.tools.access import is_for
-from npl_mcp.tools.domains import domain_of
+from npl_mcp.tools.access import is_for, sees
 
 
 class KnowCaller(Middleware):
@@ -115,7 +114,7 @@ class Seen(Transform):
     ) -> Tool | None:
         """Return a tool of a domain the caller sees."""
         tool = await call_next(name, version=version)
-        return tool if not isinstance(tool, BoundTool) or sight().has_domain(domain_of(tool.spec)) else None
+        return tool if not isinstance(tool, BoundTool) or sees(tool.spec, sight()) else None
 
     async def list_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources the caller sees."""

@@ -42,9 +42,9 @@ from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import prepare_process
 from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
-from npl_mcp.tools.access import is_for
+from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.aliases import Alias, usable_aliases
-from npl_mcp.tools.domains import domain_of, domains_named, listed_tools, unlisted_tools
+from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode, size
 from npl_mcp.tools.spec import ToolSpec
@@ -169,7 +169,7 @@ class OldNames(Middleware):
         """Pass a call by an old name on under the new one."""
         old = context.message.name
         alias = self._aliases.get(old)
-        if alias is None or not sight().has_domain(domain_of(self._tools[old])):
+        if alias is None or not sees(self._tools[old], sight()):
             return await call_next(context)
         name, arguments = alias.rewrite(context.message.arguments or {})
         if not (self._listed and alias.listed) and old not in self._told:

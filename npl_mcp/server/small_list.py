@@ -22,6 +22,7 @@ from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import sight
 from npl_mcp.server.registry import BoundTool
+from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.spec import ToolSpec
 
 SEARCH, CALL = "search_tools", "call_tool"
@@ -70,7 +71,7 @@ class SmallList(CatalogTransform):
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools that are listed."""
-        domains = ", ".join(filter(sight().has_domain, self._domains))
+        domains = ", ".join(name for name in self._domains if sees_domain(name, sight()))
         about = f"Find more tools by what they do; domains: {domains}."
         search = self._own[SEARCH].model_copy(update={"description": about})
         return [*(tool for tool in tools if tool.name in ALWAYS), search, self._own[CALL]]

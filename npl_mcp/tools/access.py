@@ -21,6 +21,9 @@ ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
 FILTERS = (("chat_list_rooms", "persona"),)
 """Parameters of such names that only say what is looked for."""
 
+NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
+"""Domains, and single tools, that tell so much of other domains that nobody sees them who does not see these."""
+
 REFERENCES: Mapping[str, Mapping[str, str]] = {
     "artifact": {"session_id": "session"},
     "chat": {"session_id": "session", "artifact_id": "artifact"},
@@ -61,11 +64,21 @@ def actors(function: Callable[..., object]) -> tuple[str, ...]:
     return tuple(name for name in ACTORS if name in names and (function.__name__, name) not in FILTERS)
 
 
+def sees_domain(domain: str | None, sight: Sight) -> bool:
+    """Return whether somebody sees a domain, and those it needs."""
+    return all(map(sight.has_domain, (domain, *NEEDS.get(domain or "", ()))))
+
+
+def sees(spec: ToolSpec, sight: Sight) -> bool:
+    """Return whether there is a tool for somebody."""
+    return sees_domain(domain_of(spec), sight) and all(map(sight.has_domain, NEEDS.get(spec.name, ())))
+
+
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
     """Return whether a caller is shown a tool: one that it sees, with calls that it may make."""
     if identity is None:
         return True
-    return identity.sight.has_domain(domain_of(spec)) and (_may_use(spec, identity) or spec.reads is not None)
+    return sees(spec, identity.sight) and (_may_use(spec, identity) or spec.reads is not None)
 
 
 def _may_use(spec: ToolSpec, identity: Identity) -> bool:
@@ -92,7 +105,7 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
                 hint=f"leave {name} out",
             )
     for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
-        if arguments.get(name) is not None and not identity.sight.has_domain(domain):
+        if arguments.get(name) is not None and not sees_domain(domain, identity.sight):
             raise _ABSENT[domain](f"there is no {domain} {str(arguments[name])[:64]!r}")
     return arguments
 
@@ -100,7 +113,7 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
 def as_seen(body: Any, spec: ToolSpec, sight: Sight) -> Any:
     """Return an answer without what it tells of domains that the caller does not see."""
     fields = FIELDS.get(domain_of(spec) or "", {})
-    hidden = {name for name, domain in fields.items() if not sight.has_domain(domain)}
+    hidden = {name for name, domain in fields.items() if not sees_domain(domain, sight)}
     return _without(body, hidden) if hidden else body
 
 

@@ -71,7 +71,7 @@ class ErrorCode(str, Enum):
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
     ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
     REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
-    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or a persona may not do that"
+    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or who calls may not do that"
     OPERATION_FAILED = "OPERATION_FAILED", "it cannot be done: over a limit, or already closed"
     INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
     DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message says why"

@@ -12,6 +12,7 @@ from typing import Any
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import parse_words
 from npl_mcp.stores.access import AccessStore, Identity, Sight
+from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domains_named
 
 _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
@@ -68,8 +69,11 @@ def run_token_command(given: argparse.Namespace, access: AccessStore) -> str:
 def _sight(given: argparse.Namespace) -> Sight:
     """Return what is to be seen: who names a root or a library sees no other documents."""
     domains = None if given.sees is None else frozenset(domains_named(parse_words(given.sees)))
-    if domains is not None and "review" in domains and "artifact" not in domains:
-        raise InvalidRequestError("reviews are about artifacts", parameter="domains", hint="add artifact")
+    for domain in sorted(domains or ()):
+        lacking = [name for name in NEEDS.get(domain, ()) if name not in (domains or ())]
+        if lacking:
+            problem = f"the domain {domain} tells of {', '.join(lacking)}"
+            raise InvalidRequestError(problem, parameter="domains", hint=f"add {','.join(lacking)}")
     roots, libraries = given.sees_roots, given.sees_libraries
     if roots is None and libraries is None:
         return Sight(domains)

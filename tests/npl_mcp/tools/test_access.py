@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from npl_mcp.tools.access import ACTORS, FIELDS, FILTERS, REFERENCES, actors
+from npl_mcp.tools.access import ACTORS, FIELDS, FILTERS, NEEDS, REFERENCES, actors
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, listed_tools, tool_named, unlisted_tools
 from npl_mcp.tools.spec import ToolSpec
 
@@ -52,13 +52,16 @@ def test_what_is_declared_is_there() -> None:
         assert set(names) <= here
         assert set(names.values()) <= set(LISTED) - {domain}
     assert set(FIELDS) <= set(LISTED)
+    assert set(NEEDS) <= set(LISTED) | {spec.name for spec in EVERY}
+    assert {name for names in NEEDS.values() for name in names} <= set(LISTED)
 
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_parameters_that_name_something_of_another_domain_are_declared(domain: str) -> None:
-    """Ids of what other domains keep; nobody sees reviews who does not see artifacts."""
+    """Ids of what other domains keep; a worklog's sessions are its own."""
     ids = {"session_id": "session", "artifact_id": "artifact", "room_id": "chat", "review_id": "review"}
-    own = {"worklog": {"session_id"}, "review": {"artifact_id"}}.get(domain, set())
+    own = {name for name, other in ids.items() if other in NEEDS.get(domain, ())}
+    own |= {"session_id"} if domain == "worklog" else set()
     for spec in EVERY:
         if domain_of(spec) == domain:
             for name in set(parameters(spec)) & set(ids) - own:
@@ -87,8 +90,8 @@ def fields(answer: Any) -> set[str]:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_fields_that_tell_of_another_domain_are_declared(domain: str) -> None:
-    """As their names say; reviews are about artifacts, and nobody sees the ones without the others."""
-    own = {"review": {"artifact"}}.get(domain, set())
+    """As their names say."""
+    own = set(NEEDS.get(domain, ()))
     for spec in EVERY:
         if domain_of(spec) == domain:
             answer = inspect.signature(spec.function, eval_str=True).return_annotation
