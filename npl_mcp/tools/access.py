@@ -22,7 +22,7 @@ FILTERS = (("chat_list_rooms", "persona"),)
 """Parameters of such names that only say what is looked for."""
 
 NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
-"""Domains, and single tools, that tell so much of other domains that nobody sees them who does not see these."""
+"""Domains, and single tools, that tell so much of other domains that only who sees these sees them."""
 
 REFERENCES: Mapping[str, Mapping[str, str]] = {
     "artifact": {"session_id": "session"},

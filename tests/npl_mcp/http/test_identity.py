@@ -77,6 +77,9 @@ def tree(folder: Path) -> None:
         (root / f"{name}.md").write_text(f"# {name}\n\n## Water\n\nThe siphon of {name}.\n", encoding="utf-8")
         (root / ".mdt-config.toml").write_text(CONFIG.format(code), encoding="utf-8")
         (root / "crs" / f"{code}-001-siphon.md").write_text(CR.format(code), encoding="utf-8")
+    for place, name in (("home/.npl/npl", "homely"), ("work/.npl/npl", "here"), ("work", "lying")):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        (folder / place / f"{name}.md").write_text(f"# {name}\n\nOutside of all roots.\n", encoding="utf-8")
     reference = folder / "other" / "directive" / "reference"
     for path in ("templates/spec_template.md", "agent_operating_procedure.md", "agent_context.md"):
         (reference / path).parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +92,7 @@ def who_there_is(folder: Path) -> dict[str, tuple[Sight, bool]]:
         "bob": (Sight(), False),
         "reader": (Sight(), True),
         "docs": (Sight(roots=(str(folder / "docs"),), libraries=()), False),
+        "deep": (Sight(roots=(str(folder / "docs" / "crs"),), libraries=()), False),
         "above": (Sight(roots=(str(folder), "/nowhere"), libraries=()), False),
         "nothing": (Sight(roots=(), libraries=("x",)), False),
         **{f"no-{domain}": (Sight(without(domain)), False) for domain in LISTED},
@@ -239,6 +243,14 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "selector": ("docs", lambda s, w: "siphon of other" in load(s, w, selectors=["other > ## Water"])),
     "all": ("docs", lambda s, w: "siphon of other" in load(s, w, context="siphon water")),
     "near names": ("docs", lambda s, w: "other.md" in found(s, w, file="othe.md")),
+    "item of the user": ("docs", lambda s, w: s.code(w, "npl_load_components", items="homely") == "OK"),
+    "item of the project": ("docs", lambda s, w: s.code(w, "npl_load_components", items="here") == "OK"),
+    "item as a file": ("docs", lambda s, w: s.code(w, "npl_section_index", file="here") == "OK"),
+    "items": ("docs", lambda s, w: "homely" in s.call(w, "npl_load_components", items="hom*").body.decode()),
+    "working directory": ("docs", lambda s, w: s.code(w, "npl_section_index", file="lying.md") == "OK"),
+    "tree": ("docs", lambda s, w: s.code(w, "git_tree", path=str(s.other)) != "NOT_FOUND"),
+    "root above": ("deep", lambda s, w: "Water" in found(s, w, file="docs.md")),
+    "root above by its path": ("deep", lambda s, w: "Water" in found(s, w, file=str(s.docs / "docs.md"))),
     "dump": (
         "docs",
         lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND",
@@ -451,6 +463,8 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
     assert site.code("nothing", "npl_section_index", file="docs.md") == "NOT_FOUND"
     assert site.code("nothing", "npl_load_components", items="syntax") == "OK"
     assert site.code("nothing", "list_crs", project="DOC") == "NOT_FOUND"
+    assert "Siphon" in found(site, "deep", file="DOC-001-siphon.md")
+    assert site.data("deep", "list_projects")["total"] == 0
 
 
 def test_links_out_of_a_root_lead_nowhere(site: Site) -> None:
