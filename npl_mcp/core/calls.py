@@ -168,10 +168,16 @@ CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 """Who calls in this context."""
 
 
+def identity() -> Identity | None:
+    """Return who calls in this context, as far as a token says."""
+    caller = CALLER.get()
+    return None if caller is None else caller.identity
+
+
 def sight() -> Sight:
     """Return what who calls in this context may see."""
-    caller = CALLER.get()
-    return EVERYTHING if caller is None or caller.identity is None else caller.identity.sight
+    who = identity()
+    return EVERYTHING if who is None else who.sight
 
 
 def seen(app: App) -> App:
@@ -182,8 +188,7 @@ def seen(app: App) -> App:
 
 def as_shown(error: NPLError) -> NPLError:
     """Return an error as who calls is told it: outside of what somebody may see there is nothing."""
-    caller = CALLER.get()
-    if caller is None or caller.identity is None or not isinstance(error, OutsideRootError):
+    if identity() is None or not isinstance(error, OutsideRootError):
         return error
     return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 

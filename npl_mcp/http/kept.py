@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import anyio
 import anyio.to_thread
 
 T = TypeVar("T")
@@ -15,7 +15,8 @@ T = TypeVar("T")
 class Kept(Generic[T]):
     """A value that is asked for in a thread when it is needed and the last one is old.
 
-    Whoever comes meanwhile waits for the same answer.
+    Whoever comes meanwhile waits for the same answer, and fails with it: a database that is slow to fail
+    would else be asked by one caller after the other.
 
     :param ask: returns it; may wait, and fail.
     :param seconds: how long it is kept.
@@ -23,19 +24,24 @@ class Kept(Generic[T]):
 
     def __init__(self, ask: Callable[[], T], seconds: float) -> None:
         self._ask, self._seconds = ask, seconds
-        self._last: tuple[float, T] | None = None
-        self._lock = anyio.Lock()
+        self._last: asyncio.Task[T] | None = None
+        self._asked_at = 0.0
 
     async def get(self) -> T:
-        """Return the value as it was at most so many seconds ago."""
-        if (found := self._fresh()) is None:
-            async with self._lock:
-                if (found := self._fresh()) is None:
-                    asked_at = time.monotonic()
-                    value = await anyio.to_thread.run_sync(self._ask, abandon_on_cancel=True)
-                    found = self._last = asked_at, value
-        return found[1]
+        """Return the value as it was at most so many seconds ago.
 
-    def _fresh(self) -> tuple[float, T] | None:
-        last = self._last
-        return last if last is not None and time.monotonic() - last[0] < self._seconds else None
+        :raises Exception: why it cannot be had.
+        """
+        if self._last is None or (self._last.done() and self._is_old(self._last)):
+            self._asked_at = time.monotonic()
+            self._last = asyncio.create_task(anyio.to_thread.run_sync(self._ask))
+            self._last.add_done_callback(_failed)
+        # A caller that goes away takes no answer from the others.
+        return await asyncio.shield(self._last)
+
+    def _is_old(self, last: asyncio.Task[T]) -> bool:
+        return _failed(last) or time.monotonic() - self._asked_at >= self._seconds
+
+
+def _failed(ended: asyncio.Task[T]) -> bool:
+    return ended.cancelled() or ended.exception() is not None

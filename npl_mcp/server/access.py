@@ -24,7 +24,7 @@ from fastmcp.tools.base import Tool
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CLIENT_INFO_META_KEY
 
-from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, sight
+from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, sight
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.server.stdio import InFlight
 from npl_mcp.tools.access import is_for, sees
@@ -99,15 +99,11 @@ class Seen(Transform):
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools the caller may use."""
-        caller = CALLER.get() or Caller()
-        identity = caller.identity
-        if identity is None:
+        who = identity()
+        if who is None:
             return tools
-        return [
-            tool.without_actors()
-            for tool in tools
-            if isinstance(tool, BoundTool) and is_for(tool.spec, identity)
-        ]
+        shown = (tool for tool in tools if isinstance(tool, BoundTool) and is_for(tool.spec, who))
+        return [tool.without_actors() for tool in shown]
 
     async def get_tool(
         self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT, as_shown, aside, seen, sight
+from npl_mcp.core.calls import CURRENT, as_shown, aside, identity, seen, sight
 from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.access import acting, actors, as_seen
@@ -116,9 +116,8 @@ class BoundTool(Tool):
         try:
             if call is not None:
                 call.tool, call.known = self.name, True
-            identity = None if call is None else call.caller.identity
-            if identity is not None:
-                arguments = acting(self._spec, arguments, identity)
+            if (who := identity()) is not None:
+                arguments = acting(self._spec, arguments, who)
             data, result = await self._call(seen(self._app), self._checked(arguments))
         except NPLError as error:
             shown = as_shown(error)

@@ -32,6 +32,7 @@ from npl_mcp.core.calls import (
     Caller,
     FolderRefusedError,
     Reports,
+    identity,
     log_sinks,
     sight,
 )
@@ -140,8 +141,7 @@ class ErrorReplies(Middleware):
 
     def _unknown(self, name: str) -> NotFoundError:
         """Return the error for a name that no tool has, with those that the caller may use and may mean."""
-        caller = CALLER.get() or Caller()
-        names = {one: new for one, new in self._names.items() if is_for(self._tools[one], caller.identity)}
+        names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
         risky = self._writing if _READING.search(name) else self._destructive
         alike = near_names(name, names, limit=3, risky=risky)
         near = tuple(dict.fromkeys(names[one] for one in alike))

@@ -1,0 +1,86 @@
+"""An answer of the database that many requests need."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from npl_mcp.http.kept import Kept
+
+
+class Slow:
+    """Answers when it is let, with a number or a failure."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails = False
+        self.may_answer = threading.Event()
+
+    def __call__(self) -> int:
+        self.asked += 1
+        self.may_answer.wait(30)
+        if self.fails:
+            raise OSError("gone")
+        return self.asked
+
+
+async def together(kept: Kept[int], slow: Slow, many: int) -> list[Any]:
+    found: list[Any] = []
+
+    async def one() -> None:
+        try:
+            found.append(await kept.get())
+        except OSError as error:
+            found.append(str(error))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(many):
+            group.start_soon(one)
+        await anyio.wait_all_tasks_blocked()
+        slow.may_answer.set()
+    return found
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
+    """One question for all of them, whatever comes of it; a failure is not kept."""
+    slow = Slow()
+    slow.fails = fails
+    kept = Kept(slow, 3600)
+
+    async def run() -> None:
+        assert await together(kept, slow, 50) == ["gone" if fails else 1] * 50
+        assert slow.asked == 1
+        slow.fails = False
+        assert await kept.get() == (2 if fails else 1)
+
+    anyio.run(run)
+
+
+def test_an_old_one_is_asked_for_again() -> None:
+    """What is kept for no time is asked for each time."""
+    slow = Slow()
+    slow.may_answer.set()
+    kept = Kept(slow, 0)
+
+    async def run() -> None:
+        assert [await kept.get(), await kept.get()] == [1, 2]
+
+    anyio.run(run)
+
+
+def test_who_goes_away_takes_no_answer_from_others() -> None:
+    """One caller gives up; the answer comes for the others, from the same question."""
+    slow = Slow()
+    kept = Kept(slow, 3600)
+
+    async def run() -> None:
+        with anyio.move_on_after(0.05) as limit:
+            await kept.get()
+        assert limit.cancelled_caught
+        assert await together(kept, slow, 2) == [1, 1]
+
+    anyio.run(run)
