@@ -81,11 +81,12 @@ class BoundTool(Tool):
         :param app: the function's first argument.
         """
         arguments, schema, open_to_any = _arguments(spec.function)
+        shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
             name=spec.name,
             description=spec.description,
-            parameters=schema,
+            parameters={**schema, "properties": shown},
             output_schema=reply,
             annotations=_annotations(spec),
         )

@@ -181,14 +181,18 @@ def chat_get_notifications(
     )
 
 
-def chat_mark_read(app: App, notification_id: int) -> MarkedRead:
+def chat_mark_read(
+    app: App,
+    notification_id: int,
+    persona: Annotated[str | None, "Only if it is this persona's; a token implies its own"] = None,
+) -> MarkedRead:
     """Mark a notification as read.
 
     :raises RecordNotFoundError: there is no such notification.
     :raises InvalidRequestError: the id cannot be one.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.mark_read(notification_id)
+    return app.stores.chat.mark_read(notification_id, persona)
 
 
 TOOLS = (
@@ -201,5 +205,5 @@ TOOLS = (
     ToolSpec(chat_get_feed, heavy=True),
     ToolSpec(chat_list_rooms),
     ToolSpec(chat_get_notifications),
-    ToolSpec(chat_mark_read, read_only=False),
+    ToolSpec(chat_mark_read, read_only=False, implied=("persona",)),
 )

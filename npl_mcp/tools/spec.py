@@ -40,6 +40,7 @@ class ToolSpec:
         thread; so does every call where this is ``None``.
     :param heavy: may need many megabytes or seconds; few such calls run at once, so that others find room.
     :param listed: shown to agents; a tool that is not can still be called by name.
+    :param implied: parameters that are not shown: a caller's token fills them in.
     :param reads: of a tool that writes: takes a call's arguments as they were sent and returns whether such a
         call changes nothing.
     :param title: what people are shown, where it says more than the name.
@@ -53,6 +54,7 @@ class ToolSpec:
     heavy: bool = False
     listed: bool = True
     title: str | None = None
+    implied: tuple[str, ...] = ()
     reads: Callable[[Mapping[str, object]], bool] | None = None
 
     @property
@@ -75,7 +77,8 @@ class ToolSpec:
         """A valid value for each parameter, shown when an argument does not fit."""
         known = _examples()[self.name]
         values = {**known.get("run", {}), **known.get("values", {})}
-        return {name: values[name] for name in list(inspect.signature(self.function).parameters)[1:]}
+        names = list(inspect.signature(self.function).parameters)[1:]
+        return {name: values[name] for name in names if name not in self.implied}
 
 
 @cache

@@ -148,21 +148,24 @@ def read(
     return Page(items, total, page.limit, page.offset, cursor)
 
 
-def mark_read(tx: Transaction, notification_id: int) -> MarkedRead:
+def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -> MarkedRead:
     """Mark a notification as read; one that was read keeps its time.
 
+    :param whose: only if it is that persona's.
     :raises RecordNotFoundError: there is no such notification.
     """
     moment = now()
+    which = "id = :id" if whose is None else "id = :id AND persona = :whose"
+    values = {"id": notification_id} if whose is None else {"id": notification_id, "whose": whose}
     persona = tx.value(
-        "UPDATE notification SET read_at = :moment WHERE id = :id AND read_at IS NULL RETURNING persona",
+        f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona",
         moment=moment,
-        id=notification_id,
+        **values,
     )
     if persona is not None:
         tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
         return MarkedRead(notification_id, moment)
-    earlier = tx.value("SELECT read_at FROM notification WHERE id = :id", id=notification_id)
+    earlier = tx.value(f"SELECT read_at FROM notification WHERE {which}", **values)
     if earlier is None:
         raise RecordNotFoundError(
             f"there is no notification {notification_id}", hint="chat_get_notifications lists them"

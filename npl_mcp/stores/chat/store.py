@@ -273,8 +273,12 @@ class ChatStore:
         with self._database.read() as tx:
             return inbox.read(tx, who, unread_only, start, page)
 
-    def mark_read(self, notification_id: int) -> MarkedRead:
-        """Mark a notification as read; one that was read keeps its time."""
+    def mark_read(self, notification_id: int, persona: str | None = None) -> MarkedRead:
+        """Mark a notification as read; one that was read keeps its time.
+
+        :param persona: only if it is that persona's.
+        """
         wanted = checks.row_id(notification_id, "notification_id")
+        whose = checks.maybe(checks.line, persona, "persona")
         with self._database.write() as tx:
-            return inbox.mark_read(tx, wanted)
+            return inbox.mark_read(tx, wanted, whose)

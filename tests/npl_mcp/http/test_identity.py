@@ -554,6 +554,26 @@ def test_callers_at_the_same_time_keep_their_names(site: Site) -> None:
     assert all(one["persona"] == one["data"]["message"] for one in messages)
 
 
+def test_who_waits_waits_under_the_name_of_the_token(site: Site) -> None:
+    """Without an argument that says whose notifications these are."""
+    before = site.data("bob", "chat_get_notifications")
+    since = max((one["id"] for one in before["items"]), default=0)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(site.data, "bob", "chat_get_notifications", since=since, wait=30)
+        sent = site.data("alice", "chat_send_message", room_id=1, message="wake up, @bob")
+        assert [one["event_id"] for one in waiting.result(30)["items"]] == [sent["event_id"]]
+
+
+def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
+    """One of somebody else is not there to be marked, and stays unread."""
+    site.data("alice", "chat_send_message", room_id=1, message="for @bob")
+    first = site.data("bob", "chat_get_notifications")["items"][0]["id"]
+    assert site.code("alice", "chat_mark_read", notification_id=first) == "NOT_FOUND"
+    assert site.data("bob", "chat_get_notifications")["items"][0]["id"] == first
+    assert site.data("bob", "mark_notification_read", notification_id=first)["read_at"]
+    assert "persona" not in tools_of(site, "bob")["chat_mark_read"][0]["inputSchema"]["properties"]
+
+
 def test_a_session_belongs_to_who_began_it(site: Site) -> None:
     """Over the protocol with a handshake: another caller's session is not there, and each message counts."""
     info = {"name": "old", "version": "1"}
