@@ -45,6 +45,9 @@ VIEWS = 32
 VOCABULARY_DELAY = 0.5
 """Seconds the warm-up leaves to first calls before it loads the vocabulary."""
 
+_DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
+"""The domains that documents of other sources than files belong to."""
+
 _FOUND_KEPT = 1_024
 _NAMES_KEPT = 64
 _TRIES = 3
@@ -119,8 +122,7 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most),
             CrDocuments.SCHEME: CrDocuments(self.changes, most),
         }
-        # Artifacts and change requests belong to the domains of these names.
-        seen = {scheme: source for scheme, source in sources.items() if sight.has_domain(scheme)}
+        seen = {scheme: one for scheme, one in sources.items() if sight.has_domain(_DOMAINS.get(scheme))}
         self.documents = Sources(self.library, seen)
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
         self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)

@@ -123,6 +123,22 @@ def _catalog(settings: Settings) -> Catalog:
     )
 
 
+_TAKEN = ("artifact", "cr", "working directory")
+"""What stands before a colon in the names of other documents."""
+
+
+def _given(settings: Settings) -> tuple[Root, ...]:
+    """Return the roots that the user gave, each labelled by as much of its path's end as tells it apart."""
+    labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
+    roots = []
+    for path in dict.fromkeys(path.absolute() for path in settings.roots):
+        ends = ["/".join(path.parts[at:]).lstrip("/") for at in range(len(path.parts) - 1, -1, -1)]
+        label = next((end for end in ends if end and end not in labels), str(path))
+        labels[label] = label
+        roots.append(Root(str(path), label))
+    return tuple(roots)
+
+
 def lies_in(path: str, folders: Sequence[str]) -> bool:
     """Return whether a path is one of some folders or lies in one, with all links resolved.
 
@@ -141,19 +157,3 @@ def _within(catalog: Catalog, folders: Sequence[str]) -> Catalog:
 
     kinds = (replace(kind, places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
     return Catalog(tuple(kinds))
-
-
-_TAKEN = ("artifact", "cr", "working directory")
-"""What stands before a colon in the names of other documents."""
-
-
-def _given(settings: Settings) -> tuple[Root, ...]:
-    """Return the roots that the user gave, each labelled by as much of its path's end as tells it apart."""
-    labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
-    roots = []
-    for path in dict.fromkeys(path.absolute() for path in settings.roots):
-        ends = ["/".join(path.parts[at:]).lstrip("/") for at in range(len(path.parts) - 1, -1, -1)]
-        label = next((end for end in ends if end and end not in labels), str(path))
-        labels[label] = label
-        roots.append(Root(str(path), label))
-    return tuple(roots)
