@@ -173,7 +173,7 @@ class AccessStore:
         A data folder without a database has none, and is not made. Revoked tokens count as having been there:
         a server stays closed when its last one is revoked.
         """
-        if not self._database.path.exists() and not self._database.is_lost():
+        if not self._database.is_made():
             return None
         with self._database.read() as tx:
             rows = tx.all(_SELECT)

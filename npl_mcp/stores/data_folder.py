@@ -44,7 +44,7 @@ class Stores:
         with suppress(OSError):  # what is wrong with it is said when it is used
             if folder.is_dir():
                 private_folder(folder)
-        if self.database.path.exists() or self.database.is_lost():
+        if self.database.is_made():
             self.database.open()
             self.artifact.recover()
 
@@ -53,7 +53,7 @@ class Stores:
 
         :raises DatabaseError: it does not.
         """
-        if not self.database.path.exists() and not self.database.is_lost():
+        if not self.database.is_made():
             return True
         with self.database.read() as tx:
             return bool(tx.value("SELECT 1"))

@@ -18,10 +18,10 @@ from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.folder import private_folder
 
-HEAD = "0003"
+HEAD = "0005"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
 
-RELEASED = ("0001", "0003")
+RELEASED = ("0001", "0005")
 """Numbers of all migrations that were ever released."""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
@@ -191,6 +191,10 @@ class Database:
     def is_lost(self) -> bool:
         """Return whether the file is missing though there are files that only it describes."""
         return self._is_needed() and not self.path.exists()
+
+    def is_made(self) -> bool:
+        """Return whether there is a database to be opened, or there was one."""
+        return self.path.exists() or self.is_lost()
 
     def check(self) -> list[str]:
         """Check every row and reference.

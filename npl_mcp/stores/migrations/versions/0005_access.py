@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
+revision = "0005"
 down_revision = "0001"
 
 # STRICT tables of SQLite know only INTEGER; elsewhere ids have 64 bits.
