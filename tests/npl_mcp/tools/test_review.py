@@ -104,7 +104,7 @@ def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
 
 
 PLACES = {
-    "garbage": "INVALID_PARAMETER",
+    "garbage": "NOT_FOUND",
     "line:0": "INVALID_PARAMETER",
     "line:4": "INVALID_PARAMETER",
     "line:2-9": "INVALID_PARAMETER",
