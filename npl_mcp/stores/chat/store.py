@@ -319,7 +319,13 @@ class ChatStore:
         :raises InvalidRequestError: neither or both are named.
         """
         who = checks.line(persona, "persona")
-        seconds = checks.whole(todos.LEASE if lease is None else lease, "lease", todos.LONGEST_LEASE)
+        seconds = todos.LEASE if lease is None else lease
+        if not 1 <= seconds <= todos.LONGEST_LEASE:
+            raise InvalidRequestError(
+                "lease is out of range",
+                parameter="lease",
+                hint=f"give seconds, from 1 to {todos.LONGEST_LEASE:,}",
+            )
         todo = checks.maybe(checks.row_id, event_id, "event_id")
         room = checks.maybe(checks.row_id, room_id, "room_id")
         if (todo is None) == (room is None):

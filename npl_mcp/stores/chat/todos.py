@@ -164,6 +164,8 @@ def update(
     # Who ends what it had claimed did it, though the claim was over.
     late = persona if persona == before["holder"] and status in STATUSES[1:3] else None
     doer = assigned_to or before["assigned_to"] or late
+    if before["lease_until"] and status == "pending" and assigned_to is None:
+        doer = None  # the claim is given back
     held = status == "in_progress" and doer == before["assigned_to"]
     return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
 

@@ -105,6 +105,8 @@ class ReviewStore:
             review = _review(tx, review_id)
         _check_open(review)
         revision, content = self._artifacts.content(review["artifact_id"], review["revision_num"])
+        if selector is not None and as_text(content) is None:
+            raise _no_text()
         if selector is not None:
             place = section_lines(content, revision.filename, selector)
         assert place is not None
@@ -365,8 +367,7 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
     text = as_text(content)
     if isinstance(place, Lines):
         if text is None:
-            problem = "the file is not text and has no lines"
-            raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
+            raise _no_text()
         count = len(split_lines(text))
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
@@ -376,6 +377,11 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
         if place.x >= width or place.y >= height:
             problem = f"location is {place}, and the picture has {width} x {height} pixels"
             raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
+
+
+def _no_text() -> InvalidRequestError:
+    problem = "the file is not text and has no lines"
+    return InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
 
 
 def _remark(row: Row) -> Remark:

@@ -266,7 +266,12 @@ class WorklogStore:
         """Describe the newest session of an id that the database has; no folder is imported for it."""
         with self._database.read() as tx:
             row = rows.called(tx, project, session_id)
-            return None if row is None else rows.described(row, None, rows.agents(tx, [row["number"]]))
+            if row is None:
+                return None
+            current = tx.value(
+                "SELECT current FROM worklog_project WHERE project = :project", project=project
+            )
+            return rows.described(row, current, rows.agents(tx, [row["number"]]))
 
     def sessions(self, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
         """List a project's sessions, the newest first.
