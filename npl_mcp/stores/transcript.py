@@ -11,7 +11,7 @@ from typing import Any
 
 from npl_mcp.stores import session
 from npl_mcp.stores.base.database import Database, Row, Transaction
-from npl_mcp.stores.base.errors import TooLargeError
+from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.feed import Event
@@ -28,7 +28,7 @@ def transcript(database: Database, session_id: str, project: str) -> str:
 
     :param project: whose worklog of the same name belongs to it.
     :raises SessionNotFoundError: there is none.
-    :raises TooLargeError: it is too long.
+    :raises StoreError: it is too long.
     """
     parts: list[str] = []
     left = LONGEST
@@ -36,7 +36,7 @@ def transcript(database: Database, session_id: str, project: str) -> str:
         for part in _parts(tx, session_id, project):
             left -= len(part) + 1
             if left < 0:
-                raise TooLargeError(
+                raise StoreError(
                     f"the text of session {session_id!r} has more than {LONGEST:,} characters",
                     hint="read its rooms with chat_get_feed",
                 )

@@ -165,7 +165,7 @@ def review_complete(app: App, review_id: int, overall_comment: str | None = None
 
 TOOLS = (
     ToolSpec(review_create, read_only=False, idempotent=False),
-    ToolSpec(review_add_comment, read_only=False, idempotent=False),
+    ToolSpec(review_add_comment, read_only=False, idempotent=False, heavy=True),
     ToolSpec(review_add_annotation, read_only=False, idempotent=False),
     ToolSpec(review_list),
     ToolSpec(review_get),

@@ -118,7 +118,7 @@ def session_export(app: App, session_id: str) -> SessionText:
     """Get all that happened in a session as Markdown.
 
     :raises SessionNotFoundError: there is no such session.
-    :raises TooLargeError: the text would be too long.
+    :raises StoreError: the text would be too long.
     :raises DatabaseError: the database cannot be used.
     """
     return SessionText(session_id, transcript(app.stores.database, session_id, app.project))
