@@ -13,7 +13,7 @@ from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
 from npl_mcp.stores.chat.store import Claim, Message, Reaction, Share
-from npl_mcp.stores.chat.todos import LEASE, ListedTodo, Todo, TodoUpdate
+from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
 from npl_mcp.tools.spec import Archived, ToolSpec, Wait
 
 BlockedBy = Annotated[list[int] | None, "Todos"]
@@ -61,8 +61,8 @@ def chat_send_message(
     persona: str,
     message: str,
     reply_to_id: int | None = None,
-    kind: Annotated[str, "message, handoff, or ack of the handoff replied to"] = "message",
-    to: Annotated[str | None, "Who gets a handoff, and the todo replied to"] = None,
+    kind: Annotated[str | None, "handoff, or ack of the handoff replied to"] = None,
+    to: Annotated[str | None, "Who gets a handoff"] = None,
 ) -> Message:
     """Send a message; @name notifies a member, @all everybody.
 
@@ -73,7 +73,7 @@ def chat_send_message(
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.send_message(room_id, persona, message, reply_to_id, kind, to)
+    return app.stores.chat.send_message(room_id, persona, message, reply_to_id, kind or "message", to)
 
 
 def chat_react(app: App, event_id: int, persona: str, emoji: str) -> Reaction:
@@ -148,7 +148,7 @@ def chat_claim_todo(
     persona: str,
     event_id: Annotated[int | None, "Of the todo"] = None,
     room_id: Annotated[int | None, "Instead: its oldest ready todo"] = None,
-    lease: Annotated[int, "Seconds; claim again to renew"] = LEASE,
+    lease: Annotated[int | None, "Seconds, default 600; claim again to renew"] = None,
     wait: Wait = 0,
 ) -> Claim:
     """Claim a todo, so that nobody else does it.
@@ -172,7 +172,7 @@ def chat_list_todos(
     app: App,
     room_id: Annotated[int | None, "Default: all rooms of the persona"] = None,
     persona: str | None = None,
-    filter: Annotated[str, "ready, open, mine or done"] = "open",
+    filter: Annotated[str | None, "ready, open, mine or done"] = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[ListedTodo]:
@@ -183,7 +183,7 @@ def chat_list_todos(
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.list_todos(room_id, persona, filter, limit, offset)
+    return app.stores.chat.list_todos(room_id, persona, filter or "open", limit, offset)
 
 
 def chat_get_feed(

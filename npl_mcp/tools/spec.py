@@ -22,7 +22,7 @@ class CommaList:
     """
 
 
-Wait = Annotated[float, "Seconds to wait for news, up to 60"]
+Wait = Annotated[float, "Seconds, at most 60"]
 """Of tools that read what others write: how long a call with nothing to answer waits for it."""
 
 Archived = Annotated[bool, "Archived ones instead"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import zipfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +70,9 @@ FIRST = (
 def test_a_server_of_the_version_before_works_on(app: App) -> None:
     """It wrote before the migration and goes on writing after it; this version reads what it wrote."""
     app.stores.database.open()
-    now = "2026-01-31T12:00:00.000000Z"
-    with closing(sqlite3.connect(app.stores.database.path)) as connection, connection:
-        connection.execute("PRAGMA foreign_keys = ON")
+    with app.stores.database.write() as tx:
         for statement in FIRST:
-            connection.execute(statement, {"now": now})
+            tx.run(statement, now="2026-01-31T12:00:00.000000Z")
     assert ask(app, "session_get", session_id="old")["session"]["status"] == "active"
     room = ask(app, "chat_list_rooms", persona="ann")["items"]
     newest = max((one["id"] for one in room), default=ask(app, "chat_list_rooms")["items"][0]["id"])
