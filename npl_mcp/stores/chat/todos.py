@@ -195,8 +195,9 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedT
 def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> ListedTodo | None:
     """Claim the oldest todo of a room that is ready for a persona; ``None`` if none is."""
     rooms.require_member(tx, room_id, persona)
-    ready = read(tx, room_id, "ready", persona, Slice(1, 0)).items
-    return claim(tx, ready[0].event_id, persona, seconds) if ready else None
+    where, values = _which(room_id, "ready", persona)
+    ready = tx.value(f"SELECT event.id {_FROM} WHERE {where} ORDER BY event.id LIMIT 1", **values)
+    return None if ready is None else claim(tx, ready, persona, seconds)
 
 
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
@@ -218,26 +219,9 @@ def read(
     :param which: one of :data:`FILTERS`.
     :param persona: whose those are that are ``mine``; what others are to do is not ready for it.
     """
-    moment = now()
-    values: dict[str, Any] = {"moment": moment}
-    parts = [_CONDITIONS[which]]
-    if room_id is None:
-        parts.append(
-            "event.room_id IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
-            " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-        )
-        values["persona"] = persona
-    else:
+    if room_id is not None:
         rooms.require_room(tx, room_id)
-        parts.append("event.room_id = :room")
-        values["room"] = room_id
-    if which == "mine" or (which == "ready" and persona is not None):
-        mine = f"(todo.assigned_to = :persona AND NOT {_OVER})"
-        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_OVER})")
-        values["persona"] = persona
-    elif which == "ready":
-        parts.append(f"(todo.assigned_to IS NULL OR {_OVER})")
-    where = f"event.event_type = 'todo_create' AND {' AND '.join(parts)}"
+    where, values = _which(room_id, which, persona)
     total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
     rows = tx.some(
         f"{_SELECT} {_FROM} WHERE {where} ORDER BY event.id LIMIT :limit OFFSET :offset",
@@ -246,6 +230,28 @@ def read(
         **values,
     )
     return Page(_listed(tx, rows), total, page.limit, page.offset)
+
+
+def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the condition for todos that are asked for, as :func:`read` takes them, and its values."""
+    values: dict[str, Any] = {"moment": now()}
+    parts = ["event.event_type = 'todo_create'", _CONDITIONS[which]]
+    if room_id is None:
+        parts.append(
+            "event.room_id IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
+            " WHERE member.persona = :persona AND room.archived_at IS NULL)"
+        )
+        values["persona"] = persona
+    else:
+        parts.append("event.room_id = :room")
+        values["room"] = room_id
+    if which == "mine" or (which == "ready" and persona is not None):
+        mine = f"(todo.assigned_to = :persona AND NOT {_OVER})"
+        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_OVER})")
+        values["persona"] = persona
+    elif which == "ready":
+        parts.append(f"(todo.assigned_to IS NULL OR {_OVER})")
+    return " AND ".join(parts), values
 
 
 _OVER = "coalesce(todo.lease_until <= :moment, FALSE)"
