@@ -235,15 +235,17 @@ def read(
 def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
     """Return the condition for todos that are asked for, as :func:`read` takes them, and its values."""
     values: dict[str, Any] = {"moment": now()}
-    parts = ["event.event_type = 'todo_create'", _CONDITIONS[which]]
+    parts = [_CONDITIONS[which]]
+    # Few todos are open, many are done: the sign keeps a database from looking at all of a room.
+    room = "event.room_id" if which == "done" else "+event.room_id"
     if room_id is None:
         parts.append(
-            "event.room_id IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
+            f"{room} IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
             " WHERE member.persona = :persona AND room.archived_at IS NULL)"
         )
         values["persona"] = persona
     else:
-        parts.append("event.room_id = :room")
+        parts.append(f"{room} = :room")
         values["room"] = room_id
     if which == "mine" or (which == "ready" and persona is not None):
         mine = f"(todo.assigned_to = :persona AND NOT {_OVER})"
@@ -275,7 +277,7 @@ _CONDITIONS = {
     "ready": f"(todo.status = 'pending' OR {_OVER}) AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
     "open": f"todo.status IN {_OPEN}",
     "mine": f"todo.status IN {_OPEN}",
-    "done": "todo.status = 'done'",
+    "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
 }
 
 
