@@ -56,6 +56,7 @@ bench: $(SETUP)
 	$(BIN)/python -m benchmarks.bench_scale
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py
+	$(BIN)/python -m benchmarks.bench_waiting
 	$(BIN)/python benchmarks/bench_http.py
 	$(BIN)/python benchmarks/bench_cli.py
 	$(BIN)/python benchmarks/bench_index.py

@@ -254,6 +254,7 @@ class ArtifactDocuments:
 _CURRENT = (
     "SELECT artifact_id, revision_num, filename, digest FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
+    " AND archived_at IS NULL"
 )
 _MARK = re.compile(r"[{},]")
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")

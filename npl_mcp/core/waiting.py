@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.core.progress import PROGRESS
 from npl_mcp.stores.changes import Changes, Position, Topic
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -53,6 +55,12 @@ class Awaited(Protocol):
         ...
 
 
+def _future() -> Future[None]:
+    from concurrent.futures import Future  # a tenth of what a command line imports, which rarely waits
+
+    return Future()
+
+
 @dataclass
 class Indexing:
     """A set that is being indexed in the background.
@@ -64,7 +72,7 @@ class Indexing:
 
     total: int
     done: int = 0
-    ended: Future[None] = field(default_factory=Future)
+    ended: Future[None] = field(default_factory=_future)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -142,6 +150,8 @@ class Patience:
 
         :raises Exception: why it cannot be.
         """
+        from concurrent.futures import wait  # as above
+
         tell = PROGRESS.get()
         ended = awaited.ended
         try:

@@ -26,7 +26,7 @@ from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Policy, names
 from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
-from npl_mcp.server.startup import prepare_process
+from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
 
 KEEP_ALIVE_SECONDS = 60
@@ -118,6 +118,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     check(settings)
     quiet_libraries()
     prepare_process()
+    allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
         # The address of a Unix socket is a path.
         port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)

@@ -48,3 +48,17 @@ def prepare_process() -> None:
             # Each thread would else take memory from an arena of its own, and what one frees no other gets:
             # that was a tenth of a server's memory. Threads that compute take turns anyway.
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def allow_files(most: int) -> None:
+    """Let this process have so many files and connections open, as far as the system lets it.
+
+    A common default is 1,024, and each call over HTTP that waits for something new has a connection.
+    """
+    with suppress(ImportError, ValueError, OSError):  # no such limits on Windows
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 PAUSE = 0.01
 """Seconds between two looks. A third of what a reader may take to wake: the other two are for its answer."""
@@ -62,6 +65,8 @@ class Changes:
 
     def expect(self, topic: Topic, seen: Position) -> Future[None]:
         """Return what is set once a topic is elsewhere than it was seen; cancel it to wait no longer."""
+        from concurrent.futures import Future  # a tenth of what a command line imports, which rarely waits
+
         future: Future[None] = Future()
         with self._changed:
             if self._closed:

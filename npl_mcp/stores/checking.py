@@ -119,6 +119,8 @@ _TIMES = frozenset(
         "created_at",
         "updated_at",
         "linked_at",
+        "archived_at",
+        "lease_until",
         "joined_at",
         "timestamp",
         "changed_at",

@@ -16,7 +16,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
-from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError
+from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice, now
 from npl_mcp.stores.base.totals import add_total, read_total
 
@@ -107,13 +107,11 @@ class SessionContent:
     :param session: the session itself.
     :param chat_rooms: its newest rooms, at most 200.
     :param artifacts: its newest artifacts, at most 200.
-    :param web_url: its page, if there are web pages.
     """
 
     session: Session
     chat_rooms: Sequence[SessionRoom]
     artifacts: Sequence[SessionArtifact]
-    web_url: str | None = None
 
 
 def require(tx: Transaction, session_id: str) -> int:
@@ -121,7 +119,22 @@ def require(tx: Transaction, session_id: str) -> int:
 
     :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
     """
-    return int(_row(tx, session_id)["number"])
+    return int(find(tx, session_id)["number"])
+
+
+def find(tx: Transaction, session_id: str) -> Row:
+    """Return the row of a session.
+
+    :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
+    """
+    wanted = checks.line(session_id, "session_id")
+    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=wanted)
+    if row is None:
+        newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
+        raise SessionNotFoundError(
+            f"there is no session {wanted!r}", near=near_names(wanted, (row["id"] for row in newest))
+        )
+    return row
 
 
 def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[int, str]:
@@ -141,37 +154,44 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
     return row["number"], row["id"]
 
 
-def touch(tx: Transaction, number: int) -> None:
-    """Note that something in a session changed now."""
-    tx.run("UPDATE session SET updated_at = :now WHERE number = :number", now=now(), number=number)
+def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> None:
+    """Note that something in a session changed now.
 
-
-def count_room(tx: Transaction, number: int) -> None:
-    """Note that a session got one room more."""
-    tx.run(
-        "UPDATE session SET room_count = room_count + 1, updated_at = :now WHERE number = :number",
+    :param rooms: how many rooms it got.
+    :param artifacts: how many artifacts.
+    :raises ClosedError: it is archived.
+    """
+    changed = tx.run(
+        "UPDATE session SET updated_at = :now, room_count = room_count + :rooms,"
+        " artifact_count = artifact_count + :artifacts WHERE number = :number AND status != 'archived'",
         now=now(),
+        rooms=rooms,
+        artifacts=artifacts,
         number=number,
+    )
+    if not changed:
+        raise _archived(tx.value("SELECT id FROM session WHERE number = :number", number=number))
+
+
+def _archived(session_id: str) -> ClosedError:
+    return ClosedError(
+        f"session {session_id!r} is archived", hint="set its status to active with session_update first"
     )
 
 
 def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
-    """Link an artifact to a session; a second time changes nothing but the session's time."""
-    moment = now()
+    """Link an artifact to a session; a second time changes nothing but the session's time.
+
+    :raises ClosedError: the session is archived.
+    """
     made = tx.run(
         "INSERT INTO session_artifact (session_number, artifact_id, linked_at)"
         " VALUES (:number, :artifact, :now) ON CONFLICT DO NOTHING",
         number=number,
         artifact=artifact_id,
-        now=moment,
+        now=now(),
     )
-    tx.run(
-        "UPDATE session SET artifact_count = artifact_count + :made, updated_at = :now"
-        " WHERE number = :number",
-        made=made,
-        now=moment,
-        number=number,
-    )
+    touch(tx, number, artifacts=made)
 
 
 class SessionStore:
@@ -196,7 +216,7 @@ class SessionStore:
     def get(self, session_id: str) -> SessionContent:
         """Return a session, its rooms and its artifacts, newest first."""
         with self._database.read() as tx:
-            row = _row(tx, session_id)
+            row = find(tx, session_id)
             rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
             artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
         return SessionContent(
@@ -226,6 +246,7 @@ class SessionStore:
         """Change a session's title or status.
 
         :raises MissingRequestError: neither is given.
+        :raises ClosedError: it is archived, and stays so.
         """
         if title is None and status is None:
             raise MissingRequestError(
@@ -234,7 +255,9 @@ class SessionStore:
         clean = checks.maybe(checks.line, title, "title")
         wanted = checks.maybe(checks.choice, status, "status", STATUSES)
         with self._database.write() as tx:
-            before = _row(tx, session_id)
+            before = find(tx, session_id)
+            if before["status"] == "archived" and clean is not None and wanted in (None, "archived"):
+                raise _archived(before["id"])
             after = before | {
                 "title": before["title"] if clean is None else clean,
                 "status": wanted or before["status"],
@@ -276,17 +299,6 @@ def _id(value: str) -> str:
             hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
         )
     return clean
-
-
-def _row(tx: Transaction, session_id: str) -> Row:
-    wanted = checks.line(session_id, "session_id")
-    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=wanted)
-    if row is None:
-        newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
-        raise SessionNotFoundError(
-            f"there is no session {wanted!r}", near=near_names(wanted, (row["id"] for row in newest))
-        )
-    return row
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:

@@ -18,10 +18,13 @@ from npl_mcp.tools.spec import ToolSpec
 ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
 """Parameters that say who acts."""
 
-FILTERS = (("chat_list_rooms", "persona"),)
+FILTERS = (("chat_list_rooms", "persona"), ("review_list", "reviewer_persona"))
 """Parameters of such names that only say what is looked for."""
 
-NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "review": ("artifact",),
+    "session_export": ("artifact", "chat", "review", "worklog"),
+}
 """Domains, and single tools, that tell so much of other domains that only who sees these sees them."""
 
 REFERENCES: Mapping[str, Mapping[str, str]] = {
@@ -36,6 +39,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "room_count": "chat",
         "artifacts": "artifact",
         "artifact_count": "artifact",
+        "artifact_id": "artifact",
+        "reviews": "review",
+        "reviewer_persona": "review",
+        "worklog": "worklog",
     },
     "chat": {
         "session_id": "session",

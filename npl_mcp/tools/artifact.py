@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_mcp.core.app import App
-from npl_mcp.stores.artifact.files import decode
-from npl_mcp.stores.artifact.store import ArtifactEntry, RevisionEntry, Stored
+from npl_mcp.stores.artifact.files import as_text, given_content
+from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, RevisionEntry, Stored
 from npl_mcp.stores.base.paging import Page
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.spec import Archived, ToolSpec
+
+Content = Annotated[str | None, "Text; other files in base64"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class RevisionContent:
     :param file_content: the file in base64.
     :param file_path: absolute path of the file.
     :param metadata: text of its description: front matter and notes.
+    :param content: in place of ``file_content``: the text of the file.
     """
 
     artifact_id: int
@@ -40,17 +43,19 @@ class RevisionContent:
     created_at: str
     purpose: str
     filename: str
-    file_content: str
+    file_content: str | None
     file_path: str
     metadata: str
+    content: str | None
 
 
 def artifact_create(
     app: App,
     name: str,
     artifact_type: Annotated[str, "e.g. document, code, image"],
-    file_content_base64: str,
     filename: str,
+    content: Content = None,
+    file_content_base64: str | None = None,
     created_by: str | None = None,
     purpose: str | None = None,
     session_id: str | None = None,
@@ -61,6 +66,7 @@ def artifact_create(
     :raises TooLargeError: the file has too many bytes.
     :raises AlreadyExistsError: the name is taken.
     :raises SessionNotFoundError: there is no such session.
+    :raises ClosedError: the session is archived.
     :raises DatabaseError: the database cannot be used.
     :raises StorageError: the file cannot be written.
     """
@@ -68,7 +74,7 @@ def artifact_create(
     return store.create(
         name,
         artifact_type,
-        decode(file_content_base64, app.settings.max_artifact_bytes),
+        given_content(content, file_content_base64, app.settings.max_artifact_bytes),
         filename,
         created_by=created_by,
         purpose=purpose,
@@ -79,8 +85,9 @@ def artifact_create(
 def artifact_add_revision(
     app: App,
     artifact_id: int,
-    file_content_base64: str,
     filename: str,
+    content: Content = None,
+    file_content_base64: str | None = None,
     created_by: str | None = None,
     purpose: str | None = None,
     notes: str | None = None,
@@ -90,13 +97,14 @@ def artifact_add_revision(
     :raises InvalidRequestError: an argument cannot be used.
     :raises TooLargeError: the file has too many bytes.
     :raises ArtifactNotFoundError: there is no such artifact.
+    :raises ClosedError: it is archived.
     :raises DatabaseError: the database cannot be used.
     :raises StorageError: the file cannot be written.
     """
     store = app.stores.artifact
     return store.add_revision(
         artifact_id,
-        decode(file_content_base64, app.settings.max_artifact_bytes),
+        given_content(content, file_content_base64, app.settings.max_artifact_bytes),
         filename,
         created_by=created_by,
         purpose=purpose,
@@ -105,7 +113,10 @@ def artifact_add_revision(
 
 
 def artifact_get(
-    app: App, artifact_id: int, revision: Annotated[int | None, "Number; default: newest"] = None
+    app: App,
+    artifact_id: int,
+    revision: Annotated[int | None, "Number; default: newest"] = None,
+    text: Annotated[bool, "Text as content, not base64"] = False,
 ) -> RevisionContent:
     """Get an artifact's file (base64) and metadata.
 
@@ -116,6 +127,7 @@ def artifact_get(
     :raises StorageError: its files are gone, cannot be read, or were changed.
     """
     found, content = app.stores.artifact.content(artifact_id, revision)
+    plain = as_text(content) if text else None
     return RevisionContent(
         artifact_id=found.artifact_id,
         artifact_name=found.artifact_name,
@@ -126,19 +138,22 @@ def artifact_get(
         created_at=found.created_at,
         purpose=found.purpose,
         filename=found.filename,
-        file_content=base64.b64encode(content).decode("ascii"),
+        file_content=base64.b64encode(content).decode("ascii") if plain is None else None,
         file_path=found.file_path,
         metadata=found.metadata,
+        content=plain,
     )
 
 
-def artifact_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
+def artifact_list(
+    app: App, limit: int | None = None, offset: int | None = None, archived: Archived = False
+) -> Page[ArtifactEntry]:
     """List artifacts, newest first.
 
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.artifact.list(limit, offset)
+    return app.stores.artifact.list(limit, offset, archived=archived)
 
 
 def artifact_history(
@@ -153,10 +168,21 @@ def artifact_history(
     return app.stores.artifact.history(artifact_id, limit, offset)
 
 
+def artifact_archive(app: App, artifact_id: int, archived: bool = True) -> ArchivedArtifact:
+    """Archive an artifact, or bring it back.
+
+    :raises InvalidRequestError: the number is out of range.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.artifact.archive(artifact_id, archived)
+
+
 TOOLS = (
     ToolSpec(artifact_create, read_only=False, idempotent=False, heavy=True),
     ToolSpec(artifact_add_revision, read_only=False, idempotent=False, heavy=True),
     ToolSpec(artifact_get, heavy=True),
     ToolSpec(artifact_list),
     ToolSpec(artifact_history),
+    ToolSpec(artifact_archive, read_only=False),
 )

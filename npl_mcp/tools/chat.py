@@ -11,10 +11,12 @@ from npl_mcp.core.waiting import when_new
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
-from npl_mcp.stores.chat.rooms import NewRoom, Room
-from npl_mcp.stores.chat.store import Message, Reaction, Share
-from npl_mcp.stores.chat.todos import Todo, TodoUpdate
-from npl_mcp.tools.spec import ToolSpec, Wait
+from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
+from npl_mcp.stores.chat.store import Claim, Message, Reaction, Share
+from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
+from npl_mcp.tools.spec import Archived, ToolSpec, Wait
+
+BlockedBy = Annotated[list[int] | None, "Todos"]
 
 
 def chat_create_room(
@@ -39,18 +41,39 @@ def chat_create_room(
     return replace(room, web_url=f"{app.settings.web_url}{place}/room/{room.room_id}")
 
 
+def chat_update_room(
+    app: App, room_id: int, persona: str, action: Annotated[str, "join, leave, archive or reopen"]
+) -> RoomState:
+    """Join or leave a room; archive it, or open it again.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: the persona archives or reopens a room it is not a member of.
+    :raises ClosedError: the room or its session is archived.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.update_room(room_id, persona, action)
+
+
 def chat_send_message(
-    app: App, room_id: int, persona: str, message: str, reply_to_id: int | None = None
+    app: App,
+    room_id: int,
+    persona: str,
+    message: str,
+    reply_to_id: int | None = None,
+    kind: Annotated[str | None, "handoff, or ack of the handoff replied to"] = None,
+    to: Annotated[str | None, "Who gets a handoff"] = None,
 ) -> Message:
-    """Send a message; @name notifies a member.
+    """Send a message; @name notifies a member, @all everybody.
 
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises RecordNotFoundError: what is answered is not in the room.
+    :raises ClosedError: the room or its session is archived, or the handoff was acknowledged.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.send_message(room_id, persona, message, reply_to_id)
+    return app.stores.chat.send_message(room_id, persona, message, reply_to_id, kind or "message", to)
 
 
 def chat_react(app: App, event_id: int, persona: str, emoji: str) -> Reaction:
@@ -84,7 +107,12 @@ def chat_share_artifact(
 
 
 def chat_create_todo(
-    app: App, room_id: int, persona: str, description: str, assigned_to: str | None = None
+    app: App,
+    room_id: int,
+    persona: str,
+    description: str,
+    assigned_to: str | None = None,
+    blocked_by: BlockedBy = None,
 ) -> Todo:
     """Create a todo in a room.
 
@@ -93,7 +121,7 @@ def chat_create_todo(
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.create_todo(room_id, persona, description, assigned_to)
+    return app.stores.chat.create_todo(room_id, persona, description, assigned_to, blocked_by)
 
 
 def chat_update_todo(
@@ -102,15 +130,60 @@ def chat_update_todo(
     persona: str,
     status: Annotated[str, "pending, in_progress, done or cancelled"],
     assigned_to: str | None = None,
+    blocked_by: BlockedBy = None,
 ) -> TodoUpdate:
     """Change a todo's status or assignee.
 
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
+    :raises ConflictError: somebody else has claimed it.
     :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.update_todo(event_id, persona, status, assigned_to)
+    return app.stores.chat.update_todo(event_id, persona, status, assigned_to, blocked_by)
+
+
+def chat_claim_todo(
+    app: App,
+    persona: str,
+    event_id: Annotated[int | None, "Of the todo"] = None,
+    room_id: Annotated[int | None, "Instead: its oldest ready todo"] = None,
+    lease: Annotated[int | None, "Seconds, default 600; claim again to renew"] = None,
+    wait: Wait = 0,
+) -> Claim:
+    """Claim a todo, so that nobody else does it.
+
+    :raises RecordNotFoundError: there is no such event.
+    :raises RoomNotFoundError: there is no such room.
+    :raises NotAllowedError: the persona is not a member of the room.
+    :raises ConflictError: somebody else has claimed it, it waits for others, or it is not open.
+    :raises ClosedError: the room or its session is archived.
+    :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    chat = app.stores.chat
+    claim = partial(chat.claim_todo, persona, event_id, room_id, lease)
+    if room_id is None:
+        return claim()
+    return when_new(app.news, partial(chat.room_topic, room_id), wait, claim, lambda made: not made.claimed)
+
+
+def chat_list_todos(
+    app: App,
+    room_id: Annotated[int | None, "Default: all rooms of the persona"] = None,
+    persona: str | None = None,
+    filter: Annotated[str | None, "ready, open, mine or done"] = None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> Page[ListedTodo]:
+    """List todos, oldest first; ready ones can be claimed.
+
+    :raises RoomNotFoundError: there is no such room.
+    :raises MissingRequestError: a persona is needed.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.list_todos(room_id, persona, filter or "open", limit, offset)
 
 
 def chat_get_feed(
@@ -148,13 +221,14 @@ def chat_list_rooms(
     persona: Annotated[str | None, "Only its rooms"] = None,
     limit: int | None = None,
     offset: int | None = None,
+    archived: Archived = False,
 ) -> Page[Room]:
     """List rooms and their members, newest first.
 
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.list_rooms(persona, limit, offset)
+    return app.stores.chat.list_rooms(persona, limit, offset, archived=archived)
 
 
 def chat_get_notifications(
@@ -197,11 +271,14 @@ def chat_mark_read(
 
 TOOLS = (
     ToolSpec(chat_create_room, read_only=False, idempotent=False),
+    ToolSpec(chat_update_room, read_only=False),
     ToolSpec(chat_send_message, read_only=False, idempotent=False),
     ToolSpec(chat_react, read_only=False),
     ToolSpec(chat_share_artifact, read_only=False, idempotent=False),
     ToolSpec(chat_create_todo, read_only=False, idempotent=False),
     ToolSpec(chat_update_todo, read_only=False, idempotent=False),
+    ToolSpec(chat_claim_todo, read_only=False, idempotent=False),
+    ToolSpec(chat_list_todos),
     ToolSpec(chat_get_feed, heavy=True),
     ToolSpec(chat_list_rooms),
     ToolSpec(chat_get_notifications),

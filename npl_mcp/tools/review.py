@@ -8,9 +8,10 @@ from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.review.annotation import Spot
 from npl_mcp.stores.review.overlay import MOST_PIXELS
-from npl_mcp.stores.review.store import Completion, NewComment, NewReview, ReviewContent
+from npl_mcp.stores.review.values import Completion, NewComment, NewReview, ReviewContent, ReviewEntry
 from npl_mcp.tools.responses import Picture
 from npl_mcp.tools.spec import ToolSpec
 
@@ -54,6 +55,7 @@ def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_
 
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
+    :raises ClosedError: the artifact is archived.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
@@ -63,13 +65,15 @@ def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_
 def review_add_comment(
     app: App,
     review_id: int,
-    location: Annotated[str, "line:3, line:3-5 or @x:10,y:20"],
+    location: Annotated[str, "line:3, line:3-5, @x:10,y:20 or a selector"],
     comment: str,
     persona: str,
 ) -> NewComment:
-    """Comment on lines or a spot.
+    """Comment on lines, a spot or a section.
 
     :raises ReviewNotFoundError: there is no such review.
+    :raises SectionNotFoundError: the selector selects nothing.
+    :raises SelectorSyntaxError: the selector cannot be read.
     :raises InvalidRequestError: the location lies outside the file, or another argument cannot be used.
     :raises ClosedError: the review is complete.
     :raises StorageError: the file cannot be read.
@@ -89,6 +93,23 @@ def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str
     """
     spot = Spot(checks.whole(x, "x", MOST_PIXELS), checks.whole(y, "y", MOST_PIXELS))
     return app.stores.review.comment(review_id, str(spot), comment, persona)
+
+
+def review_list(
+    app: App,
+    artifact_id: int | None = None,
+    reviewer_persona: str | None = None,
+    status: Annotated[str | None, "in_progress or completed"] = None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> Page[ReviewEntry]:
+    """List reviews, newest first.
+
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.review.list(artifact_id, reviewer_persona, status, limit=limit, offset=offset)
 
 
 def review_get(
@@ -144,8 +165,9 @@ def review_complete(app: App, review_id: int, overall_comment: str | None = None
 
 TOOLS = (
     ToolSpec(review_create, read_only=False, idempotent=False),
-    ToolSpec(review_add_comment, read_only=False, idempotent=False),
+    ToolSpec(review_add_comment, read_only=False, idempotent=False, heavy=True),
     ToolSpec(review_add_annotation, read_only=False, idempotent=False),
+    ToolSpec(review_list),
     ToolSpec(review_get),
     ToolSpec(review_generate_annotated, read_only=False, heavy=True),
     ToolSpec(review_complete, read_only=False),

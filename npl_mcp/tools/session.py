@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.paging import Page
-from npl_mcp.stores.session import Session, SessionContent
+from npl_mcp.stores.review.values import ReviewEntry
+from npl_mcp.stores.session import SHOWN, Session, SessionArtifact, SessionRoom
+from npl_mcp.stores.transcript import transcript
+from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.tools.spec import ToolSpec
 
 Status = Annotated[str | None, "active, completed or archived"]
@@ -29,6 +33,38 @@ class SessionCreated:
     created_at: str
     status: str
     web_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session with what belongs to it.
+
+    :param session: the session itself.
+    :param chat_rooms: its newest rooms, at most 200.
+    :param artifacts: its newest artifacts, at most 200.
+    :param reviews: the newest reviews of these artifacts, at most 200.
+    :param worklog: this project's worklog of the same id.
+    :param web_url: its page, if there are web pages.
+    """
+
+    session: Session
+    chat_rooms: Sequence[SessionRoom]
+    artifacts: Sequence[SessionArtifact]
+    reviews: Sequence[ReviewEntry]
+    worklog: WorklogSession | None
+    web_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionText:
+    """A session as one text.
+
+    :param session_id: the session.
+    :param markdown: its artifacts, reviews, rooms and worklog.
+    """
+
+    session_id: str
+    markdown: str
 
 
 def _web_url(app: App, session_id: str) -> str | None:
@@ -60,14 +96,32 @@ def session_create(
     )
 
 
-def session_get(app: App, session_id: str) -> SessionContent:
-    """Get a session with its rooms and artifacts.
+def session_get(app: App, session_id: str) -> SessionView:
+    """Get a session with its rooms, artifacts, reviews and worklog.
 
     :raises SessionNotFoundError: there is no such session.
     :raises DatabaseError: the database cannot be used.
     """
     content = app.stores.session.get(session_id)
-    return replace(content, web_url=_web_url(app, content.session.id))
+    name = content.session.id
+    return SessionView(
+        session=content.session,
+        chat_rooms=content.chat_rooms,
+        artifacts=content.artifacts,
+        reviews=app.stores.review.list(session_id=name, limit=SHOWN).items,
+        worklog=app.worklog.called(app.project, name),
+        web_url=_web_url(app, name),
+    )
+
+
+def session_export(app: App, session_id: str) -> SessionText:
+    """Get all that happened in a session as Markdown.
+
+    :raises SessionNotFoundError: there is no such session.
+    :raises StoreError: the text would be too long.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return SessionText(session_id, transcript(app.stores.database, session_id, app.project))
 
 
 def session_list(
@@ -86,6 +140,7 @@ def session_update(app: App, session_id: str, title: str | None = None, status: 
     """Change a session's title or status.
 
     :raises MissingRequestError: there is nothing to change.
+    :raises ClosedError: it is archived, and its status stays so.
     :raises InvalidRequestError: the title or the status cannot be used.
     :raises SessionNotFoundError: there is no such session.
     :raises DatabaseError: the database cannot be used.
@@ -96,6 +151,7 @@ def session_update(app: App, session_id: str, title: str | None = None, status: 
 TOOLS = (
     ToolSpec(session_create, read_only=False, idempotent=False),
     ToolSpec(session_get),
+    ToolSpec(session_export, heavy=True),
     ToolSpec(session_list),
     ToolSpec(session_update, read_only=False),
 )

@@ -22,8 +22,11 @@ class CommaList:
     """
 
 
-Wait = Annotated[float, "Seconds, up to 60, to wait for something new"]
+Wait = Annotated[float, "Seconds, at most 60"]
 """Of tools that read what others write: how long a call with nothing to answer waits for it."""
+
+Archived = Annotated[bool, "Archived ones instead"]
+"""Of lists that leave out what is archived."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,12 @@ COMMANDS: dict[str, Command] = {
             argument("--agent", required=True, metavar="ID", help="who reads"),
             switch("--peek", help="do not mark it as read"),
             argument("--since", type=whole_number, metavar="N", help="print what follows entry N instead"),
+            argument(
+                "--wait",
+                type=whole_number,
+                metavar="SECONDS",
+                help="wait for an entry, if there is no new one",
+            ),
             _SESSION,
             _JSON,
         ),
@@ -168,6 +174,7 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
     position = None if given.since is None else max(given.since, 0)
     entries: list[dict[str, Any]] = []
     code = 0
+    waiting = {} if given.wait is None else {"wait": given.wait}
     while True:
         reply = connection.call(
             "worklog_read",
@@ -176,7 +183,9 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
             since=position,
             session_id=given.session or None,
             limit=PAGE,
+            **waiting,
         )
+        waiting = {}  # what follows is there already
         if not reply["success"]:
             code = _failed(reply, display)
             break

@@ -92,6 +92,46 @@ def decode(file_content_base64: str, most: int) -> bytes:
     return content
 
 
+def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
+    """Return the content of a file that is given as text or in base64.
+
+    :param content: the text; it is kept in UTF-8.
+    :param most: bytes it may have.
+    :raises MissingRequestError: neither is given, or it is empty.
+    :raises InvalidRequestError: both are given, or what is given cannot be used.
+    :raises TooLargeError: it has too many bytes.
+    """
+    if content is not None and file_content_base64 is not None:
+        raise InvalidRequestError(
+            "content and file_content_base64 are both given",
+            parameter="content",
+            hint="give text as content, other files in base64",
+        )
+    if content is None and file_content_base64 is not None:
+        return decode(file_content_base64, most)
+    if not content:
+        raise MissingRequestError(
+            "content is empty", parameter="content", hint="give the text, or the file in file_content_base64"
+        )
+    check_size(len(content), most)
+    try:
+        data = content.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequestError("content holds half of a surrogate pair", parameter="content") from None
+    check_size(len(data), most)
+    return data
+
+
+def as_text(content: bytes) -> str | None:
+    """Return a file's content as text; ``None`` if it is none."""
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _strictly_decoded(text: str) -> bytes | None:
     try:
         written = text.encode("ascii")

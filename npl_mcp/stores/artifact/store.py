@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -23,11 +22,13 @@ from npl_mcp.stores.artifact.files import (
     description,
 )
 from npl_mcp.stores.artifact.recovery import Recovery
+from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, Revision, RevisionEntry, Stored
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
+    ClosedError,
     RecordNotFoundError,
     StorageError,
     StoreError,
@@ -43,115 +44,13 @@ _PURPOSE_CHARACTERS = 500
 _NEWEST = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A revision that was stored.
-
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision, unique over all artifacts.
-    :param revision_num: number of the revision, from 0 on.
-    :param file_path: absolute path of its file.
-    :param meta_path: absolute path of its description.
-    """
-
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    file_path: str
-    meta_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """A revision of an artifact.
-
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision, unique over all artifacts.
-    :param revision_num: number of the revision, from 0 on.
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
-    :param notes: text about it.
-    :param filename: name of its file, as given.
-    :param size: bytes of its content.
-    :param digest: BLAKE2b of its content, 16 bytes, in hex.
-    :param file_path: absolute path of its file.
-    :param metadata: text of its description.
-    """
-
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    created_by: str | None
-    created_at: str
-    purpose: str
-    notes: str | None
-    filename: str
-    size: int
-    digest: str
-    file_path: str
-    metadata: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactEntry:
-    """An artifact in a list.
-
-    :param id: the artifact.
-    :param name: its name.
-    :param type: its type.
-    :param created_at: UTC, ISO 8601.
-    :param current_revision_id: row id of the highest revision.
-    :param current_revision: its number.
-    """
-
-    id: int
-    name: str
-    type: str
-    created_at: str
-    current_revision_id: int
-    current_revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionEntry:
-    """A revision in a history.
-
-    :param id: row id of the revision, unique over all artifacts.
-    :param revision_num: number of the revision, from 0 on.
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
-    :param notes: text about it.
-    :param filename: name of its file, as given.
-    :param size: bytes of its content.
-    """
-
-    id: int
-    revision_num: int
-    created_by: str | None
-    created_at: str
-    purpose: str
-    notes: str | None
-    filename: str
-    size: int
-
-
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
     :raises ArtifactNotFoundError: there is none with that id; names the newest.
     """
     row = tx.one(
-        "SELECT id, name, type, created_at, revision_count FROM artifact WHERE id = :id",
+        "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
         id=checks.row_id(artifact_id, "artifact_id"),
     )
     if row is None:
@@ -160,6 +59,19 @@ def require(tx: Transaction, artifact_id: int) -> Row:
         raise ArtifactNotFoundError(
             f"there is no artifact {artifact_id}",
             hint=f"the newest are {known}" if known else "there are none yet",
+        )
+    return row
+
+
+def require_open(tx: Transaction, artifact_id: int) -> Row:
+    """Return the row of an artifact that takes revisions and reviews.
+
+    :raises ClosedError: it is archived.
+    """
+    row = require(tx, artifact_id)
+    if row["archived_at"] is not None:
+        raise ClosedError(
+            f"artifact {artifact_id} is archived", hint="artifact_archive with archived=false brings it back"
         )
     return row
 
@@ -254,7 +166,7 @@ class ArtifactStore:
         draft = self._draft(content, filename, created_by, purpose, notes)
 
         def work(tx: Transaction) -> Stored:
-            artifact = require(tx, artifact_id)
+            artifact = require_open(tx, artifact_id)
             same = (
                 tx.one(_SAME, owner=artifact_id, digest=_digest(content), by=draft.created_by)
                 if once
@@ -283,12 +195,35 @@ class ArtifactStore:
         )
         return revision, content
 
-    def list(self, limit: int | None = None, offset: int | None = None) -> Page[ArtifactEntry]:
-        """List artifacts, newest first."""
+    def archive(self, artifact_id: int, archived: bool = True) -> ArchivedArtifact:
+        """Take an artifact out of lists and let it take no more, or bring it back.
+
+        :param archived: whether it is to be archived.
+        """
+        with self._database.write() as tx:
+            row = require(tx, artifact_id)
+            moment = row["archived_at"]
+            if archived != (moment is not None):
+                moment = now() if archived else None
+                tx.run(
+                    "UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"]
+                )
+                add_total(tx, _TOTALS[not archived], -1)
+                add_total(tx, _TOTALS[archived], 1)
+        return ArchivedArtifact(row["id"], row["name"], moment)
+
+    def list(
+        self, limit: int | None = None, offset: int | None = None, *, archived: bool = False
+    ) -> Page[ArtifactEntry]:
+        """List artifacts, newest first.
+
+        :param archived: those that are archived, in place of the others.
+        """
         part = Slice.parse(limit, offset)
+        sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
         with self._reading() as tx:
-            rows = tx.all(_LIST, limit=part.limit, offset=part.offset)
-            total = read_total(tx, "artifact")
+            rows = tx.all(sql, limit=part.limit, offset=part.offset)
+            total = read_total(tx, _TOTALS[archived])
         return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def history(
@@ -412,6 +347,9 @@ class ArtifactStore:
         return content, text
 
 
+_TOTALS = {False: "artifact", True: "archived-artifact"}
+"""Names of the totals of artifacts, by whether those are archived."""
+
 _RESTORE = "restore it from a backup of the data folder"
 
 _INSERT = """
@@ -430,7 +368,9 @@ WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id
 _LIST = """
 SELECT page.id, page.name, page.type, page.created_at,
     revision.id AS current_revision_id, revision.revision_num AS current_revision
-FROM (SELECT * FROM artifact ORDER BY id DESC LIMIT :limit OFFSET :offset) AS page
+FROM (
+    SELECT * FROM artifact WHERE archived_at IS {archived} ORDER BY id DESC LIMIT :limit OFFSET :offset
+) AS page
 JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
 ORDER BY page.id DESC
 """

@@ -12,7 +12,7 @@ from typing import Any
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
-from npl_mcp.stores.base.paging import Page, Slice, stamp
+from npl_mcp.stores.base.paging import Page, Slice, now, stamp
 
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)"
@@ -29,10 +29,12 @@ class Event:
 
     :param id: grows with time; the cursor of a feed is the id of an event.
     :param room_id: the room.
-    :param event_type: persona_join, message, emoji_reaction, artifact_share, todo_create or todo_update.
+    :param event_type: persona_join, persona_leave, message, handoff, handoff_ack, emoji_reaction,
+        artifact_share, todo_create, todo_update, room_archive or room_reopen.
     :param persona: who did it.
     :param timestamp: when; never earlier than the event before it.
-    :param data: what, by type; of a todo_create with the todo's present status and assigned_to.
+    :param data: what, by type; of a todo_create with the todo's present status, assigned_to and lease_until,
+        of a handoff with the event that acknowledged it.
     :param reply_to_id: the event it answers, reacts to or changes.
     :param reactions: who reacted to it, by emoji, in the order of their reactions.
     """
@@ -141,8 +143,8 @@ def _events(tx: Transaction, room_id: int, first: int, last: int, order: str) ->
     """
     rows = tx.some(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        " event.reply_to_id, todo.status, todo.assigned_to"
-        " FROM event LEFT JOIN todo ON todo.event_id = event.id"
+        f" event.reply_to_id, {PRESENT}"
+        f" FROM event {PRESENT_FROM}"
         " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last"
         f" ORDER BY event.position {order}",
         room=room_id,
@@ -151,7 +153,7 @@ def _events(tx: Transaction, room_id: int, first: int, last: int, order: str) ->
     )
     if order == "DESC":
         rows.reverse()
-    reactions = _reactions(tx, room_id, first, last)
+    reactions, moment = _reactions(tx, room_id, first, last), now()
     return tuple(
         Event(
             id=row["id"],
@@ -159,7 +161,7 @@ def _events(tx: Transaction, room_id: int, first: int, last: int, order: str) ->
             event_type=row["event_type"],
             persona=row["persona"],
             timestamp=row["timestamp"],
-            data=present_data(row),
+            data=present_data(row, moment),
             reply_to_id=row["reply_to_id"],
             reactions=reactions.get(row["id"]),
         )
@@ -184,17 +186,39 @@ def _reactions(tx: Transaction, room_id: int, first: int, last: int) -> dict[int
     return grouped
 
 
-def present_data(row: Row) -> dict[str, Any]:
-    """Return an event's data; that of a todo has its present state, not the one it began with.
+PRESENT = "todo.status, todo.assigned_to, todo.lease_until, handoff.ack_event_id"
+"""What an event's data has of the present; see :func:`present_data`."""
 
-    :param row: ``data`` of an event, ``status`` and ``assigned_to`` of its todo or ``None``; its id is
-        ``event_id``, or else ``id``.
+PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id LEFT JOIN handoff ON handoff.event_id = event.id"
+
+
+def data_of(row: Row) -> dict[str, Any]:
+    """Return an event's data as it was written.
+
+    :param row: ``data`` of an event; its id is ``event_id``, or else ``id``.
     :raises DatabaseError: the data cannot be read.
     """
-    where = f"event {row.get('event_id', row['id'])}, column data"
+    where = f"event {row['event_id'] if 'event_id' in row else row['id']}, column data"
     data = json_of(row["data"], where)
     if not isinstance(data, dict):
         raise damaged(f"{where} holds no object")
+    return data
+
+
+def present_data(row: Row, moment: str) -> dict[str, Any]:
+    """Return an event's data; that of a todo has its present state, not the one it began with.
+
+    :param row: as :func:`data_of` takes it, with :data:`PRESENT`.
+    :param moment: the present; a claim that was over by then counts no longer.
+    :raises DatabaseError: the data cannot be read.
+    """
+    data = data_of(row)
     if row["status"] is not None:
-        data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
+        over = row["lease_until"] is not None and row["lease_until"] <= moment
+        data["status"] = "pending" if over else row["status"]
+        data["assigned_to"] = None if over else row["assigned_to"]
+        if row["lease_until"] is not None and not over:
+            data["lease_until"] = row["lease_until"]
+    if row["ack_event_id"] is not None:
+        data["ack_event_id"] = row["ack_event_id"]
     return data

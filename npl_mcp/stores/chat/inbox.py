@@ -34,7 +34,8 @@ class Notification:
 
     :param id: what chat_mark_read takes.
     :param event_id: the event.
-    :param notification_type: mention, artifact_share, todo_assign or todo_update.
+    :param notification_type: mention, handoff, handoff_ack, artifact_share, todo_assign or
+        todo_update.
     :param created_at: when it was sent.
     :param read_at: when it was read; only if read ones are asked for, too.
     :param room_id: the event's room.
@@ -72,8 +73,8 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
     """Notify members of a room of one of its events.
 
     :param kind: see :class:`Notification`.
-    :param personas: members, each once.
-    :returns: one notification for each, in their order.
+    :param personas: each once; those who have left the room are not told.
+    :returns: one notification for each member, in their order.
     """
     if not personas:
         return ()
@@ -95,7 +96,7 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
         personas=personas,
     )
     ids = {row["persona"]: row["id"] for row in rows}
-    return tuple(Delivered(ids[persona], persona) for persona in personas)
+    return tuple(Delivered(ids[persona], persona) for persona in personas if persona in ids)
 
 
 def read(
@@ -119,16 +120,17 @@ def read(
     rows = tx.some(
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
-        " event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to"
+        f" event.persona AS event_persona, event.timestamp, event.data, {feed.PRESENT}"
         f" FROM (SELECT id FROM notification WHERE {which} ORDER BY id {order} LIMIT :limit OFFSET :offset)"
         " AS page JOIN notification ON notification.id = page.id"
         " JOIN event ON event.id = notification.event_id"
-        " LEFT JOIN todo ON todo.event_id = event.id"
+        f" {feed.PRESENT_FROM}"
         f" ORDER BY page.id {order}",
         limit=page.limit,
         offset=page.offset,
         **values,
     )
+    moment = now()
     items = tuple(
         Notification(
             id=row["id"],
@@ -140,7 +142,7 @@ def read(
             event_type=row["event_type"],
             event_persona=row["event_persona"],
             timestamp=row["timestamp"],
-            event_data=feed.present_data(row),
+            event_data=feed.present_data(row, moment),
         )
         for row in rows
     )

@@ -15,6 +15,7 @@ from npl_mcp.stores import session
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
+    ClosedError,
     NotAllowedError,
     RecordNotFoundError,
     RoomNotFoundError,
@@ -25,7 +26,11 @@ from npl_mcp.stores.base.totals import add_total, read_total
 _NEAR = 5
 
 _TOTAL = "room"
-"""Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of."""
+"""Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of. Archived
+rooms are counted apart.
+"""
+
+_ARCHIVED_TOTAL = "archived-room"
 
 POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
 """See :class:`~npl_mcp.stores.changes.Topic`."""
@@ -74,6 +79,20 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomState:
+    """A room after a change.
+
+    :param room_id: the room.
+    :param members: personas, in the order in which they joined.
+    :param archived_at: since when it takes no more.
+    """
+
+    room_id: int
+    members: tuple[str, ...]
+    archived_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Posted:
     """An event that was written.
 
@@ -105,7 +124,7 @@ def create(
     number = its_id = None
     if session_id is not None or session_title is not None:
         number, its_id = session.ensure(tx, session_id, session_title)
-        session.count_room(tx, number)
+        session.touch(tx, number, rooms=1)
     moment = now()
     room_id = tx.value(
         "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
@@ -157,18 +176,92 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -
     )
 
 
-def read(tx: Transaction, persona: str | None, page: Slice) -> Page[Room]:
+def join(tx: Transaction, room_id: int, persona: str) -> None:
+    """Make a persona a member of a room; nothing happens to one that is.
+
+    :raises ClosedError: the room is archived.
+    """
+    require_room(tx, room_id)
+    if is_member(tx, room_id, persona):
+        return
+    event = post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
+    tx.run(
+        "INSERT INTO member (room_id, persona, position, joined_at)"
+        " SELECT id, :persona, event_count, :moment FROM room WHERE id = :room",
+        persona=persona,
+        moment=event.timestamp,
+        room=room_id,
+    )
+    _count_member(tx, room_id, persona, 1)
+
+
+def leave(tx: Transaction, room_id: int, persona: str) -> None:
+    """Make a persona no member of a room any more; nothing happens to one that is none.
+
+    :raises ClosedError: the room is archived.
+    """
+    require_room(tx, room_id)
+    if not is_member(tx, room_id, persona):
+        return
+    post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
+    tx.run("DELETE FROM member WHERE room_id = :room AND persona = :persona", room=room_id, persona=persona)
+    _count_member(tx, room_id, persona, -1)
+
+
+def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> None:
+    tx.run("UPDATE room SET member_count = member_count + :more WHERE id = :room", more=more, room=room_id)
+    add_total(tx, f"{_TOTAL}:{persona}", more)
+
+
+def archive(tx: Transaction, room_id: int, persona: str) -> None:
+    """Let a room take no more, after an event that says so; nothing happens to one that does not."""
+    require_member(tx, room_id, persona)
+    if state(tx, room_id).archived_at is None:
+        event = post(tx, room_id, persona, "room_archive", {"action": "archived"})
+        _set_archived(tx, room_id, event.timestamp)
+
+
+def reopen(tx: Transaction, room_id: int, persona: str) -> None:
+    """Let an archived room take events again."""
+    require_member(tx, room_id, persona)
+    if state(tx, room_id).archived_at is not None:
+        _set_archived(tx, room_id, None)
+        post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
+
+
+def _set_archived(tx: Transaction, room_id: int, moment: str | None) -> None:
+    tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
+    before, after = (_TOTAL, _ARCHIVED_TOTAL) if moment else (_ARCHIVED_TOTAL, _TOTAL)
+    for ending in ("", *(f":{persona}" for persona in members(tx, room_id))):
+        add_total(tx, before + ending, -1)
+        add_total(tx, after + ending, 1)
+
+
+def state(tx: Transaction, room_id: int) -> RoomState:
+    """Return who is in a room, and whether it is archived."""
+    archived_at = tx.value("SELECT archived_at FROM room WHERE id = :room", room=room_id)
+    return RoomState(room_id, members(tx, room_id), archived_at)
+
+
+def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
     """Return rooms with their members, the newest first.
 
     :param persona: only rooms it is a member of.
+    :param archived: those that are archived, in place of the others.
     """
+    name = _ARCHIVED_TOTAL if archived else _TOTAL
+    condition = f"room.archived_at IS {'NOT ' if archived else ''}NULL"
+    values: dict[str, str] = {}
     if persona is None:
-        total = read_total(tx, _TOTAL)
-        rows = tx.all(_rooms("SELECT id FROM room"), limit=page.limit, offset=page.offset)
+        source = f"SELECT id FROM room WHERE {condition}"
     else:
-        total = read_total(tx, f"{_TOTAL}:{persona}")
-        source = "SELECT room_id AS id FROM member WHERE persona = :persona"
-        rows = tx.all(_rooms(source), persona=persona, limit=page.limit, offset=page.offset)
+        name, values = f"{name}:{persona}", {"persona": persona}
+        source = (
+            "SELECT member.room_id AS id FROM member JOIN room ON room.id = member.room_id"
+            f" WHERE member.persona = :persona AND {condition}"
+        )
+    total = read_total(tx, name)
+    rows = tx.all(_rooms(source), limit=page.limit, offset=page.offset, **values)
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
     for row in tx.all(
         "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position",
@@ -201,13 +294,18 @@ def post(
     """Write an event at the end of a room that exists.
 
     Its time is never earlier than that of the event before it, though a clock may be set back.
+
+    :raises ClosedError: the room or its session is archived.
     """
     room = tx.one(
-        "UPDATE room SET event_count = event_count + 1 WHERE id = :room"
+        "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
         " RETURNING event_count, session_number",
         room=room_id,
     )
-    assert room is not None
+    if room is None:
+        raise ClosedError(
+            f"room {room_id} is archived", hint="chat_update_room with the action reopen opens it again"
+        )
     written = tx.one(
         "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
         " VALUES (:room, :position, :event_type, :persona,"
@@ -239,7 +337,7 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
 
     :raises NotAllowedError: the persona is not a member; names members that look alike.
     """
-    if tx.value("SELECT 1 FROM member WHERE room_id = :room AND persona = :who", room=room_id, who=persona):
+    if is_member(tx, room_id, persona):
         return
     require_room(tx, room_id)
     known = members(tx, room_id)
@@ -248,8 +346,14 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     more = ", …" if not near and len(known) > _NEAR else ""
     raise NotAllowedError(
         f"{persona!r} is not a member of room {room_id}",
-        hint=f"{'near' if near else 'members'}: {names}{more}",
+        hint=f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join",
     )
+
+
+def is_member(tx: Transaction, room_id: int, persona: str) -> bool:
+    """Return whether a persona is a member of a room."""
+    sql = "SELECT 1 FROM member WHERE room_id = :room AND persona = :who"
+    return tx.value(sql, room=room_id, who=persona) is not None
 
 
 def require_room(tx: Transaction, room_id: int) -> int:

@@ -5,23 +5,23 @@ Errors are those of the functions that they call, and ``InvalidRequestError`` fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from npl_index.errors import MissingRequestError
+from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact import store as artifact
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.changes import Topic
-from npl_mcp.stores.chat import feed, inbox, rooms, todos
+from npl_mcp.stores.chat import feed, handoffs, inbox, rooms, todos
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import Delivered, MarkedRead, Notification
-from npl_mcp.stores.chat.mentions import mentioned
-from npl_mcp.stores.chat.rooms import NewRoom, Room
-from npl_mcp.stores.chat.todos import Todo, TodoUpdate
+from npl_mcp.stores.chat.mentions import Mentions, mentioned
+from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
+from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
 
 EMOJI = 32
 """Characters of a reaction."""
@@ -40,7 +40,9 @@ class Message:
     :param persona: who sent it.
     :param message: the text.
     :param mentions: members it mentions, in order of first appearance.
-    :param notifications: sent to each of them but the sender.
+    :param notifications: sent to each of them but the sender; of a handoff to who gets it, of an
+        acknowledgement to who handed over.
+    :param unknown_mentions: what it mentions that is no member.
     """
 
     event_id: int
@@ -49,6 +51,7 @@ class Message:
     message: str
     mentions: tuple[str, ...]
     notifications: tuple[Delivered, ...]
+    unknown_mentions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,26 @@ class Share:
     notifications: tuple[Delivered, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What came of a claim.
+
+    :param claimed: whether there was something to claim.
+    :param todo: what was claimed.
+    """
+
+    claimed: bool
+    todo: ListedTodo | None
+
+
+ROOM_ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
+    "join": rooms.join,
+    "leave": rooms.leave,
+    "archive": rooms.archive,
+    "reopen": rooms.reopen,
+}
+
+
 class ChatStore:
     """Rooms, their events, notifications and todos.
 
@@ -118,28 +141,56 @@ class ChatStore:
             return rooms.create(tx, clean, personas, text, session_id, session_title)
 
     def list_rooms(
-        self, persona: str | None = None, limit: int | None = None, offset: int | None = None
+        self,
+        persona: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        archived: bool = False,
     ) -> Page[Room]:
         """List rooms, the newest first; a page has at most 100.
 
         :param persona: only rooms it is a member of.
+        :param archived: those that are archived, in place of the others.
         """
         who = checks.maybe(checks.line, persona, "persona")
         page = Slice.parse(None if limit is None else min(limit, MOST_ROOMS), offset)
         with self._database.read() as tx:
-            return rooms.read(tx, who, page)
+            return rooms.read(tx, who, archived, page)
+
+    def update_room(self, room_id: int, persona: str, action: str) -> RoomState:
+        """Let a persona join or leave a room, or archive or reopen it; what is so already changes nothing.
+
+        :param action: one of :data:`ROOM_ACTIONS`.
+        """
+        room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
+        work = ROOM_ACTIONS[checks.choice(action, "action", tuple(ROOM_ACTIONS))]
+        with self._database.write() as tx:
+            work(tx, room, who)
+            return rooms.state(tx, room)
 
     def send_message(
-        self, room_id: int, persona: str, message: str, reply_to_id: int | None = None
+        self,
+        room_id: int,
+        persona: str,
+        message: str,
+        reply_to_id: int | None = None,
+        kind: str = "message",
+        to: str | None = None,
     ) -> Message:
         """Write into a room; members the text mentions are notified.
 
         :param reply_to_id: an event of the same room.
+        :param kind: one of :data:`~npl_mcp.stores.chat.handoffs.KINDS`.
+        :param to: who gets a handoff.
         :raises RecordNotFoundError: what is answered is not in the room.
         """
         room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
         text = checks.text(message, "message")
         target = checks.maybe(checks.row_id, reply_to_id, "reply_to_id")
+        checks.choice(kind, "kind", handoffs.KINDS)
+        receiver = checks.maybe(checks.line, to, "to")
+        handoffs.check(kind, who, receiver, target)
         with self._database.write() as tx:
             rooms.require_member(tx, room, who)
             if target is not None and (there := rooms.room_of(tx, target)) != room:
@@ -147,10 +198,23 @@ class ChatStore:
                     f"event {target} is in room {there}, not in room {room}",
                     hint="answer in the room of the event",
                 )
-            mentions = mentioned(text, rooms.members(tx, room)) if "@" in text else ()
-            event = rooms.post(tx, room, who, "message", {"message": text, "mentions": mentions}, target)
-            sent = inbox.deliver(tx, event, "mention", [name for name in mentions if name != who])
-        return Message(event.id, room, who, text, mentions, sent)
+            found = mentioned(text, rooms.members(tx, room)) if "@" in text else Mentions()
+            data = {"message": text, "mentions": found.members}
+            sent: tuple[Delivered, ...] = ()
+            if receiver is not None:
+                rooms.require_member(tx, room, receiver)
+                event = rooms.post(tx, room, who, "handoff", data | {"to": receiver}, target)
+                sent = handoffs.give(tx, event, receiver)
+            elif kind == "ack" and target is not None:
+                handoffs.require_open(tx, target, who)
+                event = rooms.post(tx, room, who, "handoff_ack", data, target)
+                sent = handoffs.take(tx, event, who, target)
+            else:
+                event = rooms.post(tx, room, who, "message", data, target)
+            # Nobody gets two notifications for one event.
+            told = {who, *(one.persona for one in sent)}
+            sent += inbox.deliver(tx, event, "mention", [name for name in found.members if name not in told])
+        return Message(event.id, room, who, text, found.members, sent, found.unknown or None)
 
     def react(self, event_id: int, persona: str, emoji: str) -> Reaction:
         """React to an event; a second equal reaction adds nothing.
@@ -203,32 +267,104 @@ class ChatStore:
         return Share(event.id, room, who, shared, number, sent)
 
     def create_todo(
-        self, room_id: int, persona: str, description: str, assigned_to: str | None = None
+        self,
+        room_id: int,
+        persona: str,
+        description: str,
+        assigned_to: str | None = None,
+        blocked_by: Sequence[int] | None = None,
     ) -> Todo:
         """Make a todo in a room.
 
         :param assigned_to: a member.
+        :param blocked_by: todos of the room that have to be done first.
         """
         room, who = checks.row_id(room_id, "room_id"), checks.line(persona, "persona")
         text = checks.text(description, "description")
         doer = checks.maybe(checks.line, assigned_to, "assigned_to")
+        waits = _todo_ids(blocked_by or ())
         with self._database.write() as tx:
-            return todos.create(tx, room, who, text, doer)
+            return todos.create(tx, room, who, text, doer, waits)
 
     def update_todo(
-        self, event_id: int, persona: str, status: str, assigned_to: str | None = None
+        self,
+        event_id: int,
+        persona: str,
+        status: str,
+        assigned_to: str | None = None,
+        blocked_by: Sequence[int] | None = None,
     ) -> TodoUpdate:
         """Change a todo.
 
         :param event_id: the event that made it.
         :param status: pending, in_progress, done or cancelled.
         :param assigned_to: a member; ``None``: as before.
+        :param blocked_by: todos of the room that have to be done first; ``None``: as before.
         """
         target, who = checks.row_id(event_id, "event_id"), checks.line(persona, "persona")
         state = checks.choice(status, "status", todos.STATUSES)
         doer = checks.maybe(checks.line, assigned_to, "assigned_to")
+        waits = None if blocked_by is None else _todo_ids(blocked_by)
         with self._database.write() as tx:
-            return todos.update(tx, target, who, state, doer)
+            return todos.update(tx, target, who, state, doer, waits)
+
+    def claim_todo(
+        self, persona: str, event_id: int | None = None, room_id: int | None = None, lease: int | None = None
+    ) -> Claim:
+        """Claim a todo for a time, or prolong a claim.
+
+        :param event_id: the todo.
+        :param room_id: in place of it: the oldest of this room that is ready.
+        :param lease: seconds; by default ten minutes.
+        :raises InvalidRequestError: neither or both are named.
+        """
+        who = checks.line(persona, "persona")
+        seconds = todos.LEASE if lease is None else lease
+        if not 1 <= seconds <= todos.LONGEST_LEASE:
+            raise InvalidRequestError(
+                "lease is out of range",
+                parameter="lease",
+                hint=f"give seconds, from 1 to {todos.LONGEST_LEASE:,}",
+            )
+        todo = checks.maybe(checks.row_id, event_id, "event_id")
+        room = checks.maybe(checks.row_id, room_id, "room_id")
+        if (todo is None) == (room is None):
+            raise MissingRequestError(
+                "a todo or a room is needed, not both", parameter="event_id", hint="give event_id or room_id"
+            )
+        with self._database.write() as tx:
+            found = (
+                todos.claim(tx, todo, who, seconds)
+                if todo is not None
+                else todos.claim_next(tx, room, who, seconds)
+            )
+        return Claim(found is not None, found)
+
+    def list_todos(
+        self,
+        room_id: int | None = None,
+        persona: str | None = None,
+        which: str = "open",
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Page[ListedTodo]:
+        """List todos, the oldest first.
+
+        :param room_id: only of this room; ``None``: of all rooms of the persona.
+        :param persona: see :func:`~npl_mcp.stores.chat.todos.read`.
+        :param which: one of :data:`~npl_mcp.stores.chat.todos.FILTERS`.
+        :raises MissingRequestError: neither a room nor a persona is named, or ``mine`` means nobody's.
+        """
+        room = checks.maybe(checks.row_id, room_id, "room_id")
+        who = checks.maybe(checks.line, persona, "persona")
+        checks.choice(which, "filter", todos.FILTERS)
+        page = Slice.parse(limit, offset)
+        if who is None and (room is None or which == "mine"):
+            raise MissingRequestError(
+                "persona is missing", parameter="persona", hint="give persona, or room_id and another filter"
+            )
+        with self._database.read() as tx:
+            return todos.read(tx, room, which, who, page)
 
     def feed(
         self,
@@ -282,3 +418,13 @@ class ChatStore:
         whose = checks.maybe(checks.line, persona, "persona")
         with self._database.write() as tx:
             return inbox.mark_read(tx, wanted, whose)
+
+
+def _todo_ids(ids: Sequence[int]) -> tuple[int, ...]:
+    if len(ids) > todos.MOST_BLOCKERS:
+        raise InvalidRequestError(
+            f"blocked_by has {len(ids):,} entries",
+            parameter="blocked_by",
+            hint=f"at most {todos.MOST_BLOCKERS}",
+        )
+    return tuple(dict.fromkeys(checks.row_id(one, f"blocked_by[{at}]") for at, one in enumerate(ids)))

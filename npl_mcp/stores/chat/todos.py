@@ -1,18 +1,36 @@
-"""Todos of a room: created, reassigned, finished.
+"""Todos of a room: created, claimed for a time, reassigned, finished; a todo may wait for others.
 
-The functions work inside a transaction of a caller.
+A claim is a lease. When it is over and the todo is not done, the todo is as if nobody had begun it; nothing
+has to happen for that, because the state is worked out when it is read. The functions work inside a
+transaction of a caller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.chat import inbox, rooms
+from npl_mcp.stores.base.errors import ConflictError
+from npl_mcp.stores.base.paging import Page, Slice, now, stamp
+from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
+"""The first two are those of open todos."""
+
+FILTERS = ("ready", "open", "mine", "done")
+
+LEASE = 600
+"""Seconds a claim lasts, where the caller does not say."""
+
+LONGEST_LEASE = 24 * 3600
+MOST_BLOCKERS = 100
+
+_OPEN = "('pending', 'in_progress')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +43,7 @@ class Todo:
     :param description: what is to be done.
     :param assigned_to: who is to do it.
     :param notification: sent to the assignee, if that is somebody else.
+    :param blocked_by: todos that have to be done first.
     """
 
     event_id: int
@@ -33,6 +52,7 @@ class Todo:
     description: str
     assigned_to: str | None
     notification: Delivered | None
+    blocked_by: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +77,38 @@ class TodoUpdate:
     notifications: tuple[Delivered, ...]
 
 
-def create(tx: Transaction, room_id: int, persona: str, description: str, assigned_to: str | None) -> Todo:
+@dataclass(frozen=True, slots=True)
+class ListedTodo:
+    """A todo as it is now.
+
+    :param event_id: its id.
+    :param room_id: the room.
+    :param persona: who made it.
+    :param description: what is to be done.
+    :param status: pending, in_progress, done or cancelled.
+    :param assigned_to: who is to do it, or has claimed it.
+    :param lease_until: when the claim ends unless it is renewed.
+    :param blocked_by: open todos that have to be done first.
+    """
+
+    event_id: int
+    room_id: int
+    persona: str
+    description: str
+    status: str
+    assigned_to: str | None
+    lease_until: str | None
+    blocked_by: tuple[int, ...] | None
+
+
+def create(
+    tx: Transaction,
+    room_id: int,
+    persona: str,
+    description: str,
+    assigned_to: str | None,
+    blocked_by: Sequence[int],
+) -> Todo:
     """Make a todo in a room."""
     rooms.require_member(tx, room_id, persona)
     others = [] if assigned_to in (None, persona) else [assigned_to]
@@ -75,33 +126,217 @@ def create(tx: Transaction, room_id: int, persona: str, description: str, assign
         moment=event.timestamp,
         persona=persona,
     )
+    _block(tx, event.id, room_id, blocked_by)
     sent = inbox.deliver(tx, event, "todo_assign", others)
-    return Todo(event.id, room_id, persona, description, assigned_to, sent[0] if sent else None)
+    return Todo(
+        event.id,
+        room_id,
+        persona,
+        description,
+        assigned_to,
+        sent[0] if sent else None,
+        tuple(blocked_by) or None,
+    )
 
 
-def update(tx: Transaction, event_id: int, persona: str, status: str, assigned_to: str | None) -> TodoUpdate:
+def update(
+    tx: Transaction,
+    event_id: int,
+    persona: str,
+    status: str,
+    assigned_to: str | None,
+    blocked_by: Sequence[int] | None = None,
+) -> TodoUpdate:
     """Change a todo.
 
     :param event_id: the event that made it.
     :param status: one of :data:`STATUSES`.
     :param assigned_to: who is to do it; ``None``: as before.
+    :param blocked_by: todos that have to be done first; ``None``: as before.
+    :raises ConflictError: somebody else has claimed it.
     """
-    before = _require(tx, event_id)
-    room_id, creator = before["room_id"], before["creator"]
+    before = _require(tx, event_id, now())
+    rooms.require_member(tx, before["room_id"], persona)
+    if before["lease_until"] and persona not in (before["assigned_to"], before["creator"]):
+        raise _claimed(event_id, before)
+    if blocked_by is not None:
+        _block(tx, event_id, before["room_id"], blocked_by)
+    # Who ends what it had claimed did it, though the claim was over.
+    late = persona if persona == before["holder"] and status in STATUSES[1:3] else None
+    doer = assigned_to or before["assigned_to"] or late
+    if before["lease_until"] and status == "pending" and assigned_to is None:
+        doer = None  # the claim is given back
+    held = status == "in_progress" and doer == before["assigned_to"]
+    return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
+
+
+def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedTodo:
+    """Claim a todo for a time, or prolong a claim.
+
+    :raises ConflictError: somebody else has claimed it, or is to do it; it waits for others; it is not open.
+    """
+    moment = now()
+    before = _require(tx, event_id, moment)
+    rooms.require_member(tx, before["room_id"], persona)
+    if before["status"] not in STATUSES[:2]:
+        raise ConflictError(
+            f"todo {event_id} is {before['status']}", hint="chat_list_todos shows what is open"
+        )
+    if before["assigned_to"] not in (None, persona):
+        raise _claimed(event_id, before)
+    waits = _blockers(tx, [event_id]).get(event_id)
+    if waits:
+        names = ", ".join(map(str, waits[:5]))
+        raise ConflictError(f"todo {event_id} waits for todo {names}", hint="claim that first")
+    _claim(tx, before, persona, seconds)
+    return _listed(tx, [_require(tx, event_id, moment)])[0]
+
+
+def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> ListedTodo | None:
+    """Claim the oldest todo of a room that is ready for a persona; ``None`` if none is."""
     rooms.require_member(tx, room_id, persona)
-    doer = assigned_to or before["assigned_to"]
-    assigned = [] if doer in (persona, before["assigned_to"]) else [doer]
+    where, values = _which(room_id, "ready", persona)
+    ready = tx.value(f"SELECT event.id {_FROM} WHERE {where} ORDER BY event.id LIMIT 1", **values)
+    return None if ready is None else claim(tx, ready, persona, seconds)
+
+
+def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
+    """Let a persona have an open todo in place of another, if that one has it, or nobody.
+
+    :param event_id: an event; if it made no todo, nothing happens.
+    """
+    before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=now())
+    if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
+        _change(tx, before, taker, before["status"], taker, None)
+
+
+def read(
+    tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice
+) -> Page[ListedTodo]:
+    """Return todos, the oldest first.
+
+    :param room_id: only of this room; ``None``: of all rooms that the persona is a member of.
+    :param which: one of :data:`FILTERS`.
+    :param persona: whose those are that are ``mine``; what others are to do is not ready for it.
+    """
+    if room_id is not None:
+        rooms.require_room(tx, room_id)
+    where, values = _which(room_id, which, persona)
+    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
+    rows = tx.some(
+        f"{_SELECT} {_FROM} WHERE {where} ORDER BY event.id LIMIT :limit OFFSET :offset",
+        limit=page.limit,
+        offset=page.offset,
+        **values,
+    )
+    return Page(_listed(tx, rows), total, page.limit, page.offset)
+
+
+def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the condition for todos that are asked for, as :func:`read` takes them, and its values."""
+    values: dict[str, Any] = {"moment": now()}
+    parts = [_CONDITIONS[which]]
+    # Few todos are open, many are done: the sign keeps a database from looking at all of a room.
+    room = "event.room_id" if which == "done" else "+event.room_id"
+    if room_id is None:
+        parts.append(
+            f"{room} IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
+            " WHERE member.persona = :persona AND room.archived_at IS NULL)"
+        )
+        values["persona"] = persona
+    else:
+        parts.append(f"{room} = :room")
+        values["room"] = room_id
+    if which == "mine" or (which == "ready" and persona is not None):
+        mine = f"(todo.assigned_to = :persona AND NOT {_OVER})"
+        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_OVER})")
+        values["persona"] = persona
+    elif which == "ready":
+        parts.append(f"(todo.assigned_to IS NULL OR {_OVER})")
+    return " AND ".join(parts), values
+
+
+_OVER = "coalesce(todo.lease_until <= :moment, FALSE)"
+
+_FROM = "FROM event JOIN todo ON todo.event_id = event.id"
+
+_SELECT = (
+    "SELECT event.id AS event_id, event.room_id, event.persona AS creator, event.data,"
+    " todo.assigned_to AS holder,"
+    f" CASE WHEN {_OVER} THEN 'pending' ELSE todo.status END AS status,"
+    f" CASE WHEN {_OVER} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
+    f" CASE WHEN {_OVER} THEN NULL ELSE todo.lease_until END AS lease_until"
+)
+
+_BLOCKED = (
+    "EXISTS (SELECT 1 FROM todo_blocker JOIN todo AS blocker ON blocker.event_id = todo_blocker.blocker_id"
+    f" WHERE todo_blocker.todo_id = todo.event_id AND blocker.status IN {_OPEN})"
+)
+
+_CONDITIONS = {
+    "ready": f"(todo.status = 'pending' OR {_OVER}) AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
+    "open": f"todo.status IN {_OPEN}",
+    "mine": f"todo.status IN {_OPEN}",
+    "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
+}
+
+
+def _require(tx: Transaction, event_id: int, moment: str) -> Row:
+    """Return a todo as it is at a moment."""
+    row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=moment)
+    if row is None:
+        kind = tx.value("SELECT event_type FROM event WHERE id = :event", event=event_id)
+        if kind is None:
+            raise rooms.no_event(event_id)
+        raise InvalidRequestError(
+            f"event {event_id} is a {kind}",
+            parameter="event_id",
+            hint="give the event_id that chat_create_todo answered",
+        )
+    return row
+
+
+def _claimed(event_id: int, row: Row) -> ConflictError:
+    until = f" until {row['lease_until']}" if row["lease_until"] else ""
+    return ConflictError(
+        f"todo {event_id} is {row['assigned_to']}'s{until}", hint="chat_list_todos shows what is ready"
+    )
+
+
+def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
+    until = stamp(datetime.now(timezone.utc) + timedelta(seconds=seconds))
+    if before["lease_until"]:
+        # No event: whoever works on renews often, and nothing has changed for others.
+        tx.run(
+            "UPDATE todo SET lease_until = :until WHERE event_id = :event",
+            until=until,
+            event=before["event_id"],
+        )
+    else:
+        _change(tx, before, persona, "in_progress", persona, until)
+
+
+def _change(
+    tx: Transaction, before: Row, persona: str, status: str, doer: str | None, lease_until: str | None
+) -> TodoUpdate:
+    """Write a todo's state, with an event, and tell whom it concerns.
+
+    :param before: what the todo was.
+    """
+    event_id, room_id, creator = before["event_id"], before["room_id"], before["creator"]
+    assigned = [] if doer in (None, persona, before["assigned_to"]) else [doer]
     for name in assigned:
         rooms.require_member(tx, room_id, name)
     data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
     event = rooms.post(tx, room_id, persona, "todo_update", data, event_id)
     tx.run(
-        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona"
-        " WHERE event_id = :event",
+        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
+        " lease_until = :until WHERE event_id = :event",
         status=status,
         doer=doer,
         moment=event.timestamp,
         persona=persona,
+        until=lease_until,
         event=event_id,
     )
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
@@ -111,18 +346,67 @@ def update(tx: Transaction, event_id: int, persona: str, status: str, assigned_t
     return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)
 
 
-def _require(tx: Transaction, event_id: int) -> Row:
-    row = tx.one(
-        "SELECT event.room_id, event.event_type, event.persona AS creator, todo.status, todo.assigned_to"
-        " FROM event LEFT JOIN todo ON todo.event_id = event.id WHERE event.id = :event",
-        event=event_id,
+def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
+    """Let a todo wait for others of its room, and for no more.
+
+    :raises InvalidRequestError: one of them is none, or waits for this one.
+    """
+    for blocker in blockers:
+        row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
+        if row is None or row["room_id"] != room_id:
+            raise InvalidRequestError(
+                f"blocked_by has {blocker}, which is no todo of room {room_id}",
+                parameter="blocked_by",
+                hint="give event_ids that chat_list_todos shows",
+            )
+    tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
+    tx.run_many(
+        "INSERT INTO todo_blocker (todo_id, blocker_id) VALUES (:todo, :blocker)",
+        [{"todo": event_id, "blocker": blocker} for blocker in blockers],
     )
-    if row is None:
-        raise rooms.no_event(event_id)
-    if row["status"] is None:
+    if blockers and tx.value(_CIRCLE, todo=event_id):
         raise InvalidRequestError(
-            f"event {event_id} is a {row['event_type']}",
-            parameter="event_id",
-            hint="give the event_id that chat_create_todo answered",
+            f"todo {event_id} would wait for itself", parameter="blocked_by", hint="leave one of them out"
         )
-    return row
+
+
+_CIRCLE = """
+WITH RECURSIVE before(id) AS (
+    SELECT blocker_id FROM todo_blocker WHERE todo_id = :todo
+    UNION SELECT todo_blocker.blocker_id FROM todo_blocker JOIN before ON todo_blocker.todo_id = before.id
+)
+SELECT 1 FROM before WHERE id = :todo
+"""
+
+
+def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """Return the open todos that each todo waits for."""
+    found: dict[int, tuple[int, ...]] = {}
+    if not ids:
+        return found
+    for row in tx.all(
+        "SELECT todo_blocker.todo_id, todo_blocker.blocker_id FROM todo_blocker"
+        " JOIN todo ON todo.event_id = todo_blocker.blocker_id"
+        f" WHERE todo_blocker.todo_id IN :ids AND todo.status IN {_OPEN}"
+        " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id",
+        ids=list(ids),
+    ):
+        found[row["todo_id"]] = (*found.get(row["todo_id"], ()), row["blocker_id"])
+    return found
+
+
+def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[ListedTodo, ...]:
+    waits = _blockers(tx, [row["event_id"] for row in rows])
+    return tuple(
+        ListedTodo(
+            event_id=row["event_id"],
+            room_id=row["room_id"],
+            persona=row["creator"],
+            description=feed.data_of(row)["description"],
+            status=row["status"],
+            assigned_to=row["assigned_to"],
+            lease_until=row["lease_until"],
+            blocked_by=waits.get(row["event_id"]),
+        )
+        for row in rows
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 
-FORMS = "write line:<n>, line:<first>-<last> or @x:<n>,y:<n>"
+FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
 """What a reviewer's file has in place of an overall comment, if there is none."""
 
@@ -49,6 +49,7 @@ class Remark:
 
     :param reviewer: whose review it stands in.
     :param persona: who wrote it.
+    :param selector: of the section it is about, whose lines the location holds.
     """
 
     id: int
@@ -56,6 +57,12 @@ class Remark:
     persona: str
     location: Lines | Spot
     comment: str
+    selector: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The place as a reader is told it."""
+        return str(self.location) if self.selector is None else f"{self.location} ({self.selector})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,11 @@ def parse_location(text: str) -> Lines | Spot:
         problem = "lines are counted from 1" if first < 1 else "the last line stands before the first"
         raise InvalidRequestError(f"location is {clean!r}: {problem}", parameter="location", hint=FORMS)
     return Lines(first, last)
+
+
+def is_selector(text: str) -> bool:
+    """Return whether a location is a selector: it does not begin as the other forms do."""
+    return not text.lstrip().startswith(("line:", "@x:"))
 
 
 def split_lines(text: str) -> list[str]:
@@ -148,7 +160,7 @@ def reviewer_files(
     files: dict[str, str] = {}
     for reviewer in dict.fromkeys(review.reviewer for review in reviews):
         inline = "".join(
-            f"[^{label}]: {remark.location}: {_indented(remark.comment)}\n\n"
+            f"[^{label}]: {remark.where}: {_indented(remark.comment)}\n\n"
             for key, label in marks.items()
             if (remark := by_id[key]).reviewer == reviewer
         )

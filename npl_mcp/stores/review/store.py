@@ -6,15 +6,17 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.artifact.store import ArtifactStore, require
+from npl_index.selectors.grammar import compile_selector
+from npl_mcp.stores.artifact.files import as_text
+from npl_mcp.stores.artifact.store import ArtifactStore, require, require_open
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
-from npl_mcp.stores.base.paging import Slice, now
+from npl_mcp.stores.base.paging import Page, Slice, now
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -22,12 +24,26 @@ from npl_mcp.stores.review.annotation import (
     Review,
     Spot,
     annotate,
+    is_selector,
     labels,
     parse_location,
     reviewer_files,
     split_lines,
 )
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
+from npl_mcp.stores.review.sections import section_lines
+from npl_mcp.stores.review.values import (
+    Annotated,
+    Comment,
+    Completion,
+    Drawn,
+    NewComment,
+    NewReview,
+    ReviewContent,
+    ReviewEntry,
+)
+
+STATUSES = ("in_progress", "completed")
 
 MOST_COMMENTS = 10_000
 """Comments one review takes."""
@@ -40,160 +56,6 @@ MAKER = "npl"
 
 _NAMED = 5
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
-
-
-@dataclass(frozen=True, slots=True)
-class NewReview:
-    """A review that was begun.
-
-    :param review_id: the review.
-    :param artifact_id: the artifact.
-    :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param reviewer_persona: whose review it is.
-    :param status: ``in_progress``.
-    """
-
-    review_id: int
-    artifact_id: int
-    revision_id: int
-    revision_num: int
-    reviewer_persona: str
-    status: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewComment:
-    """A comment that was added.
-
-    :param comment_id: the comment.
-    :param review_id: the review.
-    :param location: the place, as it is kept.
-    :param comment: the text.
-    :param persona: who wrote it.
-    """
-
-    comment_id: int
-    review_id: int
-    location: str
-    comment: str
-    persona: str
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment of a review.
-
-    :param id: the comment.
-    :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
-    :param comment: the text.
-    :param persona: who wrote it.
-    :param created_at: UTC, ISO 8601.
-    """
-
-    id: int
-    location: str
-    comment: str
-    persona: str
-    created_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewContent:
-    """A review with its comments.
-
-    :param id: the review.
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param reviewer_persona: whose review it is.
-    :param created_at: UTC, ISO 8601.
-    :param status: ``in_progress`` or ``completed``.
-    :param completed_at: UTC, ISO 8601.
-    :param overall_comment: what the reviewer says about the whole.
-    :param items: a page of the comments, oldest first.
-    :param total: comments there are.
-    :param limit: most of a page.
-    :param offset: comments before the first of the page.
-    :param comments: the same as ``items``, as earlier versions named them.
-    """
-
-    id: int
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    reviewer_persona: str
-    created_at: str
-    status: str
-    completed_at: str | None
-    overall_comment: str | None
-    items: Sequence[Comment]
-    total: int
-    limit: int
-    offset: int
-    comments: Sequence[Comment]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A review that is complete.
-
-    :param review_id: the review.
-    :param status: ``completed``.
-    :param overall_comment: what the reviewer says about the whole.
-    """
-
-    review_id: int
-    status: str
-    overall_comment: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """An annotated picture, stored as a revision.
-
-    :param data: the picture.
-    :param media_type: ``image/png`` or ``image/jpeg``.
-    :param revision_id: row id of the revision it was stored as.
-    :param revision_num: its number.
-    :param file_path: its absolute path.
-    """
-
-    data: bytes
-    media_type: str
-    revision_id: int
-    revision_num: int
-    file_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Annotated:
-    """A revision with all its reviews.
-
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param content: the annotated text, of a text.
-    :param drawn: the annotated picture, of a picture.
-    :param reviewer_files: text by reviewer.
-    :param total_comments: comments of all reviews.
-    :param reviewers: in the order of their first reviews.
-    """
-
-    artifact_id: int
-    artifact_name: str
-    revision_id: int
-    revision_num: int
-    content: str | None
-    drawn: Drawn | None
-    reviewer_files: Mapping[str, str]
-    total_comments: int
-    reviewers: Sequence[str]
 
 
 class ReviewStore:
@@ -215,6 +77,7 @@ class ReviewStore:
         persona = checks.line(reviewer_persona, "reviewer_persona")
         with self._database.write() as tx:
             revision = _revision(tx, artifact_id, revision_id)
+            require_open(tx, artifact_id)
             review_id = tx.value(
                 "INSERT INTO review (artifact_id, revision_id, reviewer_persona, created_at)"
                 " VALUES (:artifact, :revision, :persona, :now) RETURNING id",
@@ -230,31 +93,73 @@ class ReviewStore:
     def comment(self, review_id: int, location: str, comment: str, persona: str) -> NewComment:
         """Add a comment to a place.
 
+        :param location: lines, a spot, or the selector of a section; its lines are looked up once.
+        :raises SectionNotFoundError: the selector selects nothing.
         :raises ClosedError: the review is complete.
         """
-        place = parse_location(location)
+        selector = compile_selector(checks.line(location, "location")) if is_selector(location) else None
+        place = parse_location(location) if selector is None else None
         clean = checks.text(comment, "comment")
         author = checks.line(persona, "persona")
         with self._database.read() as tx:
             review = _review(tx, review_id)
         _check_open(review)
-        _, content = self._artifacts.content(review["artifact_id"], review["revision_num"])
+        revision, content = self._artifacts.content(review["artifact_id"], review["revision_num"])
+        if selector is not None and as_text(content) is None:
+            raise _no_text()
+        if selector is not None:
+            place = section_lines(content, revision.filename, selector)
+        assert place is not None
         _check_place(place, content)
+        named = None if selector is None else selector.text
         with self._database.write() as tx:
             _check_open(_review(tx, review_id))
             counted = "SELECT count(*) FROM review_comment WHERE review_id = :review"
             if tx.value(counted, review=review_id) >= MOST_COMMENTS:
                 raise ClosedError(f"review {review_id} is full", hint="begin another review")
             comment_id = tx.value(
-                "INSERT INTO review_comment (review_id, location, comment, persona, created_at)"
-                " VALUES (:review, :location, :comment, :persona, :now) RETURNING id",
+                "INSERT INTO review_comment (review_id, location, selector, comment, persona, created_at)"
+                " VALUES (:review, :location, :selector, :comment, :persona, :now) RETURNING id",
                 review=review_id,
                 location=str(place),
+                selector=named,
                 comment=clean,
                 persona=author,
                 now=now(),
             )
-        return NewComment(comment_id, review_id, str(place), clean, author)
+        return NewComment(comment_id, review_id, str(place), clean, author, named)
+
+    def list(
+        self,
+        artifact_id: int | None = None,
+        reviewer_persona: str | None = None,
+        status: str | None = None,
+        session_id: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Page[ReviewEntry]:
+        """List reviews, newest first.
+
+        :param artifact_id: only of this artifact.
+        :param reviewer_persona: only of this reviewer.
+        :param status: only those.
+        :param session_id: only of artifacts that are linked to this session.
+        """
+        part = Slice.parse(limit, offset)
+        asked: dict[str, Any] = {
+            "artifact": checks.maybe(checks.row_id, artifact_id, "artifact_id"),
+            "persona": checks.maybe(checks.line, reviewer_persona, "reviewer_persona"),
+            "status": checks.maybe(checks.choice, status, "status", STATUSES),
+            "session": session_id,
+        }
+        values = {name: value for name, value in asked.items() if value is not None}
+        where = " AND ".join(_FILTERS[name] for name in values) or "TRUE"
+        with self._database.read() as tx:
+            if artifact_id is not None:
+                require(tx, artifact_id)
+            total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
+            rows = tx.all(_LIST.format(where=where), limit=part.limit, offset=part.offset, **values)
+        return Page(tuple(ReviewEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def get(self, review_id: int, limit: int | None = None, offset: int | None = None) -> ReviewContent:
         """Return a review with a page of its comments, oldest first."""
@@ -306,7 +211,7 @@ class ReviewStore:
             _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
             remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
         revision, content = self._artifacts.content(artifact_id, row["revision_num"])
-        text = _text(content)
+        text = as_text(content)
         marks = labels(remarks, text or "")
         drawn = self._drawn(artifact_id, row, content, remarks, marks) if text is None else None
         about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
@@ -359,14 +264,30 @@ class ReviewStore:
 
 _REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
 
+_FILTERS = {
+    "artifact": "review.artifact_id = :artifact",
+    "persona": "review.reviewer_persona = :persona",
+    "status": "review.status = :status",
+    "session": "review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact"
+    " JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)",
+}
+
+_LIST = """
+SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
+    review.created_at, review.status,
+    (SELECT count(*) FROM review_comment WHERE review_comment.review_id = review.id) AS comment_count
+FROM review JOIN revision ON revision.id = review.revision_id
+WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
+"""
+
 _COMMENTS = """
-SELECT id, location, comment, persona, created_at FROM review_comment
+SELECT id, location, comment, persona, created_at, selector FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
 _REMARKS = """
 SELECT review_comment.id, review.reviewer_persona, review_comment.persona, review_comment.location,
-    review_comment.comment
+    review_comment.comment, review_comment.selector
 FROM review JOIN review_comment ON review_comment.review_id = review.id
 WHERE review.revision_id = :revision ORDER BY review_comment.id
 """
@@ -443,11 +364,10 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
 
     Spots are accepted in any file, lines only in a text.
     """
-    text = _text(content)
+    text = as_text(content)
     if isinstance(place, Lines):
         if text is None:
-            problem = "the file is not text and has no lines"
-            raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
+            raise _no_text()
         count = len(split_lines(text))
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
@@ -459,13 +379,9 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
             raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
 
 
-def _text(content: bytes) -> str | None:
-    if b"\0" in content:
-        return None
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return None
+def _no_text() -> InvalidRequestError:
+    problem = "the file is not text and has no lines"
+    return InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
 
 
 def _remark(row: Row) -> Remark:
@@ -479,6 +395,7 @@ def _remark(row: Row) -> Remark:
         row["persona"],
         place,
         row["comment"],
+        row["selector"],
     )
 
 

@@ -262,6 +262,17 @@ class WorklogStore:
             row = rows.chosen(tx, project, current, session_id)
             return rows.described(row, current, rows.agents(tx, [row["number"]]))
 
+    def called(self, project: str, session_id: str) -> WorklogSession | None:
+        """Describe the newest session of an id that the database has; no folder is imported for it."""
+        with self._database.read() as tx:
+            row = rows.called(tx, project, session_id)
+            if row is None:
+                return None
+            current = tx.value(
+                "SELECT current FROM worklog_project WHERE project = :project", project=project
+            )
+            return rows.described(row, current, rows.agents(tx, [row["number"]]))
+
     def sessions(self, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
         """List a project's sessions, the newest first.
 

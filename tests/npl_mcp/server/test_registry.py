@@ -30,10 +30,10 @@ from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGETS = {
     "npl": 850,
-    "session": 330,
-    "artifact": 520,
-    "chat": 1000,
-    "review": 560,
+    "session": 340,
+    "artifact": 550,
+    "chat": 1330,
+    "review": 600,
     "worklog": 520,
     "cr": 1150,
     "directive": 288,

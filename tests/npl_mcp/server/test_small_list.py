@@ -57,8 +57,8 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
 
 
 def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
-    """All that is listed costs under 5,500 tokens."""
-    assert cost(listed(settings)) * 1.04 < 5_500
+    """All that is listed costs under 6,000 tokens."""
+    assert cost(listed(settings)) * 1.04 < 6_000
 
 
 @pytest.mark.parametrize("spec", listed_tools(), ids=lambda spec: spec.name)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from tests.npl_mcp.stores.models_base import WHEN, Answer, Refused, cut, given
+from tests.npl_mcp.stores.models_base import WHEN, Answer, Refused, chosen, cut, given, paged
 from tests.npl_mcp.stores.models_chat import Rooms
 
 
 def usable(arguments: Answer) -> bool:
     """Tell whether all numbers are in range, which is looked at before anything else."""
     least = {"revision": 0, "since": 0, "x": 0}
+    if not all(one >= 1 for one in arguments.get("blocked_by", ())):
+        return False
     return all(
         value >= least.get(name, 1)
         for name, value in arguments.items()
@@ -173,14 +175,18 @@ class Model(Worklogs):
         self.comments = 0
 
     def review_create(self, artifact_id: int, revision_id: int, reviewer_persona: str) -> Answer:
-        for revision in self._artifact(artifact_id).revisions:
+        artifact = self._artifact(artifact_id)
+        for revision in artifact.revisions:
             if revision["id"] == revision_id:
+                if artifact.archived:
+                    raise Refused("OPERATION_FAILED")
                 self.reviews.append(Review(artifact_id, revision, reviewer_persona))
                 return {"review_id": len(self.reviews), **self._head(self.reviews[-1])}
         raise Refused("NOT_FOUND")
 
     def review_add_comment(self, review_id: int, location: str, comment: str, persona: str) -> Answer:
-        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", location)
+        named = not location.startswith(("line:", "@x:"))
+        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", "line:1" if named else location)
         if found is None or (found[2] and found[2] < found[1]):
             raise Refused("INVALID_PARAMETER")
         review = self._review(review_id)
@@ -189,12 +195,61 @@ class Model(Worklogs):
         if found[1] and int(found[2] or found[1]) > len(lines_of(review.revision) or ()):
             raise Refused("INVALID_PARAMETER")
         self.comments += 1
+        if named:
+            # The only heading that the contents tried here have is their first line.
+            written = lines_of(review.revision)
+            if written is None or written[0] != location:
+                raise Refused("INVALID_PARAMETER" if written is None else "NOT_FOUND")
         fields = {"location": location, "comment": comment, "persona": persona}
+        if named:
+            whole = len(lines_of(review.revision) or ())
+            place = "line:1" if whole == 1 else f"line:1-{whole}"
+            fields |= {"location": place, "selector": location}
         review.comments.append({"id": self.comments, **fields, "created_at": WHEN})
         return {"comment_id": self.comments, "review_id": review_id, **fields}
 
     def review_add_annotation(self, review_id: int, x: int, y: int, comment: str, persona: str) -> Answer:
         return self.review_add_comment(review_id, f"@x:{x},y:{y}", comment, persona)
+
+    def review_list(
+        self,
+        artifact_id: int | None = None,
+        reviewer_persona: str | None = None,
+        status: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Answer:
+        part = cut(limit, offset, 50)
+        chosen(status, "in_progress", "completed")
+        if artifact_id is not None:
+            self._artifact(artifact_id)
+        shown = [
+            self._listed_review(number, one)
+            for number, one in reversed(list(enumerate(self.reviews, 1)))
+            if artifact_id in (None, one.artifact)
+            and reviewer_persona in (None, one.reviewer)
+            and status in (None, one.status)
+        ]
+        return paged(shown, *part)
+
+    def _listed_review(self, number: int, review: Review) -> Answer:
+        return {
+            "id": number,
+            **self._head(review),
+            "created_at": WHEN,
+            "comment_count": len(review.comments),
+        }
+
+    def session_get(self, session_id: str) -> Answer:
+        linked = self._session(session_id).artifacts
+        reviews = [
+            self._listed_review(number, one)
+            for number, one in reversed(list(enumerate(self.reviews, 1)))
+            if one.artifact in linked
+        ]
+        named = [one for one in self.worklogs if one.id == session_id]
+        worklog = self.described(named[-1]) if named else None
+        return given(**super().session_get(session_id), reviews=reviews, worklog=worklog)
 
     def review_get(self, review_id: int) -> Answer:
         review = self._review(review_id)

@@ -6,6 +6,7 @@ the code, and changes nothing.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +61,7 @@ class Artifact:
     name: str
     kind: str
     revisions: list[Answer] = field(default_factory=list)
+    archived: bool = False
 
 
 @dataclass
@@ -69,6 +71,7 @@ class Room:
     description: str | None
     session: str | None
     events: list[Answer] = field(default_factory=list)
+    archived: bool = False
 
 
 class Sessions:
@@ -91,6 +94,8 @@ class Sessions:
             raise Refused("MISSING_REQUIRED")
         chosen(status, "active", "completed", "archived")
         session = self._session(session_id)
+        if session.status == "archived" and title is not None and status in (None, "archived"):
+            raise Refused("OPERATION_FAILED")
         session.title = session.title if title is None else title
         session.status = session.status if status is None else status
         return self._listed(session)
@@ -125,6 +130,10 @@ class Sessions:
                 for number in sorted(session.artifacts, reverse=True)
             ],
         }
+
+    def _open_session(self, session_id: str | None) -> None:
+        if session_id is not None and self.sessions[session_id].status == "archived":
+            raise Refused("OPERATION_FAILED")
 
     def _session(self, session_id: str) -> Session:
         if session_id not in self.sessions:
@@ -162,32 +171,51 @@ class Artifacts(Sessions):
         self,
         name: str,
         artifact_type: str,
-        file_content_base64: str,
         filename: str,
+        file_content_base64: str | None = None,
+        content: str | None = None,
         session_id: str | None = None,
         created_by: str | None = None,
     ) -> Answer:
         session = None if session_id is None else self._session(session_id)
         if any(artifact.name == name for artifact in self.artifacts):
             raise Refused("ALREADY_EXISTS")
+        self._open_session(session_id)
+        data = self._content(content, file_content_base64)
         self.artifacts.append(Artifact(name, artifact_type))
         if session is not None:
             session.artifacts.add(len(self.artifacts))
-        return self._add(len(self.artifacts), file_content_base64, filename, created_by, "Initial version")
+        return self._add(len(self.artifacts), data, filename, created_by, "Initial version")
 
     def artifact_add_revision(
         self,
         artifact_id: int,
-        file_content_base64: str,
         filename: str,
+        file_content_base64: str | None = None,
+        content: str | None = None,
         created_by: str | None = None,
         notes: str | None = None,
     ) -> Answer:
-        self._artifact(artifact_id)
-        return self._add(artifact_id, file_content_base64, filename, created_by, "", notes)
+        if self._artifact(artifact_id).archived:
+            raise Refused("OPERATION_FAILED")
+        data = self._content(content, file_content_base64)
+        return self._add(artifact_id, data, filename, created_by, "", notes)
 
-    def artifact_get(self, artifact_id: int, revision: int | None = None) -> Answer:
-        found = self._revision(artifact_id, revision)
+    def _content(self, content: str | None, file_content_base64: str | None) -> str:
+        return file_content_base64 or base64.b64encode((content or "").encode()).decode()
+
+    def artifact_archive(self, artifact_id: int, archived: bool) -> Answer:
+        artifact = self._artifact(artifact_id)
+        artifact.archived = archived
+        return given(
+            artifact_id=artifact_id, artifact_name=artifact.name, archived_at=WHEN if archived else None
+        )
+
+    def artifact_get(self, artifact_id: int, revision: int | None = None, text: bool = False) -> Answer:
+        found = dict(self._revision(artifact_id, revision))
+        if text and b"\0" not in (raw := base64.b64decode(found["file_content"])):
+            found["content"] = raw.decode()
+            del found["file_content"]
         hidden = ("id", "notes", "size")
         return {
             **{name: value for name, value in found.items() if name not in hidden},
@@ -197,9 +225,13 @@ class Artifacts(Sessions):
             "revision_id": found["id"],
         }
 
-    def artifact_list(self, limit: int | None = None, offset: int | None = None) -> Answer:
+    def artifact_list(
+        self, limit: int | None = None, offset: int | None = None, archived: bool = False
+    ) -> Answer:
         part = cut(limit, offset, 50)
-        return paged([self._entry(number) for number in range(len(self.artifacts), 0, -1)], *part)
+        newest = range(len(self.artifacts), 0, -1)
+        shown = [number for number in newest if self.artifacts[number - 1].archived is archived]
+        return paged([self._entry(number) for number in shown], *part)
 
     def artifact_history(
         self, artifact_id: int, limit: int | None = None, offset: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.npl_mcp.stores.models_base import (
     WHEN,
@@ -26,6 +26,13 @@ class Todo:
     creator: str
     status: str
     assigned_to: str | None
+    description: str
+    leased: bool = False
+    blocked_by: list[int] = field(default_factory=list)
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ("pending", "in_progress")
 
 
 class Rooms(Artifacts):
@@ -35,6 +42,7 @@ class Rooms(Artifacts):
         super().__init__()
         self.event_rooms: list[int] = []
         self.todos: dict[int, Todo] = {}
+        self.handoffs: dict[int, Answer] = {}
         self.notifications: list[Answer] = []
 
     def chat_create_room(
@@ -47,6 +55,8 @@ class Rooms(Artifacts):
     ) -> Answer:
         if not members:
             raise Refused("MISSING_REQUIRED")
+        if session_id in self.sessions:
+            self._open_session(session_id)
         if any(room.name == name for room in self.rooms):
             raise Refused("ALREADY_EXISTS")
         if session_id is not None and session_id not in self.sessions:
@@ -65,8 +75,31 @@ class Rooms(Artifacts):
             members=room.members,
         )
 
+    def chat_update_room(self, room_id: int, persona: str, action: str) -> Answer:
+        chosen(action, "join", "leave", "archive", "reopen")
+        room = self._room(room_id)
+        joining, leaving = action == "join", action == "leave"
+        if action in ("archive", "reopen"):
+            self._member(room_id, persona)
+            if action == "archive" and not room.archived:
+                self._post(room_id, persona, "room_archive", {"action": "archived"}, None)
+            if action == "reopen" and room.archived:
+                self._open_session(room.session)
+                room.archived = False
+                self._post(room_id, persona, "room_reopen", {"action": "reopened"}, None)
+            room.archived = action == "archive"
+        elif joining is (persona not in room.members):
+            data = {"action": "joined" if joining else "left", "persona": persona}
+            self._post(room_id, persona, "persona_leave" if leaving else "persona_join", data, None)
+            room.members = [name for name in room.members if name != persona] + [persona] * joining
+        return given(room_id=room_id, members=room.members, archived_at=WHEN if room.archived else None)
+
     def chat_list_rooms(
-        self, persona: str | None = None, limit: int | None = None, offset: int | None = None
+        self,
+        persona: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        archived: bool = False,
     ) -> Answer:
         part = cut(limit, offset, 50, 100)
         shown = [
@@ -80,32 +113,74 @@ class Rooms(Artifacts):
                 members=room.members,
             )
             for number, room in reversed(list(enumerate(self.rooms, 1)))
-            if persona is None or persona in room.members
+            if room.archived is archived and (persona is None or persona in room.members)
         ]
         return paged(shown, *part)
 
     def chat_send_message(
-        self, room_id: int, persona: str, message: str, reply_to_id: int | None = None
+        self,
+        room_id: int,
+        persona: str,
+        message: str,
+        reply_to_id: int | None = None,
+        kind: str = "message",
+        to: str | None = None,
     ) -> Answer:
+        if (kind == "handoff" and to is None) or (kind == "ack" and reply_to_id is None and to is None):
+            raise Refused("MISSING_REQUIRED")
+        if to == persona or (kind != "handoff" and to is not None):
+            raise Refused("INVALID_PARAMETER")
         room = self._member(room_id, persona)
         if reply_to_id is not None and self._room_of(reply_to_id) != room_id:
             raise Refused("NOT_FOUND")
-        # Only texts whose signs stand between blanks, commas or ends are tried here.
-        signs = re.findall(r"(?:^|(?<=\s))@([\w-]+(?: D)?)(?=[\s,]|$)", message)
-        by_case = {name.lower(): name for name in room.members}
-        mentions = list(dict.fromkeys(by_case[sign.lower()] for sign in signs if sign.lower() in by_case))
-        event = self._post(
-            room_id, persona, "message", {"message": message, "mentions": mentions}, reply_to_id
+        handed = self.handoffs.get(reply_to_id or 0)
+        if kind == "ack" and handed is None:
+            raise Refused("INVALID_PARAMETER")
+        if to is not None:
+            self._member(room_id, to)
+        if kind == "ack" and handed is not None and handed["to"] != persona:
+            raise Refused("PERMISSION_DENIED")
+        if kind == "ack" and handed is not None and "ack_event_id" in handed:
+            raise Refused("OPERATION_FAILED")
+        mentions, unknown = self._mentions(room, message)
+        data = given(message=message, mentions=mentions, to=to)
+        event = self._post(room_id, persona, f"handoff_{kind}" if kind == "ack" else kind, data, reply_to_id)
+        told = []
+        if kind == "handoff":
+            self.handoffs[event] = data
+            told = self._tell(event, "handoff", [to or ""])
+        if kind == "ack" and handed is not None:
+            handed["ack_event_id"] = event
+            giver = self._event(reply_to_id or 0)
+            told = self._tell(event, "handoff_ack", [giver["persona"]])
+            todo = self.todos.get(giver.get("reply_to_id", 0))
+            if todo is not None and todo.is_open and todo.assigned_to in (None, giver["persona"]):
+                self._change(giver["reply_to_id"], persona, todo.status, persona, leased=False)
+        done = [persona, *(note["persona"] for note in told)]
+        told += self._tell(event, "mention", [name for name in mentions if name not in done])
+        return given(
+            event_id=event,
+            room_id=room_id,
+            persona=persona,
+            message=message,
+            mentions=mentions,
+            notifications=told,
+            unknown_mentions=unknown or None,
         )
-        told = self._tell(event, "mention", [name for name in mentions if name != persona])
-        return {
-            "event_id": event,
-            "room_id": room_id,
-            "persona": persona,
-            "message": message,
-            "mentions": mentions,
-            "notifications": told,
-        }
+
+    def _mentions(self, room: Room, message: str) -> tuple[list[str], list[str]]:
+        # Only texts whose signs stand between blanks, commas or ends are tried here.
+        known: dict[str, None] = {}
+        unknown: dict[str, None] = {}
+        by_case = {name.lower(): name for name in room.members}
+        for sign in re.findall(r"(?:^|(?<=\s))@([\w-]+(?: D)?)(?=[\s,]|$)", message):
+            if sign.lower() in by_case:
+                known[by_case[sign.lower()]] = None
+            elif sign == "all":
+                known |= dict.fromkeys(room.members)
+            else:
+                unknown[sign.partition(" ")[0]] = None
+        return list(known), list(unknown)
 
     def chat_react(self, event_id: int, persona: str, emoji: str) -> Answer:
         number = self._room_of(event_id)
@@ -136,13 +211,22 @@ class Rooms(Artifacts):
         return {"event_id": event, "room_id": room_id, "persona": persona, **data, "notifications": told}
 
     def chat_create_todo(
-        self, room_id: int, persona: str, description: str, assigned_to: str | None = None
+        self,
+        room_id: int,
+        persona: str,
+        description: str,
+        assigned_to: str | None = None,
+        blocked_by: Sequence[int] = (),
     ) -> Answer:
-        self._member(room_id, persona)
+        room = self._member(room_id, persona)
         self._member(room_id, assigned_to or persona)
+        self._writable(room)
+        self._blocking(0, room_id, blocked_by)
         data = {"description": description, "assigned_to": assigned_to, "status": "pending"}
         event = self._post(room_id, persona, "todo_create", data, None)
-        self.todos[event] = Todo(room_id, persona, "pending", assigned_to)
+        self.todos[event] = Todo(
+            room_id, persona, "pending", assigned_to, description, blocked_by=list(blocked_by)
+        )
         others = [] if assigned_to in (None, persona) else [assigned_to]
         told = self._tell(event, "todo_assign", [name for name in others if name is not None])
         return given(
@@ -152,28 +236,139 @@ class Rooms(Artifacts):
             description=description,
             assigned_to=assigned_to,
             notification=told[0] if told else None,
+            blocked_by=list(blocked_by) or None,
         )
 
     def chat_update_todo(
-        self, event_id: int, persona: str, status: str, assigned_to: str | None = None
+        self,
+        event_id: int,
+        persona: str,
+        status: str,
+        assigned_to: str | None = None,
+        blocked_by: Sequence[int] | None = None,
     ) -> Answer:
         chosen(status, "pending", "in_progress", "done", "cancelled")
-        number = self._room_of(event_id)
-        if event_id not in self.todos:
-            raise Refused("INVALID_PARAMETER")
-        todo = self.todos[event_id]
-        self._member(number, persona)
-        self._member(number, assigned_to or persona)
+        todo = self._todo(event_id)
+        room = self._member(todo.room, persona)
+        if todo.leased and persona not in (todo.assigned_to, todo.creator):
+            raise Refused("OPERATION_FAILED")
+        if blocked_by is not None:
+            self._blocking(event_id, todo.room, blocked_by)
         doer = assigned_to or todo.assigned_to
+        if todo.leased and status == "pending" and assigned_to is None:
+            doer = None
+        if doer not in (None, persona, todo.assigned_to):
+            self._member(todo.room, doer or "")
+        self._writable(room)
+        if blocked_by is not None:
+            todo.blocked_by = list(blocked_by)
+        held = todo.leased and status == "in_progress" and doer == todo.assigned_to
+        event, told = self._change(event_id, persona, status, doer, leased=held)
+        return given(
+            event_id=event,
+            target_event_id=event_id,
+            room_id=todo.room,
+            persona=persona,
+            status=status,
+            assigned_to=doer,
+            notifications=told,
+        )
+
+    def _change(
+        self, event_id: int, persona: str, status: str, doer: str | None, *, leased: bool
+    ) -> tuple[int, list[Answer]]:
+        todo = self.todos[event_id]
         data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
-        event = self._post(number, persona, "todo_update", data, event_id)
+        event = self._post(todo.room, persona, "todo_update", data, event_id)
         asked = [doer] if doer not in (None, persona, todo.assigned_to) else []
         told = self._tell(event, "todo_assign", [name for name in asked if name is not None])
         if status != todo.status and todo.creator not in (persona, *asked):
             told += self._tell(event, "todo_update", [todo.creator])
-        todo.status, todo.assigned_to = status, doer
-        self._event(event_id)["data"].update(status=status, assigned_to=doer)
-        return given(event_id=event, room_id=number, persona=persona, **data, notifications=told)
+        todo.status, todo.assigned_to, todo.leased = status, doer, leased
+        shown = self._event(event_id)["data"]
+        shown.update(status=status, assigned_to=doer)
+        shown.pop("lease_until", None)
+        if leased:
+            shown["lease_until"] = WHEN
+        return event, told
+
+    def chat_claim_todo(
+        self, persona: str, event_id: int | None = None, room_id: int | None = None
+    ) -> Answer:
+        if (event_id is None) is (room_id is None):
+            raise Refused("MISSING_REQUIRED")
+        if room_id is not None:
+            self._member(room_id, persona)
+            ready = self.chat_list_todos(room_id, persona, "ready")["items"]
+            if not ready:
+                return {"claimed": False}
+            event_id = ready[0]["event_id"]
+        assert event_id is not None
+        todo = self._todo(event_id)
+        room = self._member(todo.room, persona)
+        if not todo.is_open or todo.assigned_to not in (None, persona) or self._waits(todo):
+            raise Refused("OPERATION_FAILED")
+        if not todo.leased:
+            self._writable(room)
+            self._change(event_id, persona, "in_progress", persona, leased=True)
+        return {"claimed": True, "todo": self._listed_todo(event_id)}
+
+    def chat_list_todos(
+        self,
+        room_id: int | None = None,
+        persona: str | None = None,
+        filter: str = "open",
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Answer:
+        chosen(filter, "ready", "open", "mine", "done")
+        part = cut(limit, offset, 50)
+        if persona is None and (room_id is None or filter == "mine"):
+            raise Refused("MISSING_REQUIRED")
+        if room_id is not None:
+            self._room(room_id)
+
+        def fits(todo: Todo) -> bool:
+            room = self.rooms[todo.room - 1]
+            if todo.room != room_id and (room_id is not None or room.archived or persona not in room.members):
+                return False
+            if filter == "ready":
+                free = todo.assigned_to is None or todo.assigned_to == persona
+                return todo.status == "pending" and free and not self._waits(todo)
+            if filter == "done":
+                return todo.status == "done"
+            return todo.is_open and (filter == "open" or todo.assigned_to == persona)
+
+        return paged([self._listed_todo(event) for event, todo in self.todos.items() if fits(todo)], *part)
+
+    def _listed_todo(self, event_id: int) -> Answer:
+        todo = self.todos[event_id]
+        return given(
+            event_id=event_id,
+            room_id=todo.room,
+            persona=todo.creator,
+            description=todo.description,
+            status=todo.status,
+            assigned_to=todo.assigned_to,
+            lease_until=WHEN if todo.leased else None,
+            blocked_by=self._waits(todo) or None,
+        )
+
+    def _waits(self, todo: Todo) -> list[int]:
+        return sorted(one for one in todo.blocked_by if self.todos[one].is_open)
+
+    def _blocking(self, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
+        before = list(blockers)
+        for blocker in before:
+            if blocker not in self.todos or self.todos[blocker].room != room_id or blocker == event_id:
+                raise Refused("INVALID_PARAMETER")
+            before += [one for one in self.todos[blocker].blocked_by if one not in before]
+
+    def _todo(self, event_id: int) -> Todo:
+        self._room_of(event_id)
+        if event_id not in self.todos:
+            raise Refused("INVALID_PARAMETER")
+        return self.todos[event_id]
 
     def chat_get_feed(
         self,
@@ -238,7 +433,13 @@ class Rooms(Artifacts):
         events = self.rooms[self._room_of(event_id) - 1].events
         return next(event for event in events if event["id"] == event_id)
 
+    def _writable(self, room: Room) -> None:
+        if room.archived:
+            raise Refused("OPERATION_FAILED")
+        self._open_session(room.session)
+
     def _post(self, room: int, persona: str, kind: str, data: Answer, reply_to: int | None) -> int:
+        self._writable(self.rooms[room - 1])
         self.event_rooms.append(room)
         number = len(self.event_rooms)
         self.rooms[room - 1].events.append(
@@ -274,4 +475,6 @@ class Rooms(Artifacts):
                         "event_data": event["data"],
                     }
                 )
-        return [{"notification_id": ids[persona], "persona": persona} for persona in personas]
+        return [
+            {"notification_id": ids[persona], "persona": persona} for persona in personas if persona in ids
+        ]

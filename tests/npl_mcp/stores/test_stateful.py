@@ -43,7 +43,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HIDDEN = {"file_path", "meta_path", "metadata", "annotated_content", "reviewer_files"}
 
 TEAM = ["ann", "bo", "bo-2", "Cy D"]
-WORDS = ["@ann", "@bo", "@bo-2", "@Cy D", "@ann,", "@BO", "@eve", "me@ann.org", "fine", "x/@bo"]
+WORDS = ["@all", "@ann", "@bo", "@bo-2", "@Cy D", "@ann,", "@BO", "@eve", "me@ann.org", "fine", "x/@bo"]
 
 NAMES = st.sampled_from(["n1", "n2", "n3", "n4", "n5"])
 SESSION_IDS = st.sampled_from(["s1", "s2", "s3"])
@@ -57,9 +57,11 @@ OFFSETS = st.sampled_from([None, 0, 1, 2, 7, 10**9, -1])
 SMALL = st.sampled_from([1, 1, 1, 1, 2, 2, 3, 4, 0])
 REVISIONS = st.sampled_from([None, None, 0, 0, 1, 2])
 REVISION_IDS = st.sampled_from([1, 1, 1, 2, 3, 4])
+ACTIONS = st.sampled_from(["join", "join", "leave", "archive", "reopen", "reopen", "close"])
 SPOTS = st.integers(0, 10_000)
+BLOCKERS = st.one_of(st.none(), st.none(), st.lists(st.integers(0, 10), max_size=2))
 MESSAGES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
-CONTENTS = st.sampled_from([b"one\n", b"one\r\ntwo\rthree", "drei äöü\n\n".encode(), b"\xff\0"]).map(
+CONTENTS = st.sampled_from([b"# one\ntwo\n", b"one\r\ntwo\rthree", "drei äöü\n\n".encode(), b"\xff\0"]).map(
     lambda raw: base64.b64encode(raw).decode()
 )
 FILES = st.sampled_from(["a.md", "b.txt", "ä 1.md"])
@@ -76,9 +78,21 @@ def calls(tool: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[t
 
 LISTS = st.one_of(
     calls("session_list", status=maybe(STATUSES)),
-    calls("artifact_list"),
+    calls("artifact_list", archived=maybe(st.booleans())),
     calls("artifact_history", artifact_id=SMALL),
-    calls("chat_list_rooms", persona=maybe(PEOPLE)),
+    calls("chat_list_rooms", persona=maybe(PEOPLE), archived=maybe(st.booleans())),
+    calls(
+        "chat_list_todos",
+        room_id=maybe(SMALL),
+        persona=maybe(PEOPLE),
+        filter=st.sampled_from(["ready", "open", "mine", "done", "any"]),
+    ),
+    calls(
+        "review_list",
+        artifact_id=maybe(SMALL),
+        reviewer_persona=maybe(PEOPLE),
+        status=maybe(st.sampled_from(["in_progress", "completed", "open"])),
+    ),
     calls(
         "chat_get_notifications",
         persona=PEOPLE,
@@ -88,7 +102,7 @@ LISTS = st.one_of(
 )
 LOOKS = st.one_of(
     calls("session_get", session_id=SESSION_IDS),
-    calls("artifact_get", artifact_id=SMALL, revision=REVISIONS),
+    calls("artifact_get", artifact_id=SMALL, revision=REVISIONS, text=maybe(st.booleans())),
     calls("review_get", review_id=SMALL),
     calls("review_generate_annotated", artifact_id=SMALL, revision_id=REVISION_IDS),
     calls("worklog_status", session_id=maybe(LOG_IDS)),
@@ -235,7 +249,47 @@ class Everything(RuleBasedStateMachine):
             notes=notes,
         )
 
+    @rule(number=SMALL, name=NAMES, text=TEXTS, archived=st.sampled_from([True, True, False]))
+    def write_or_archive_artifact(self, number: int, name: str, text: str, archived: bool) -> None:
+        self.call("artifact_create", name=name, artifact_type="text", content=text, filename="c.md")
+        self.call("artifact_archive", artifact_id=number, archived=archived)
+        self.call("artifact_add_revision", artifact_id=number, content=text, filename="c.md")
+
     # Chat
+
+    @rule(room=SMALL, persona=PEOPLE, action=ACTIONS)
+    def update_room(self, room: int, persona: str, action: str) -> None:
+        self.call("chat_update_room", room_id=room, persona=persona, action=action)
+
+    @rule(room=SMALL, persona=PEOPLE, to=maybe(PEOPLE), spot=maybe(SPOTS))
+    def hand_over(self, room: int, persona: str, to: str | None, spot: int | None) -> None:
+        todos = list(self.model.todos)
+        target = None if spot is None else todos[spot % len(todos)] if todos else self.event(spot)
+        self.call(
+            "chat_send_message",
+            room_id=room,
+            persona=persona,
+            message="yours",
+            reply_to_id=target,
+            kind="handoff",
+            to=to,
+        )
+
+    @rule(room=SMALL, persona=PEOPLE, spot=maybe(SPOTS), right=st.integers(0, 3))
+    def acknowledge(self, room: int, persona: str, spot: int | None, right: int) -> None:
+        handoffs = list(self.model.handoffs)
+        target = None if spot is None else self.event(spot)
+        if spot is not None and handoffs and right:
+            target = handoffs[spot % len(handoffs)]
+            room, persona = self.model.event_rooms[target - 1], self.model.handoffs[target]["to"]
+        self.call(
+            "chat_send_message",
+            room_id=room,
+            persona=persona,
+            message="mine",
+            reply_to_id=target,
+            kind="ack",
+        )
 
     @rule(
         name=NAMES,
@@ -263,11 +317,30 @@ class Everything(RuleBasedStateMachine):
     def share_artifact(self, room: int, persona: str, number: int, revision: int | None) -> None:
         self.call("chat_share_artifact", room_id=room, persona=persona, artifact_id=number, revision=revision)
 
-    @rule(room=SMALL, persona=PEOPLE, text=TEXTS, assigned_to=maybe(PEOPLE))
-    def create_todo(self, room: int, persona: str, text: str, assigned_to: str | None) -> None:
+    @rule(room=SMALL, persona=PEOPLE, text=TEXTS, assigned_to=maybe(PEOPLE), spots=BLOCKERS)
+    def create_todo(
+        self, room: int, persona: str, text: str, assigned_to: str | None, spots: list[int] | None
+    ) -> None:
         self.call(
-            "chat_create_todo", room_id=room, persona=persona, description=text, assigned_to=assigned_to
+            "chat_create_todo",
+            room_id=room,
+            persona=persona,
+            description=text,
+            assigned_to=assigned_to,
+            blocked_by=self.blockers(spots),
         )
+
+    def blockers(self, spots: list[int] | None) -> list[int] | None:
+        todos = list(self.model.todos)
+        if spots is None:
+            return None
+        return list(dict.fromkeys(todos[spot % len(todos)] if todos else spot + 1 for spot in spots))
+
+    @rule(room=maybe(SMALL), spot=maybe(SPOTS), persona=PEOPLE, one=st.integers(0, 3))
+    def claim_todo(self, room: int | None, spot: int | None, persona: str, one: int) -> None:
+        todos = list(self.model.todos)
+        event = None if spot is None else todos[spot % len(todos)] if todos else self.event(spot)
+        self.call("chat_claim_todo", persona=persona, event_id=event, room_id=None if event and one else room)
 
     @rule(
         spot=SPOTS,
@@ -275,11 +348,27 @@ class Everything(RuleBasedStateMachine):
         persona=PEOPLE,
         status=st.sampled_from(["pending", "in_progress", "done", "cancelled", "finished"]),
         assigned_to=maybe(PEOPLE),
+        spots=BLOCKERS,
     )
-    def update_todo(self, spot: int, a_todo: int, persona: str, status: str, assigned_to: str | None) -> None:
+    def update_todo(
+        self,
+        spot: int,
+        a_todo: int,
+        persona: str,
+        status: str,
+        assigned_to: str | None,
+        spots: list[int] | None,
+    ) -> None:
         todos = list(self.model.todos)
         event = todos[spot % len(todos)] if todos and a_todo else self.event(spot)
-        self.call("chat_update_todo", event_id=event, persona=persona, status=status, assigned_to=assigned_to)
+        self.call(
+            "chat_update_todo",
+            event_id=event,
+            persona=persona,
+            status=status,
+            assigned_to=assigned_to,
+            blocked_by=self.blockers(spots),
+        )
 
     @rule(room=SMALL, spot=maybe(SPOTS), limit=LIMITS, offset=OFFSETS)
     def read_feed(self, room: int, spot: int | None, limit: int | None, offset: int | None) -> None:
@@ -325,7 +414,7 @@ class Everything(RuleBasedStateMachine):
     @rule(
         number=SMALL,
         location=st.sampled_from(
-            ["line:1", "line:1-2", "line:3", "line:2-1", "line:0", "page 3", "@x:1,y:2"]
+            ["line:1", "line:1-2", "line:3", "line:2-1", "line:0", "page 3", "@x:1,y:2", "# one"]
         ),
         comment=TEXTS,
         persona=PEOPLE,
@@ -380,13 +469,17 @@ class Everything(RuleBasedStateMachine):
         self.pages("session_list", len(model.sessions))
         for status in ("active", "completed", "archived"):
             self.check("session_list", status=status)
-        self.pages("artifact_list", len(model.artifacts))
-        self.pages("chat_list_rooms", len(model.rooms))
+        for archived in (False, True):
+            self.pages("artifact_list", len(model.artifacts), archived=archived)
+            self.pages("chat_list_rooms", len(model.rooms), archived=archived)
+        self.pages("review_list", len(model.reviews))
         for number in range(1, len(model.artifacts) + 1):
             self.pages("artifact_history", len(model.artifacts[number - 1].revisions), artifact_id=number)
             self.check("artifact_get", artifact_id=number)
         for number in range(1, len(model.rooms) + 1):
             self.pages("chat_get_feed", len(model.rooms[number - 1].events), room_id=number)
+            for which in ("ready", "open", "done"):
+                self.check("chat_list_todos", room_id=number, filter=which)
         for persona in TEAM:
             self.check("chat_get_notifications", persona=persona, unread_only=False, limit=1_000)
             self.check("chat_get_notifications", persona=persona, limit=1_000)

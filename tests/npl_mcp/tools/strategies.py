@@ -141,6 +141,12 @@ def hostile(schema: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]) 
     :param values: by JSON type.
     """
     for kind in types_of(schema):
+        inner = schema.get("items", {}).get("type", "string")
+        if kind == "array" and inner != "string" and values is UNSENDABLE:
+            # Another type is refused before a function sees it.
+            for name, value in values[inner].items():
+                yield f"{kind} of {inner}, {name}", [value]
+            continue
         for name, value in values.get(kind, {}).items():
             yield f"{kind}, {name}", value
 

@@ -444,3 +444,88 @@ def test_a_file_that_finds_no_room_leaves_nothing_behind(settings: Settings) -> 
     assert "File too large" in first["error"]
     assert listed["data"]["total"] == told["data"]["total"] == 1
     assert (made["data"]["artifact_id"], added["data"]["revision_num"]) == (2, 1)
+
+
+TEXT = "堆肥\r\nand \ttabs 😀\n"
+
+
+def plain(content: str, name: str = "plan", **more: Any) -> Request:
+    given = {"artifact_type": "document", "filename": "plan.md"} | more
+    return "artifact_create", {"name": name, "content": content} | given
+
+
+def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
+    """Without base64, byte for byte; who does not ask for text gets base64 as before."""
+    revision = ("artifact_add_revision", {"artifact_id": 1, "content": "new", "filename": "plan.md"})
+    first = ("artifact_get", {"artifact_id": 1, "revision": 0, "text": True})
+    made, got, coded, revised, newest = calls(
+        settings, [plain(TEXT), first, get(0), revision, ("artifact_get", {"artifact_id": 1, "text": True})]
+    )
+    assert Path(made["data"]["file_path"]).read_bytes() == TEXT.encode()
+    assert (got["data"]["content"], "file_content" in got["data"]) == (TEXT, False)
+    assert (coded["data"]["file_content"], "content" in coded["data"]) == (encoded(TEXT.encode()), False)
+    assert (revised["data"]["revision_num"], newest["data"]["content"]) == (1, "new")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b"])
+def test_what_is_no_text_comes_in_base64(settings: Settings, content: bytes) -> None:
+    """Also to who asked for text."""
+    _, got = calls(settings, [create(content=content), ("artifact_get", {"artifact_id": 1, "text": True})])
+    assert (got["data"]["file_content"], "content" in got["data"]) == (encoded(content), False)
+
+
+UNUSABLE_CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "neither": ({}, "MISSING_REQUIRED"),
+    "empty": ({"content": ""}, "MISSING_REQUIRED"),
+    "both": ({"content": "x", "file_content_base64": "eA=="}, "INVALID_PARAMETER"),
+    "half a character": ({"content": "\ud800"}, "INVALID_PARAMETER"),
+    "too long": ({"content": "x" * 65}, "INVALID_PARAMETER"),
+    "too many bytes": ({"content": "é" * 33}, "INVALID_PARAMETER"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE_CONTENTS)
+@pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
+def test_a_content_is_given_once(settings: Settings, tool: str, case: str) -> None:
+    """The error names a parameter, and nothing is stored."""
+    arguments, code = UNUSABLE_CONTENTS[case]
+    more = {"name": "n", "artifact_type": "t"} if tool == "artifact_create" else {"artifact_id": 1}
+    request = (tool, {**more, "filename": "a.md", **arguments})
+    _, answer, listed, kept = calls(
+        replace(settings, max_artifact_bytes=64), [plain("a"), request, ("artifact_list", {}), history()]
+    )
+    assert answer["error_code"] == code, answer
+    assert (listed["data"]["total"], kept["data"]["total"]) == (1, 1)
+
+
+def test_an_archived_artifact_is_read_and_takes_nothing(settings: Settings) -> None:
+    """It is in no list and no set of documents, and comes back as it was."""
+    archive = ("artifact_archive", {"artifact_id": 1})
+    back = ("artifact_archive", {"artifact_id": 1, "archived": False})
+    lists: list[Request] = [("artifact_list", {}), ("artifact_list", {"archived": True})]
+    documents = ("npl_section_index", {"file": "artifact:*"})
+    review = ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "amy"})
+    before: list[Request] = [plain("# One\n", "one"), plain("# Two\n", "two"), documents, archive, archive]
+    refused: list[Request] = [revise(), review, plain("# One\n", "one")]
+    requests = [*before, *lists, documents, *refused, get(), back, back, *lists, documents, revise(), review]
+    answers = calls(settings, requests)
+    (_, _, both, archived, again, listed, apart, alone, revised, reviewed, taken, got) = answers[:12]
+    assert archived["data"] == again["data"]
+    assert archived["data"]["artifact_name"] == "one"
+    assert [
+        (one["id"], page["data"]["total"]) for page in (listed, apart) for one in page["data"]["items"]
+    ] == [
+        (2, 1),
+        (1, 1),
+    ]
+    assert [one["name"] for one in both["data"]["sections"]] == ["artifact:1@0", "artifact:2@0"]
+    assert [one["name"] for one in alone["data"]["sections"]] == ["artifact:2@0"]
+    for answer in (revised, reviewed):
+        assert (answer["error_code"], "artifact_archive" in answer["error"]) == ("OPERATION_FAILED", True)
+    assert taken["error_code"] == "ALREADY_EXISTS"
+    assert got["success"]
+    (returned, _, listed, apart, every, revised, reviewed) = answers[12:]
+    assert returned["data"] == {"artifact_id": 1, "artifact_name": "one"}
+    assert (listed["data"]["total"], apart["data"]["total"]) == (2, 0)
+    assert every == both
+    assert (revised["data"]["revision_num"], reviewed["success"]) == (1, True)

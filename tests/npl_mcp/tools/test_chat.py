@@ -423,7 +423,7 @@ def test_mentions_name_members(text: str, names: list[str]) -> None:
         "r2.d2",
         "éva",
     ]
-    assert list(mentioned(text, members)) == names
+    assert list(mentioned(text, members).members) == names
 
 
 def test_mentions_are_found_in_any_text() -> None:
@@ -432,7 +432,7 @@ def test_mentions_are_found_in_any_text() -> None:
     members = ["a", "ab", "a-b", "ab c", "b.", "é"]
     for _ in range(2000):
         text = "".join(draw.choice("@@ab-c. é\n_") for _ in range(draw.randrange(30)))
-        found = mentioned(text, members)
+        found = mentioned(text, members).members
         assert len(set(found)) == len(found)
         assert all(f"@{name}" in text for name in found)
     started = time.process_time()
@@ -899,7 +899,7 @@ async def test_equal_reactions_at_once_are_one(desk: Desk) -> None:
 
 
 def test_the_tools_cost_little_to_list(settings: Settings) -> None:
-    """All ten together stay under 1,000 tokens."""
+    """All together stay under 1,330 tokens."""
 
     async def script(client: Client[Any]) -> list[dict[str, Any]]:
         tools = await client.list_tools()
@@ -908,9 +908,9 @@ def test_the_tools_cost_little_to_list(settings: Settings) -> None:
     names = [spec.name for spec in TOOLS]
     tools = [tool for tool in with_client(settings, script) if tool["name"] in names]
     assert [tool["name"] for tool in tools] == names
-    assert len(names) == 10
+    assert len(names) == 13
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-    assert estimator("o200k_base").count(text) < 1000
+    assert estimator("o200k_base").count(text) < 1330
 
 
 def test_structured_answers_follow_their_schema(settings: Settings) -> None:

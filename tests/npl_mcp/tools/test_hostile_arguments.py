@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -128,12 +129,23 @@ def _open_review(desk: Desk) -> Arguments:
     return {"review_id": desk.do("review_create", **EXAMPLES["review_create"])["review_id"]}
 
 
+def _open_todo(desk: Desk) -> Arguments:
+    return {"event_id": desk.do("chat_create_todo", **EXAMPLES["chat_create_todo"])["event_id"]}
+
+
 def _open_worklog(desk: Desk) -> Arguments:
     return {"session_id": desk.do("worklog_init", session_id=f"log-{next(desk.number)}")["session_id"]}
 
 
 def _same_worklog(desk: Desk) -> Arguments:
     return {"session_id": desk.do("worklog_init", session_id="log")["session_id"]}
+
+
+def _written_worklog(desk: Desk) -> Arguments:
+    """So that nothing is waited for, however long a call would."""
+    found = _same_worklog(desk)
+    desk.do("worklog_log", **EXAMPLES["worklog_log"], **found)
+    return {**found, "since": 0}
 
 
 def _new_change(desk: Desk) -> Arguments:
@@ -144,12 +156,13 @@ READY: Mapping[str, Callable[[Desk], Arguments]] = {
     "session_create": _fresh("session_id"),
     "artifact_create": _fresh("name"),
     "chat_create_room": _fresh("name"),
+    "chat_claim_todo": _open_todo,
     "review_add_comment": _open_review,
     "review_add_annotation": _open_review,
     "review_complete": _open_review,
     "worklog_init": _fresh("session_id"),
     "worklog_log": _same_worklog,
-    "worklog_read": _same_worklog,
+    "worklog_read": _written_worklog,
     "worklog_status": _same_worklog,
     "worklog_close": _open_worklog,
     "delete_cr": _new_change,
@@ -309,7 +322,7 @@ def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
     plan = desk.do("artifact_create", **EXAMPLES["artifact_create"] | texts)
     got = desk.do("artifact_get", artifact_id=plan["artifact_id"])
     assert [got[name] for name in ("artifact_name", "created_by", "purpose")] == list(texts.values())
-    assert got["file_content"] == EXAMPLES["artifact_create"]["file_content_base64"]
+    assert base64.b64decode(got["file_content"]).decode() == EXAMPLES["artifact_create"]["content"]
     room = desk.do("chat_create_room", name=f"kept {line}", members=[line, "b"])["room_id"]
     assert desk.do("chat_list_rooms", limit=1)["items"][0]["name"] == f"kept {line}"
     sent = desk.do("chat_send_message", room_id=room, persona="b", message=f"see @{line}")

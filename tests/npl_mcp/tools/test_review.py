@@ -104,7 +104,7 @@ def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
 
 
 PLACES = {
-    "garbage": "INVALID_PARAMETER",
+    "garbage": "NOT_FOUND",
     "line:0": "INVALID_PARAMETER",
     "line:4": "INVALID_PARAMETER",
     "line:2-9": "INVALID_PARAMETER",
@@ -303,3 +303,85 @@ def test_many_comments_at_once_are_all_kept(settings: Settings, call: Call) -> N
     assert sorted(one["comment"] for one in kept) == sorted(
         str(arguments["comment"]) for _, arguments in requests
     )
+
+
+PLAN = (
+    b"---\ntitle: T\n---\n# Plan\n\nWhy.\n\n## Steps\n\nOne.\nTwo.\n\n\n"
+    b"## Risks\n\nNone.\n\n### Steps\n\nMore.\n"
+)
+
+
+# By selector: the lines it has in that text, or the code and a part of the refusal.
+SECTIONS: dict[str, tuple[str, str]] = {
+    "## Steps": ("line:8-11", ""),
+    "Risks": ("line:14-20", ""),
+    "Risks > Steps": ("line:18-20", ""),
+    "# Plan[depth=0]": ("line:4-6", ""),
+    "text": ("line:4-20", ""),
+    "## Steps[lines=10-10]": ("line:10", ""),
+    "## Stepz": ("NOT_FOUND", "Steps"),
+    "Nowhere": ("NOT_FOUND", "Nowhere"),
+    "Steps": ("INVALID_PARAMETER", "selects 2 sections"),
+    "Risks > ": ("INVALID_PARAMETER", ""),
+    "": ("MISSING_REQUIRED", "location"),
+}
+
+
+@pytest.mark.parametrize("selector", SECTIONS)
+def test_a_comment_may_be_about_a_section(call: Call, selector: str) -> None:
+    """It keeps the selector and the lines that the section has in the reviewed revision."""
+    ids = stored(call, PLAN)
+    call("artifact_add_revision", artifact_id=1, content="# Else\n", filename="text.md")
+    answer = call("review_add_comment", **comment(ids, selector))
+    expected, said = SECTIONS[selector]
+    if not answer["success"]:
+        assert (answer["error_code"], said in answer["error"]) == (expected, True), answer
+        assert call("review_get", review_id=1)["data"]["total"] == 0
+        return
+    assert (answer["data"]["location"], answer["data"]["selector"]) == (expected, selector)
+    kept = call("review_get", review_id=1)["data"]["items"][0]
+    assert (kept["location"], kept["selector"]) == (expected, selector)
+    made = call("review_generate_annotated", **on(ids))["data"]
+    last = int(expected.rpartition("-")[2].rpartition(":")[2])
+    assert made["annotated_content"].splitlines()[last - 1].endswith("[^bob-1]")
+    assert f"[^bob-1]: {expected} ({selector}): c" in made["reviewer_files"]["bob"]
+
+
+def test_a_picture_has_no_sections(call: Call) -> None:
+    """As it has no lines."""
+    ids = stored(call, picture(), "shot.png")
+    answer = call("review_add_comment", **comment(ids, "## Steps"))
+    assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)
+
+
+def test_reviews_are_listed_newest_first(call: Call) -> None:
+    """All, or those of an artifact, a reviewer or a state."""
+    ids = stored(call)
+    call("review_add_comment", **comment(ids))
+    call("review_create", **on(ids), reviewer_persona="amy")
+    call("review_complete", review_id=2)
+    stored(call, filename="other.md")
+    for arguments, expected in (
+        ({}, [3, 2, 1]),
+        ({"artifact_id": 1}, [2, 1]),
+        ({"reviewer_persona": "bob"}, [3, 1]),
+        ({"status": "completed"}, [2]),
+        ({"artifact_id": 2, "status": "completed"}, []),
+    ):
+        page = call("review_list", **arguments)["data"]
+        assert ([one["id"] for one in page["items"]], page["total"]) == (expected, len(expected))
+    page = call("review_list", limit=1, offset=2)["data"]
+    assert page["total"] == 3
+    assert page["items"] == [
+        {
+            "id": 1,
+            **on(ids),
+            "revision_num": 0,
+            "reviewer_persona": "bob",
+            "created_at": page["items"][0]["created_at"],
+            "status": "in_progress",
+            "comment_count": 1,
+        }
+    ]
+    assert call("review_list", artifact_id=9)["error_code"] == "ARTIFACT_NOT_FOUND"
+    assert call("review_list", status="open")["error_code"] == "INVALID_PARAMETER"

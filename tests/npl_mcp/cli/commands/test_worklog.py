@@ -108,6 +108,16 @@ def test_what_the_predecessor_printed(
         assert done == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
 
 
+def test_a_reader_may_wait_for_an_entry(run: Run, project: Path) -> None:
+    """It prints the entry that another command appends meanwhile; in vain it prints what it else would."""
+    run("init", "--id", "w1")
+    assert run("read", "--agent", "r", "--wait", "0") == run("read", "--agent", "r")
+    with subprocess.Popen(command(*entry("a", "there")), cwd=project, stdout=subprocess.DEVNULL):
+        done = run("read", "--agent", "r", "--wait", "30")
+    assert (done.code, "there" in done.out) == (0, True)
+    assert "wait" in run("read", "--agent", "r", "--wait", "61").err
+
+
 def test_a_session_is_named_by_the_day(run: Run) -> None:
     """``init`` without an id, and ``log`` without a session, which makes one."""
     done = run(*entry("a", "1"))

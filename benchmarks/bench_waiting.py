@@ -1,0 +1,177 @@
+"""Calls that wait: how soon a commit wakes one, what a thousand of them cost others, and who gets what.
+
+A server over HTTP on a port of this machine, clients in this process. "Same server" sends the message to the
+server that the reader waits at; "another process" writes to the same data folder with the stores alone, so
+that only the database tells. Measured is from the end of the write to the arrival of the whole answer.
+
+    python -m benchmarks.bench_waiting [rounds] [waiters] [todos]
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from npl_mcp.config.server_state import read_state
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+
+CLAIMERS = 30
+
+
+class Caller:
+    """One connection to a server.
+
+    :param port: of the server.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+
+    def send(self, tool: str, **arguments: Any) -> None:
+        """Send a call."""
+        headers = {"Content-Type": "application/json"}
+        self._connection.request("POST", f"/mcp/tools/{tool}", json.dumps(arguments), headers)
+
+    def receive(self) -> Any:
+        """Return the answer to the last call."""
+        answer = json.loads(self._connection.getresponse().read())
+        if not answer["success"]:
+            raise SystemExit(answer["error"])
+        return answer["data"]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Make a call."""
+        self.send(tool, **arguments)
+        return self.receive()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[int, int]]:
+    """Run a server; return its port and its process."""
+    variables = {**os.environ, "NPL_MCP_DATA_DIR": str(folder), "NPL_MCP_NO_TOKEN": "1", "NPL_MCP_PORT": "0"}
+    command = [sys.executable, "-m", "npl_mcp.http.serving"]
+    with subprocess.Popen(
+        command, cwd=folder.parent, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            while (state := read_state(folder)) is None or state.url is None:
+                time.sleep(0.05)
+            yield int(state.url.rpartition(":")[2]), process.pid
+        finally:
+            process.terminate()
+
+
+def cpu(process: int) -> float:
+    """Return the seconds a process has computed."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wakes(port: int, say: Any, rounds: int) -> list[float]:
+    """Return milliseconds from the end of a write to the answer of a reader that waited for it."""
+    reader, found = Caller(port), []
+    cursor = reader.call("chat_get_feed", room_id=1, limit=1)["cursor"]
+    for number in range(rounds):
+        reader.send("chat_get_feed", room_id=1, since=cursor, wait=60)
+        time.sleep(0.05 + number % 10 / 1000)  # not in step with the looks
+        done: list[float] = []
+        thread = threading.Thread(target=lambda done=done: (say(), done.append(time.perf_counter())))
+        thread.start()
+        cursor = reader.receive()["cursor"]
+        arrived = time.perf_counter()
+        thread.join()
+        found.append(max(0.0, arrived - done[0]) * 1000)
+    reader.close()
+    return found
+
+
+def sends(port: int, count: int) -> list[float]:
+    """Return milliseconds of messages to a room, one after the other."""
+    caller, found = Caller(port), []
+    for _ in range(count):
+        began = time.perf_counter()
+        caller.call("chat_send_message", room_id=1, persona="a", message="m")
+        found.append((time.perf_counter() - began) * 1000)
+    caller.close()
+    return found
+
+
+def shown(what: str, values: list[float]) -> None:
+    """Print the middle and the slow end."""
+    print(f"{what:48} p50 {median(values):7.1f} ms   p95 {quantiles(values, n=20)[-1]:7.1f} ms")
+
+
+def claims(port: int, todos: int) -> None:
+    """Let many claim todos until none is left."""
+    caller = Caller(port)
+    caller.call("chat_create_room", name="work", members=[f"p{number}" for number in range(CLAIMERS)])
+    for number in range(todos):
+        caller.call("chat_create_todo", room_id=2, persona="p0", description=f"todo {number}")
+
+    def work(number: int) -> list[int]:
+        mine, got = Caller(port), []
+        while (made := mine.call("chat_claim_todo", persona=f"p{number}", room_id=2))["claimed"]:
+            got.append(made["todo"]["event_id"])
+        mine.close()
+        return got
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLAIMERS) as pool:
+        claimed = [event for got in pool.map(work, range(CLAIMERS)) for event in got]
+    seconds = time.perf_counter() - began
+    twice = sum(count > 1 for count in Counter(claimed).values())
+    print(f"{todos} todos, {CLAIMERS} claimers: {len(claimed)} claimed, {twice} twice, {seconds:.1f} s")
+
+
+def main(rounds: int = 200, waiters: int = 1_000, todos: int = 1_000) -> None:
+    """Measure and print."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * waiters + 200)), hard))
+    with tempfile.TemporaryDirectory() as place, serving(Path(place) / "data") as (port, process):
+        caller = Caller(port)
+        caller.call("chat_create_room", name="r", members=["a", "b"])
+        settings = Settings(cwd=Path(place), home=Path(place), data_dir=Path(place) / "data", warm_up=False)
+        here = App(settings)
+        shown("wakes, same server", wakes(port, lambda: sends(port, 1), rounds))
+        chat = here.stores.chat
+        shown("wakes, another process", wakes(port, lambda: chat.send_message(1, "a", "m"), rounds))
+        shown("chat_send_message, nobody waits", sends(port, rounds))
+        before = cpu(process)
+        time.sleep(5)
+        print(f"{'processor of the server, nobody waits':48} {(cpu(process) - before) / 5:6.1%}")
+        crowd = [Caller(port) for _ in range(waiters)]
+        for number, one in enumerate(crowd):
+            one.send("chat_get_notifications", persona=f"p{number}", wait=60)
+        time.sleep(5)
+        before = cpu(process)
+        time.sleep(5)
+        print(f"{f'processor of the server, {waiters:,} wait':48} {(cpu(process) - before) / 5:6.1%}")
+        shown(f"chat_send_message, {waiters:,} wait", sends(port, rounds))
+        for one in crowd:
+            one.close()
+        time.sleep(1)
+        claims(port, todos)
+        here.close()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

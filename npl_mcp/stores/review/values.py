@@ -1,0 +1,188 @@
+"""What the store of reviews answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NewReview:
+    """A review that was begun.
+
+    :param review_id: the review.
+    :param artifact_id: the artifact.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param reviewer_persona: whose review it is.
+    :param status: ``in_progress``.
+    """
+
+    review_id: int
+    artifact_id: int
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewComment:
+    """A comment that was added.
+
+    :param comment_id: the comment.
+    :param review_id: the review.
+    :param location: the place, as it is kept.
+    :param comment: the text.
+    :param persona: who wrote it.
+    :param selector: of the section that has these lines, if the place was given so.
+    """
+
+    comment_id: int
+    review_id: int
+    location: str
+    comment: str
+    persona: str
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment of a review.
+
+    :param id: the comment.
+    :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
+    :param comment: the text.
+    :param persona: who wrote it.
+    :param created_at: UTC, ISO 8601.
+    :param selector: of the section that has these lines, if the place was given so.
+    """
+
+    id: int
+    location: str
+    comment: str
+    persona: str
+    created_at: str
+    selector: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewEntry:
+    """A review in a list.
+
+    :param id: the review.
+    :param artifact_id: the artifact.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param reviewer_persona: whose review it is.
+    :param created_at: UTC, ISO 8601.
+    :param status: ``in_progress`` or ``completed``.
+    :param comment_count: comments.
+    """
+
+    id: int
+    artifact_id: int
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    created_at: str
+    status: str
+    comment_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContent:
+    """A review with its comments.
+
+    :param id: the review.
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param reviewer_persona: whose review it is.
+    :param created_at: UTC, ISO 8601.
+    :param status: ``in_progress`` or ``completed``.
+    :param completed_at: UTC, ISO 8601.
+    :param overall_comment: what the reviewer says about the whole.
+    :param items: a page of the comments, oldest first.
+    :param total: comments there are.
+    :param limit: most of a page.
+    :param offset: comments before the first of the page.
+    :param comments: the same as ``items``, as earlier versions named them.
+    """
+
+    id: int
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    created_at: str
+    status: str
+    completed_at: str | None
+    overall_comment: str | None
+    items: Sequence[Comment]
+    total: int
+    limit: int
+    offset: int
+    comments: Sequence[Comment]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A review that is complete.
+
+    :param review_id: the review.
+    :param status: ``completed``.
+    :param overall_comment: what the reviewer says about the whole.
+    """
+
+    review_id: int
+    status: str
+    overall_comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An annotated picture, stored as a revision.
+
+    :param data: the picture.
+    :param media_type: ``image/png`` or ``image/jpeg``.
+    :param revision_id: row id of the revision it was stored as.
+    :param revision_num: its number.
+    :param file_path: its absolute path.
+    """
+
+    data: bytes
+    media_type: str
+    revision_id: int
+    revision_num: int
+    file_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A revision with all its reviews.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param revision_id: row id of the revision.
+    :param revision_num: its number.
+    :param content: the annotated text, of a text.
+    :param drawn: the annotated picture, of a picture.
+    :param reviewer_files: text by reviewer.
+    :param total_comments: comments of all reviews.
+    :param reviewers: in the order of their first reviews.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    revision_id: int
+    revision_num: int
+    content: str | None
+    drawn: Drawn | None
+    reviewer_files: Mapping[str, str]
+    total_comments: int
+    reviewers: Sequence[str]

@@ -1,0 +1,82 @@
+"""One version beside the next: what a migration keeps, and what a server of the version before still does."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.maintenance import check
+from npl_mcp.tools.domains import listed_tools
+from npl_mcp.tools.responses import as_dict
+from tests.npl_mcp.stores.test_data_folder import CASE
+
+TOOLS = {spec.name: spec.function for spec in listed_tools()}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Any:
+    """A data folder of the first version, opened by this one."""
+    with zipfile.ZipFile(CASE / "written.zip") as archive:
+        archive.extractall(tmp_path)
+    made = App(Settings(cwd=tmp_path / "project", home=tmp_path, data_dir=tmp_path / "data", warm_up=False))
+    yield made
+    made.close()
+
+
+def ask(app: App, tool: str, **arguments: Any) -> Any:
+    return as_dict(TOOLS[tool](app, **arguments))
+
+
+def test_what_was_there_can_do_what_is_new(app: App) -> None:
+    """Rooms, todos, artifacts and reviews of the version before are claimed, archived and commented on."""
+    room = ask(app, "chat_list_rooms")["items"][-1]
+    persona = room["members"][0]
+    old = ask(app, "chat_create_todo", room_id=room["id"], persona=persona, description="x")["event_id"]
+    assert ask(app, "chat_claim_todo", persona=persona, event_id=old)["claimed"]
+    total = ask(app, "chat_list_rooms")["total"]
+    ask(app, "chat_update_room", room_id=room["id"], persona=persona, action="archive")
+    assert ask(app, "chat_list_rooms")["total"] == total - 1
+    assert ask(app, "chat_list_rooms", archived=True)["total"] == 1
+    kept = ask(app, "artifact_list")["total"]
+    ask(app, "artifact_archive", artifact_id=1)
+    assert ask(app, "artifact_list")["total"] == kept - 1
+    assert check(app.stores).problems == ()
+
+
+# What a server of the first version does, in its words: it knows no column and no table that came later.
+FIRST = (
+    "INSERT INTO session (id, title, created_at, updated_at) VALUES ('old', NULL, :now, :now)",
+    "INSERT INTO artifact (name, type, created_at) VALUES ('old', 'text', :now)",
+    "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
+    " VALUES ('old', :now, NULL, NULL, 1, 1)",
+    "INSERT INTO member (room_id, persona, position, joined_at) SELECT max(id), 'ann', 1, :now FROM room",
+    "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
+    """ SELECT max(id), 1, 'todo_create', 'ann', :now, '{"description":"x"}' FROM room""",
+    "INSERT INTO todo (event_id, status, assigned_to, changed_at, changed_by)"
+    " SELECT max(id), 'pending', NULL, :now, 'ann' FROM event",
+    "UPDATE todo SET status = 'pending', assigned_to = NULL, changed_at = :now, changed_by = 'ann'",
+    "INSERT INTO review (artifact_id, revision_id, reviewer_persona, created_at)"
+    " SELECT artifact_id, id, 'ann', :now FROM revision LIMIT 1",
+    "INSERT INTO review_comment (review_id, location, comment, persona, created_at)"
+    " SELECT max(id), 'line:1', 'c', 'ann', :now FROM review",
+)
+
+
+def test_a_server_of_the_version_before_works_on(app: App) -> None:
+    """It wrote before the migration and goes on writing after it; this version reads what it wrote."""
+    app.stores.database.open()
+    with app.stores.database.write() as tx:
+        for statement in FIRST:
+            tx.run(statement, now="2026-01-31T12:00:00.000000Z")
+    assert ask(app, "session_get", session_id="old")["session"]["status"] == "active"
+    room = ask(app, "chat_list_rooms", persona="ann")["items"]
+    newest = max((one["id"] for one in room), default=ask(app, "chat_list_rooms")["items"][0]["id"])
+    made = ask(app, "chat_claim_todo", persona="ann", room_id=newest)
+    assert (made["claimed"], made["todo"]["description"]) == (True, "x")
+    review = ask(app, "review_list", reviewer_persona="ann")["items"][0]
+    assert ask(app, "review_get", review_id=review["id"])["items"][0]["location"] == "line:1"

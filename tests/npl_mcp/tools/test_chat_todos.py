@@ -1,0 +1,280 @@
+"""Todos that are claimed for a time and wait for others, seen by an MCP client."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from contextlib import closing
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.stores.base.sqlite import driver
+from tests.conftest import Call, envelope, with_client
+from tests.npl_mcp.tools.test_waiting import elsewhere
+
+TEAM = ["ann", "bo", "cy"]
+LONG = 30
+
+
+@pytest.fixture
+def den(call: Call) -> Call:
+    """Calls of a server with a room of three members, room 1."""
+    call("chat_create_room", name="den", members=TEAM)
+    return call
+
+
+def todo(call: Call, **more: Any) -> int:
+    given = {"room_id": 1, "persona": "ann", "description": "do it"} | more
+    made = call("chat_create_todo", **given)
+    assert made["success"], made
+    return int(made["data"]["event_id"])
+
+
+def claim(call: Call, persona: str = "bo", **which: Any) -> dict[str, Any]:
+    answer = call("chat_claim_todo", persona=persona, **which)
+    assert answer["success"], answer
+    return dict(answer["data"])
+
+
+def listed(call: Call, **which: Any) -> list[int]:
+    answer = call("chat_list_todos", **{"room_id": 1} | which)
+    assert answer["success"], answer
+    assert answer["data"]["total"] == len(answer["data"]["items"])
+    return [item["event_id"] for item in answer["data"]["items"]]
+
+
+def end_leases(settings: Settings) -> None:
+    """Let all claims be over, as they are after a time."""
+    # The driver of the stores: two SQLite libraries in one process take each other's locks away.
+    with closing(driver().connect(str(settings.data_folder / "npl.db"))) as connection, connection:
+        connection.execute(
+            "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z' WHERE lease_until > ''"
+        )
+
+
+def test_a_claim_is_a_lease(den: Call) -> None:
+    """The claimer has it, everybody sees until when, and who made it is told."""
+    one = todo(den)
+    made = claim(den, event_id=one)
+    assert made["claimed"]
+    until = made["todo"].pop("lease_until")
+    assert made["todo"] == {
+        "event_id": one,
+        "room_id": 1,
+        "persona": "ann",
+        "description": "do it",
+        "status": "in_progress",
+        "assigned_to": "bo",
+    }
+    event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
+    assert event["data"] == {
+        "description": "do it",
+        "assigned_to": "bo",
+        "status": "in_progress",
+        "lease_until": until,
+    }
+    told = den("chat_get_notifications", persona="ann")["data"]["items"]
+    assert [(note["notification_type"], note["event_persona"]) for note in told] == [("todo_update", "bo")]
+    assert den("chat_update_todo", event_id=one, persona="bo", status="done")["success"]
+    done = den("chat_list_todos", room_id=1, filter="done")["data"]["items"][0]
+    assert (done["status"], done["assigned_to"], "lease_until" in done) == ("done", "bo", False)
+
+
+def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
+    """No event, no notification, only a later end."""
+    one = todo(den)
+    first = claim(den, event_id=one, lease=60)["todo"]["lease_until"]
+    events = den("chat_list_rooms")["data"]["items"][0]["event_count"]
+    assert claim(den, event_id=one, lease=600)["todo"]["lease_until"] > first
+    assert den("chat_list_rooms")["data"]["items"][0]["event_count"] == events
+
+
+CLAIMED_BY_BO = {
+    "another's claim": ("chat_claim_todo", {"persona": "cy"}, "is bo's until 20"),
+    "another's work": ("chat_update_todo", {"persona": "cy", "status": "done"}, "is bo's until 20"),
+}
+
+
+@pytest.mark.parametrize("case", CLAIMED_BY_BO)
+def test_what_one_has_claimed_others_leave_alone(den: Call, case: str) -> None:
+    """Who made it may still take it back."""
+    tool, arguments, said = CLAIMED_BY_BO[case]
+    one = todo(den)
+    claim(den, event_id=one)
+    answer = den(tool, event_id=one, **arguments)
+    assert answer["error_code"] == "OPERATION_FAILED"
+    assert said in answer["error"]
+    back = den("chat_update_todo", event_id=one, persona="ann", status="pending")
+    assert back["success"]
+    assert listed(den, filter="ready") == [one]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a stranger": ({"persona": "eve", "event_id": 4}, "PERMISSION_DENIED", "chat_update_room"),
+    "another's": ({"persona": "bo", "event_id": 4}, "OPERATION_FAILED", "is cy's"),
+    "a blocked one": ({"persona": "bo", "event_id": 5}, "OPERATION_FAILED", "waits for todo 4"),
+    "a done one": ({"persona": "bo", "event_id": 6}, "OPERATION_FAILED", "is done"),
+    "a message": ({"persona": "bo", "event_id": 1}, "INVALID_PARAMETER", "persona_join"),
+    "nothing": ({"persona": "bo", "event_id": 99}, "NOT_FOUND", "no event 99"),
+    "no room": ({"persona": "bo", "room_id": 9}, "ROOM_NOT_FOUND", "no room 9"),
+    "neither": ({"persona": "bo"}, "MISSING_REQUIRED", "event_id or room_id"),
+    "both": ({"persona": "bo", "event_id": 4, "room_id": 1}, "MISSING_REQUIRED", "not both"),
+    "no lease": ({"persona": "bo", "event_id": 4, "lease": 0}, "INVALID_PARAMETER", "lease"),
+    "too long a lease": ({"persona": "bo", "event_id": 4, "lease": 86_401}, "INVALID_PARAMETER", "86,400"),
+}
+
+
+def test_what_cannot_be_claimed(den: Call) -> None:
+    """Each refusal says why, and changes nothing."""
+    assert todo(den, assigned_to="cy") == 4
+    assert todo(den, blocked_by=[4]) == 5
+    assert todo(den) == 6
+    den("chat_update_todo", event_id=6, persona="ann", status="done")
+    before = den("chat_list_todos", room_id=1)
+    for case, (arguments, code, said) in REFUSED.items():
+        answer = den("chat_claim_todo", **arguments)
+        assert (answer.get("error_code"), said in answer.get("error", "")) == (code, True), (case, answer)
+    assert den("chat_list_todos", room_id=1) == before
+
+
+def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: Settings) -> None:
+    """In every list and in the feed; another may claim it, and then the first is too late."""
+    one = todo(den)
+    claim(den, event_id=one)
+    end_leases(settings)
+    assert listed(den, filter="ready") == [one]
+    assert listed(den, filter="mine", persona="bo") == []
+    shown = den("chat_list_todos", room_id=1)["data"]["items"][0]
+    assert (shown["status"], "assigned_to" in shown, "lease_until" in shown) == ("pending", False, False)
+    event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
+    assert (event["data"]["status"], event["data"]["assigned_to"]) == ("pending", None)
+    assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
+    late = den("chat_update_todo", event_id=one, persona="bo", status="done")
+    assert late["error_code"] == "OPERATION_FAILED"
+
+
+def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Settings) -> None:
+    """The work is not lost because the time was."""
+    one = todo(den)
+    claim(den, event_id=one)
+    end_leases(settings)
+    done = den("chat_update_todo", event_id=one, persona="bo", status="done")["data"]
+    assert (done["status"], done["assigned_to"]) == ("done", "bo")
+
+
+def test_a_todo_waits_for_others(den: Call) -> None:
+    """It is ready when the last of them is done or cancelled, and comes after them."""
+    one, two = todo(den), todo(den)
+    last = todo(den, blocked_by=[one, two, one])
+    assert listed(den, filter="ready") == [one, two]
+    assert den("chat_list_todos", room_id=1)["data"]["items"][2]["blocked_by"] == [one, two]
+    den("chat_update_todo", event_id=one, persona="ann", status="done")
+    assert listed(den, filter="ready") == [two]
+    den("chat_update_todo", event_id=two, persona="ann", status="cancelled")
+    assert listed(den, filter="ready") == [last]
+    assert "blocked_by" not in den("chat_list_todos", room_id=1)["data"]["items"][0]
+    three = todo(den)
+    den("chat_update_todo", event_id=last, persona="ann", status="pending", blocked_by=[three])
+    assert listed(den, filter="ready") == [three]
+    den("chat_update_todo", event_id=last, persona="ann", status="pending", blocked_by=[])
+    assert listed(den, filter="ready") == [last, three]
+
+
+def test_no_todo_waits_for_itself(den: Call) -> None:
+    """Neither directly nor around others, nor for what is no todo of its room."""
+    one = todo(den)
+    two = todo(den, blocked_by=[one])
+    three = todo(den, blocked_by=[two])
+    den("chat_create_room", name="other", members=["ann"])
+    apart = todo(den, room_id=2)
+    for blocker in (one, three, 1, 99, apart, 0):
+        answer = den("chat_update_todo", event_id=one, persona="ann", status="pending", blocked_by=[blocker])
+        assert answer["error_code"] == "INVALID_PARAMETER", blocker
+        assert "blocked_by" in answer["error"] or "itself" in answer["error"]
+    assert listed(den, filter="ready") == [one]
+
+
+def test_lists_are_for_somebody(den: Call) -> None:
+    """Without a room all rooms of a persona are meant; what others are to do is not ready for it."""
+    first, hers, his = todo(den), todo(den, assigned_to="bo"), todo(den, assigned_to="cy")
+    den("chat_create_room", name="other", members=["ann", "bo"])
+    there = todo(den, room_id=2)
+    assert listed(den, filter="ready") == [first]
+    assert listed(den, filter="ready", persona="bo") == [first, hers]
+    assert listed(den, filter="open") == [first, hers, his]
+    assert listed(den, filter="mine", persona="bo") == [hers]
+    for persona, expected in (("bo", [first, hers, there]), ("cy", [first, his]), ("eve", [])):
+        answer = den("chat_list_todos", persona=persona, filter="ready")["data"]
+        assert [item["event_id"] for item in answer["items"]] == expected
+    page = den("chat_list_todos", room_id=1, limit=1, offset=1)["data"]
+    assert ([item["event_id"] for item in page["items"]], page["total"]) == ([hers], 3)
+    for arguments in ({}, {"room_id": 1, "filter": "mine"}):
+        assert den("chat_list_todos", **arguments)["error_code"] == "MISSING_REQUIRED"
+    assert den("chat_list_todos", room_id=1, filter="redy")["error_code"] == "INVALID_PARAMETER"
+
+
+def test_of_many_who_claim_each_todo_goes_to_one(settings: Settings) -> None:
+    """Clients of this server and another process on the same folder claim at once until nothing is left."""
+    todos, claimers = 60, 12
+
+    async def script(client: Client[Any]) -> None:
+        async def do(tool: str, **arguments: Any) -> Any:
+            answer = envelope(await client.call_tool(tool, arguments, raise_on_error=False))
+            assert answer["success"], answer
+            return answer["data"]
+
+        claimed: list[int] = []
+
+        async def work(persona: str) -> None:
+            while (made := await do("chat_claim_todo", persona=persona, room_id=1))["claimed"]:
+                claimed.append(made["todo"]["event_id"])
+
+        await do("chat_create_room", name="den", members=[f"p{number}" for number in range(claimers + 1)])
+        for number in range(todos):
+            await do("chat_create_todo", room_id=1, persona="p0", description=f"t{number}")
+        other = elsewhere(settings, "chat_claim_todo", {"persona": f"p{claimers}", "room_id": 1})
+        with subprocess.Popen(other) as process:
+            async with anyio.create_task_group() as group:
+                for number in range(claimers):
+                    group.start_soon(work, f"p{number}")
+            assert await anyio.to_thread.run_sync(process.wait) == 0
+        everything = (await do("chat_list_todos", room_id=1, limit=1_000))["items"]
+        assert max(Counter(claimed).values()) == 1
+        theirs = [one["event_id"] for one in everything if one["assigned_to"] == f"p{claimers}"]
+        assert sorted(claimed + theirs) == [one["event_id"] for one in everything]
+        assert len(everything) == todos
+
+    with_client(settings, script)
+
+
+def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:
+    """One of two who wait gets the todo; the other gets the next."""
+
+    async def script(client: Client[Any]) -> None:
+        async def do(tool: str, **arguments: Any) -> Any:
+            return envelope(await client.call_tool(tool, arguments))["data"]
+
+        claimed: list[tuple[str, int]] = []
+
+        async def work(persona: str) -> None:
+            made = await do("chat_claim_todo", persona=persona, room_id=1, wait=LONG)
+            claimed.append((persona, made["todo"]["event_id"]))
+
+        await do("chat_create_room", name="den", members=TEAM)
+        assert await do("chat_claim_todo", persona="bo", room_id=1, wait=0.02) == {"claimed": False}
+        async with anyio.create_task_group() as group:
+            group.start_soon(work, "bo")
+            group.start_soon(work, "cy")
+            await anyio.sleep(0.05)
+            first = (await do("chat_create_todo", room_id=1, persona="ann", description="one"))["event_id"]
+            while not claimed:
+                await anyio.sleep(0.005)
+            assert [event for _, event in claimed] == [first]
+            await do("chat_create_todo", room_id=1, persona="ann", description="two")
+        assert sorted(persona for persona, _ in claimed) == ["bo", "cy"]
+
+    with_client(settings, script)
