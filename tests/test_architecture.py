@@ -41,14 +41,14 @@ PACKAGES = {
     "npl_mcp.tools": "npl_index config stores changes projects core",
     "npl_mcp.server": "npl_index config stores changes projects core tools",
     "npl_mcp.http": "npl_index config stores core tools server",
-    "npl_mcp.cli": "npl_index config core tools",
+    "npl_mcp.cli": "npl_index config stores core tools",
     "npl_mcp.dev": "npl_index config stores projects core tools server",
     "npl_mcp.__main__": "npl_index config stores projects core tools server cli",
 }
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
-    "npl_mcp.stores": "migrations base changes session artifact chat review worklog checking data_folder",
+    "npl_mcp.stores": "migrations base changes session artifact chat review worklog library checking data_folder",
     "npl_mcp.cli": "terminal transports commands",
 }
 

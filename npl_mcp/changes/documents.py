@@ -92,6 +92,10 @@ class CrDocuments:
         name, filtered, _ = _split(ref)
         return self._is_set(name, filtered)
 
+    def holds(self, text: str) -> bool:  # noqa: ARG002
+        """Return ``False``: commas separate names, or values of a filter."""
+        return False
+
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the change request that has a key; nothing where a name is none."""
         if number_in(name.upper()) is None:

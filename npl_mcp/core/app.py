@@ -30,6 +30,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files
+from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Sources
 from npl_mcp.core.state import SharedState
@@ -112,6 +113,9 @@ class App(Files):
             {
                 ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, settings.limits.max_files),
                 CrDocuments.SCHEME: CrDocuments(self.changes, settings.limits.max_files),
+                LibraryDocuments.SCHEME: LibraryDocuments(
+                    state.stores, settings.limits.max_files, self.sees_library, state.listings
+                ),
             },
         )
         self._views: LRUCache[Path, App] = LRUCache(VIEWS)
@@ -150,6 +154,10 @@ class App(Files):
     def news(self) -> Changes:
         """Tells what others committed."""
         return self.stores.changes
+
+    def sees_library(self, name: str) -> bool:  # noqa: ARG002
+        """Return whether the caller may see a library; any other is not there for this caller."""
+        return True
 
     def form(self, asked: str | None) -> str:
         """Return the form of an answer: the one the call asked for, else the server's."""

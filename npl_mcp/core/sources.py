@@ -39,6 +39,10 @@ class Source(Protocol):
         """Return whether a reference names a set, however many documents that is."""
         ...
 
+    def holds(self, text: str) -> bool:
+        """Return whether a text with commas, as it stands, is the name of something."""
+        ...
+
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find what a selector means by a name without a scheme; nothing where there is none."""
         ...
@@ -106,7 +110,7 @@ class Sources:
         """Return what a list names one by one; a file may have a comma in its name."""
         text = ref.file or ""
         parts = _split(text)
-        if len(parts) == 1 or (self.is_file(ref) and self._files.holds(ref.file or "")):
+        if len(parts) == 1 or self._named(text).holds(text):
             return [ref]
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
 
@@ -194,6 +198,10 @@ class ArtifactDocuments:
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for all artifacts; a revision is one document."""
         return ref.file == f"{self.SCHEME}:*"
+
+    def holds(self, text: str) -> bool:  # noqa: ARG002
+        """Return ``False``: no name has a comma."""
+        return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the current revisions whose file has a name; it may lack its suffix."""

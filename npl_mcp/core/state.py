@@ -22,6 +22,7 @@ from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.index_cache import SqliteIndexCache
+from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.stores.data_folder import Stores
 
@@ -44,6 +45,7 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self.listings = Listings()
         self.companions = Companions()
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()

@@ -18,10 +18,10 @@ from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.folder import private_folder
 
-HEAD = "0001"
+HEAD = "0004"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
 
-RELEASED = ("0001",)
+RELEASED = ("0001", "0004")
 """Numbers of all migrations that were ever released."""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
