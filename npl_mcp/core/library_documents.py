@@ -29,8 +29,10 @@ from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
 
 _FILES_KEPT = 1_000_000
 _PARTS_KEPT = 64
-_ASIDE = "."
+_ALL = "."
 """What is left of a path that means all of a library."""
+
+_MAKE = "'npl-mcp library push FOLDER' makes one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,7 @@ class LibraryDocuments:
     def _named(self, text: str) -> tuple[Found, ...]:
         wanted, path = _read(text)
         listing = self._listing(wanted)
-        found = listing.every if path == _ASIDE else listing.part(path)
+        found = listing.every if path == _ALL else listing.part(path)
         if not found:
             raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
         return found
@@ -234,17 +236,23 @@ class LibraryDocuments:
     def _every(self) -> tuple[Found, ...]:
         found = self._listings.joined([listing.every for listing in self._current()])
         if not found:
-            raise DocumentNotFoundError("there is no library", hint="'npl-mcp library push FOLDER' makes one")
+            raise DocumentNotFoundError("there is no library", hint=_MAKE)
         return found
 
     def _current(self) -> Iterator[Listing]:
         """Return the listing of each library that the caller may see."""
-        if self._stores.database.path.exists():  # a name that means nothing must not make a data folder
+        if self._is_there():
             for revision in self._stores.library.list():
                 if self._seen(revision.library):
                     yield self._listings.get(self._stores, revision, top_of(revision.library, None))
 
+    def _is_there(self) -> bool:
+        """Return whether there is a database: a name that means nothing must not make one."""
+        return self._stores.database.path.exists()
+
     def _listing(self, wanted: LibraryRef) -> Listing:
+        if not self._is_there():
+            raise DocumentNotFoundError(f"there is no library {wanted.library!r}", hint=_MAKE)
         revision = self._stores.library.revision(wanted.library, wanted.number, self._seen)
         return self._listings.get(self._stores, revision, wanted.top)
 
