@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -228,6 +229,9 @@ class DocumentSets:
             return state
         with live.lock:
             if live.build is None:
+                elsewhere = self._elsewhere(name, live.state, states)
+                if elsewhere is not None:
+                    return elsewhere
                 update = self._planned(name, live.state, states)
                 if update.size >= APART:
                     self._begin(name, live, update, read, apart)
@@ -239,6 +243,11 @@ class DocumentSets:
         self._evict()
         self._merge_later(name, live)
         return state
+
+    def _elsewhere(self, name: str, state: IndexedSet | None, states: States) -> Indexing | None:
+        """Return what to wait for if a set may come from elsewhere than this process."""
+        store = self._store_of(states) if state is None else None
+        return None if store is None else store.elsewhere(name, len(states))
 
     def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
@@ -268,7 +277,8 @@ class DocumentSets:
         failure: Exception | None = RuntimeError("a set could not be indexed")
         try:
             store = self._store_of(build.update.states)
-            with self._builder.helped(build.update, apart, store) as workers:
+            helped = self._builder.helped(build.update, apart, store)
+            with self._making(name, build.update), helped as workers:
                 self._builder.read(build.update, read, workers, build.indexing)
                 self._builder.go_on()
                 state = self._stored(name, build.update, read, workers)
@@ -287,8 +297,14 @@ class DocumentSets:
             self._evict()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
-        self._builder.read(update, read, None, Indexing(len(update.paths)))
-        return self._stored(name, update, read, None)
+        with self._making(name, update):
+            self._builder.read(update, read, None, Indexing(len(update.paths)))
+            return self._stored(name, update, read, None)
+
+    def _making(self, name: str, update: Update) -> AbstractContextManager[None]:
+        """Return what tells others meanwhile that a set is being made here."""
+        store = self._store_of(update.states) if update.state is None else None
+        return nullcontext() if store is None else store.making(name)
 
     def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
         """Find out what of a set has to be read; what the data folder knows of it has not."""

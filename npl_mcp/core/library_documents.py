@@ -29,7 +29,7 @@ from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
 
 _FILES_KEPT = 1_000_000
 _PARTS_KEPT = 64
-_ALL = "."
+ALL = "."
 """What is left of a path that means all of a library."""
 
 _MAKE = "'npl-mcp library push FOLDER' makes one"
@@ -60,13 +60,12 @@ def fingerprint(path: str, file: LibraryFile) -> Fingerprint:
 class Listing:
     """The files of a revision.
 
-    :param revision: which one.
     :param top: the name before their paths.
     :param files: by their paths, in order.
     """
 
-    def __init__(self, revision: LibraryRevision, top: str, files: Files) -> None:
-        root = Root(top, f"library {revision.library}")
+    def __init__(self, top: str, files: Files) -> None:
+        root = Root(top, top)
         found = [
             FoundFile(root, f"{top}/{path}", root.label, below=path, file=file)
             for path, file in files.items()
@@ -100,8 +99,11 @@ class Listing:
     def part(self, path: str) -> tuple[Found, ...]:
         """Return the file, or else the files of the folder or the pattern; always the same object for a set.
 
+        :param path: as :func:`read_name` returns it.
         :raises InvalidRequestError: the pattern is none.
         """
+        if path == ALL:
+            return self.every
         found = self.one(path)
         if found is not None:
             return (found,)
@@ -181,7 +183,7 @@ class LibraryDocuments:
         text = ref.file or ""
         if text == EVERY:
             return True
-        wanted, path = _read(text)
+        wanted, path = read_name(text)
         if path.lower().endswith(MARKDOWN_SUFFIXES) and not has_magic(path) and "{" not in path:
             return False
         return self._listing(wanted).one(path) is None
@@ -189,7 +191,7 @@ class LibraryDocuments:
     def holds(self, text: str) -> bool:
         """Return whether a text as it stands is the name of one document, commas and all."""
         try:
-            wanted, path = _read(text)
+            wanted, path = read_name(text)
             return self._listing(wanted).one(path) is not None
         except NPLError:
             return False
@@ -226,9 +228,9 @@ class LibraryDocuments:
         )
 
     def _named(self, text: str) -> tuple[Found, ...]:
-        wanted, path = _read(text)
+        wanted, path = read_name(text)
         listing = self._listing(wanted)
-        found = listing.every if path == _ALL else listing.part(path)
+        found = listing.part(path)
         if not found:
             raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
         return found
@@ -275,7 +277,7 @@ class Listings:
         with self._lock:
             kept = self._kept.get(key)
         if kept is None:
-            kept = Listing(revision, top, stores.library.files(revision))
+            kept = Listing(top, stores.library.files(revision))
             with self._lock:
                 kept = self._kept.setdefault(key, kept)
         return kept
@@ -288,7 +290,7 @@ class Listings:
         return last[1]
 
 
-def _read(text: str) -> tuple[LibraryRef, str]:
+def read_name(text: str) -> tuple[LibraryRef, str]:
     """Return what a name names, and its path in a plain form.
 
     :raises InvalidRequestError: the name cannot be read.

@@ -8,9 +8,11 @@ machines differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import count
+from typing import Protocol
 
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.paging import now
@@ -23,18 +25,6 @@ FORMATS_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryIndex:
-    """An index.
-
-    :param members: what is in it.
-    :param data: the index itself.
-    """
-
-    members: bytes
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
     """Somebody who makes an index.
 
@@ -44,6 +34,14 @@ class Claim:
 
     holder: str
     beat: int
+
+
+class Digest(Protocol):
+    """Of bytes that come one after the other."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+        ...
 
 
 class LibraryIndexes:
@@ -61,22 +59,34 @@ class LibraryIndexes:
         with self._database.read() as tx:
             return self._id(tx, library) is not None
 
-    def load(self, library: str) -> LibraryIndex | None:
-        """Return the index of a library; ``None`` if it has none that is as it was stored."""
+    def members(self, library: str) -> bytes | None:
+        """Return what is in the index of a library; ``None`` if it has none."""
         with self._database.read() as tx:
-            number = self._id(tx, library)
-            if number is None:
-                return None
-            row = tx.one("SELECT digest, members FROM library_index WHERE id = :id", id=number)
-            parts = tx.all(
-                "SELECT data FROM library_index_part WHERE index_id = :id ORDER BY number", id=number
-            )
-        assert row is not None
-        found = LibraryIndex(bytes(row["members"]), b"".join(bytes(part["data"]) for part in parts))
-        return found if _digest(found) == row["digest"] else None
+            found = tx.value(f"SELECT members FROM library_index WHERE {_OF}", **self._names(library))
+        return None if found is None else bytes(found)
 
-    def put(self, library: str, index: LibraryIndex) -> None:
-        """Keep an index; it takes the place of the one that there was."""
+    def load(self, library: str, write: Callable[[Iterator[bytes]], object]) -> bytes | None:
+        """Write the index of a library, and return what is in it.
+
+        :param write: gets it piece by piece. What it wrote is worth nothing if this returns ``None``.
+        :returns: ``None`` if the library has no index that is as it was stored.
+        """
+        with self._database.read() as tx:
+            statement = f"SELECT id, digest, members FROM library_index WHERE {_OF}"
+            row = tx.one(statement, **self._names(library))
+            if row is None:
+                return None
+            members = bytes(row["members"])
+            digest = blake2b(members, digest_size=16)
+            write(_read(tx, row["id"], digest))
+        return members if digest.hexdigest() == row["digest"] else None
+
+    def put(self, library: str, members: bytes, data: Iterable[bytes]) -> None:
+        """Keep an index; it takes the place of the one that there was.
+
+        :param members: what is in it.
+        :param data: the index itself, in pieces of at most :data:`PART_BYTES`.
+        """
         with self._database.write() as tx:
             owner = tx.value("SELECT id FROM library WHERE name = :name", name=library)
             if owner is None:
@@ -85,25 +95,34 @@ class LibraryIndexes:
             if before is not None:
                 _remove(tx, before)
             number = tx.value(
-                "INSERT INTO library_index (library_id, format, created_at, digest, size, members)"
-                " VALUES (:library, :format, :now, :digest, :size, :members) RETURNING id",
+                "INSERT INTO library_index (library_id, format, created_at, digest, members)"
+                " VALUES (:library, :format, :now, '', :members) RETURNING id",
                 library=owner,
                 format=self._format,
                 now=now(),
-                digest=_digest(index),
-                size=len(index.data),
-                members=index.members,
+                members=members,
             )
-            for at, part in enumerate(_parts(index.data)):
+            digest = blake2b(members, digest_size=16)
+            for at, part in enumerate(data):
+                digest.update(part)
                 tx.run(
                     "INSERT INTO library_index_part (index_id, number, data) VALUES (:id, :number, :data)",
                     id=number,
                     number=at,
                     data=part,
                 )
+            statement = "UPDATE library_index SET digest = :digest WHERE id = :id"
+            tx.run(statement, digest=digest.hexdigest(), id=number)
             of_library = "SELECT id FROM library_index WHERE library_id = :library ORDER BY id DESC"
             for row in tx.all(of_library, library=owner)[FORMATS_KEPT:]:
                 _remove(tx, row["id"])
+
+    def drop(self, library: str) -> None:
+        """Remove the index of a library, which is made again by whoever needs it."""
+        with self._database.write() as tx:
+            number = self._id(tx, library)
+            if number is not None:
+                _remove(tx, number)
 
     def claim(self, library: str, holder: str, instead: Claim | None = None) -> Claim | None:
         """Say that somebody makes an index of a library, unless somebody else does.
@@ -173,11 +192,16 @@ def _remove(tx: Transaction, number: int) -> None:
     tx.run("DELETE FROM library_index WHERE id = :id", id=number)
 
 
-def _digest(index: LibraryIndex) -> str:
-    digest = blake2b(index.members, digest_size=16)
-    digest.update(index.data)
-    return digest.hexdigest()
-
-
-def _parts(data: bytes) -> Iterator[bytes]:
-    return (data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES))
+def _read(tx: Transaction, index: int, digest: Digest) -> Iterator[bytes]:
+    """Return the pieces of an index; the digest is brought up to date with each."""
+    for number in count():
+        data = tx.value(
+            "SELECT data FROM library_index_part WHERE index_id = :id AND number = :number",
+            id=index,
+            number=number,
+        )
+        if data is None:
+            return
+        part = bytes(data)
+        digest.update(part)
+        yield part

@@ -94,7 +94,6 @@ def _indexes() -> None:
         _need("format"),
         _need("created_at"),
         _need("digest"),
-        _need("size", Id),
         _need("members", Bytes),
         sa.UniqueConstraint("library_id", "format", name="library_index_format"),
         numbered=True,
