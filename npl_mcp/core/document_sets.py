@@ -18,11 +18,11 @@ from functools import partial
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocumentError
-from npl_index.library.documents import Document, FileReader, Found
+from npl_index.library.documents import Document, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
 from npl_index.ranking.storing import restore_sections
-from npl_mcp.core.batches import NEW, Member
+from npl_mcp.core.batches import NEW, Member, Reader
 from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
@@ -194,7 +194,7 @@ class DocumentSets:
             live = self._live.get(name)
             self._merged(name, self._store, None if live is None else live.state)
 
-    def gather(self, name: str, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
+    def gather(self, name: str, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
         """Return a set as its files are now.
 
         Where much has to be indexed, that is done in the background; the call waits as
@@ -218,7 +218,7 @@ class DocumentSets:
                 return self._with_documents(build.update.result(), read)
 
     def _looked_at(
-        self, name: str, live: _Live, states: States, read: Read, apart: FileReader | None
+        self, name: str, live: _Live, states: States, read: Read, apart: Reader | None
     ) -> IndexedSet | Indexing:
         """Return a set as its files are now, or what to wait for."""
         state, seen = live.state, live.seen
@@ -249,7 +249,7 @@ class DocumentSets:
         store = self._store_of(states) if state is None else None
         return None if store is None else store.elsewhere(name, len(states))
 
-    def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
+    def once(self, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
         with self._builder.helped(update, apart, None) as workers:
@@ -257,7 +257,7 @@ class DocumentSets:
             self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
-    def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
+    def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: Reader | None) -> None:
         """Bring a set up to date in the background."""
         live.build = _Build(Indexing(len(update.paths)), update)
         live.build.indexing.ended.set_running_or_notify_cancel()  # nobody who waits can cancel it
@@ -271,7 +271,7 @@ class DocumentSets:
         self._threads.add(thread)
         thread.start()
 
-    def _build(self, name: str, live: _Live, read: Read, apart: FileReader | None) -> None:
+    def _build(self, name: str, live: _Live, read: Read, apart: Reader | None) -> None:
         build = live.build
         assert build is not None
         failure: Exception | None = RuntimeError("a set could not be indexed")

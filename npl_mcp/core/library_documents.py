@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -25,7 +25,7 @@ from npl_index.library.references import MARKDOWN_SUFFIXES, near_names
 from npl_index.library.roots import fits
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
-from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
+from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision, damaged_file
 
 _FILES_KEPT = 1_000_000
 _PARTS_KEPT = 64
@@ -145,6 +145,26 @@ class Listing:
         return Listed.of((found for found, _ in pairs), (state for _, state in pairs)) if pairs else ()
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Documents of libraries that were read already; can be sent to another process.
+
+    :param texts: by the names of the documents.
+    """
+
+    texts: Mapping[str, bytes]
+
+    def read(self, found: Found) -> Document:
+        """Return a document; see :meth:`LibraryDocuments.read`."""
+        if found.path not in self.texts:
+            raise damaged_file(found.path)
+        return _document(_file(found), self.texts[found.path])
+
+    def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
+        """Return this."""
+        return self
+
+
 class LibraryDocuments:
     """The libraries as documents.
 
@@ -216,16 +236,17 @@ class LibraryDocuments:
         :raises UnreadableDocumentError: the database has another content by now.
         """
         one = _file(found)
-        return Document(
-            name=found.name,
-            path=found.path,
-            root=found.root.label,
-            fingerprint=self.stat(found),
-            data=self._stores.library.content(found.path, one.file.digest),
-            digest=one.file.digest,
-            npl=False,
-            filed=one.below,
-        )
+        return _document(one, self._stores.library.content(one.path, one.file.digest))
+
+    def apart(self) -> LibraryDocuments:
+        """Return this: other processes get the documents themselves, so that they need no database."""
+        return self
+
+    def sent(self, founds: Sequence[Found]) -> Texts:
+        """Return what reads these documents in another process."""
+        files = list(map(_file, founds))
+        texts = self._stores.library.contents({one.file.digest for one in files})
+        return Texts({one.path: texts[one.file.digest] for one in files if one.file.digest in texts})
 
     def _named(self, text: str) -> tuple[Found, ...]:
         wanted, path = read_name(text)
@@ -301,6 +322,19 @@ def read_name(text: str) -> tuple[LibraryRef, str]:
     if path.split("/", 1)[0] == "..":
         raise OutsideRootError(f"{text[:64]!r} leads out of the library", hint="give a path below it")
     return wanted, path
+
+
+def _document(found: FoundFile, data: bytes) -> Document:
+    return Document(
+        name=found.name,
+        path=found.path,
+        root=found.root.label,
+        fingerprint=fingerprint(found.path, found.file),
+        data=data,
+        digest=found.file.digest,
+        npl=False,
+        filed=found.below,
+    )
 
 
 def _weight(listing: Listing) -> int:

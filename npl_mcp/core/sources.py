@@ -21,9 +21,10 @@ from npl_index.errors import (
     NPLError,
 )
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_mcp.core.batches import Reader
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.data_folder import Stores
 
@@ -57,6 +58,10 @@ class Source(Protocol):
 
     def read(self, found: Found) -> Document:
         """Read a document whole."""
+        ...
+
+    def apart(self) -> Reader | None:
+        """Return what reads documents for another process; ``None`` if there is no such thing."""
         ...
 
 
@@ -144,9 +149,10 @@ class Sources:
         """Read a document whole."""
         return self._named(found.root.path).read(found)
 
-    def apart(self, listed: Listed) -> FileReader | None:
-        """Return what reads documents in another process; ``None`` where one of them is no file."""
-        return self._files.reader if all(self._named(root) is self._files for root in listed.roots) else None
+    def apart(self, listed: Listed) -> Reader | None:
+        """Return what reads documents for another process; ``None`` where they are of several sources."""
+        sources = [self._named(root) for root in listed.roots]
+        return sources[0].apart() if all(one is sources[0] for one in sources) else None
 
     def _named(self, name: str | None) -> Source:
         scheme = (name or "").partition(":")[0]
@@ -240,6 +246,10 @@ class ArtifactDocuments:
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a revision: what its row says, since a revision never changes."""
         return _fingerprint(found)
+
+    def apart(self) -> None:
+        """Return ``None``: artifacts are read here."""
+        return
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.

@@ -7,7 +7,7 @@ range of an index holds the files of any revision. Nothing is ever taken away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -197,21 +197,28 @@ class LibraryStore:
         with self._database.read() as tx:
             return _files(tx, _id_of(tx, revision.library), revision.number)
 
+    def contents(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Return contents by their digests, those of them that are what was stored."""
+        found = {}
+        with self._database.read() as tx:
+            for part in _parts(sorted(digests), _NAMED):
+                statement = "SELECT digest, data FROM library_content WHERE digest IN :digests"
+                for row in tx.all(statement, digests=part):
+                    data = bytes(row["data"])  # drivers return bytes, memory views or buffers
+                    if digest_of(data) == row["digest"]:
+                        found[row["digest"]] = data
+        return found
+
     def content(self, path: str, digest: str) -> bytes:
         """Return the content of a file.
 
         :param path: for the message.
         :raises UnreadableDocumentError: it is not what was stored.
         """
-        with self._database.read() as tx:
-            data = tx.value("SELECT data FROM library_content WHERE digest = :digest", digest=digest)
-        # Drivers return bytes, memory views or buffers.
-        content = None if data is None else bytes(data)
-        if content is None or digest_of(content) != digest:
-            raise UnreadableDocumentError(
-                f"{path!r} is damaged in the database", hint="restore a backup of it"
-            )
-        return content
+        found = self.contents([digest]).get(digest)
+        if found is None:
+            raise damaged_file(path)
+        return found
 
     def held(self, name: str) -> frozenset[tuple[str, str]]:
         """Return each path that a library ever had, with the digest of each content it had there."""
@@ -261,6 +268,11 @@ class LibraryStore:
             last = row["digest"]
             if digest_of(bytes(row["data"])) != last:
                 yield f"the content {last} of a library is not what was pushed"
+
+
+def damaged_file(path: str) -> UnreadableDocumentError:
+    """Return the error for a file whose content is not what was stored."""
+    return UnreadableDocumentError(f"{path!r} is damaged in the database", hint="restore a backup of it")
 
 
 def digest_of(data: bytes) -> str:

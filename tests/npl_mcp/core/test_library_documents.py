@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
+from npl_mcp.core.building import APART
 from npl_mcp.core.libraries import Libraries
+from npl_mcp.stores.base.sqlite import driver
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import GUIDE, Call, calls
@@ -34,6 +37,14 @@ def push(settings: Settings, docs: Path) -> Push:
             stores.close()
 
     return work
+
+
+def damage(settings: Settings, content: str) -> None:
+    """Change a content in the database behind its back."""
+    with closing(driver().connect(settings.data_folder / "npl.db")) as connection:
+        statement = "UPDATE library_content SET data = x'23' WHERE CAST(data AS TEXT) LIKE ?"
+        assert connection.execute(statement, (content,)).rowcount == 1
+        connection.commit()
 
 
 def without_place(answer: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +114,32 @@ def test_a_large_library_ranks_like_its_folder(settings: Settings, push: Push, t
     assert app.state.sets.built - built == 2 * 2
     assert ranked("lib:many@1") == before
     app.close()
+
+
+def test_other_processes_index_a_library_as_this_one_does(
+    settings: Settings, push: Push, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get the documents themselves; one that is damaged is left out and named, wherever it is read."""
+    root = tmp_path / "large"
+    for number in range(80):
+        words = "a line of words about pumps and sieves\n" * (APART // 80 // 39 + 20)
+        put(root / f"page{number:02}.md", f"# Page {number}\n\nOil the valve of number{number}.\n\n{words}")
+    push(root, "large")
+    damage(settings, "# Page 7\n%")
+
+    def told() -> tuple[object, ...]:
+        app = App(replace(settings, cache_mode="memory"))
+        try:
+            answer = npl_load_tailored(app, context="oil the valve", file="lib:large", explain=True).value
+            assert app.state.sets.built == 79
+            return answer.ranking, answer.content, answer.unreadable
+        finally:
+            app.close()
+
+    answer = told()
+    assert answer[2] == ("lib:large/page07.md: 'lib:large/page07.md' is damaged in the database",)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert told() == answer
 
 
 NAMES = {
@@ -294,12 +331,7 @@ def test_what_a_caller_may_not_see_is_not_there(
 def test_a_damaged_content_is_left_out_and_named(call: Call, push: Push, settings: Settings) -> None:
     """The other documents are searched; nothing that was not pushed is shown."""
     push()
-    connection = sqlite3.connect(settings.data_folder / "npl.db")
-    connection.execute(
-        "UPDATE library_content SET data = CAST('# Roses' AS BLOB) WHERE CAST(data AS TEXT) LIKE '# Roses%'"
-    )
-    connection.commit()
-    connection.close()
+    damage(settings, "# Roses%")
     found = call("npl_load_tailored", file="lib:docs", context="sow beans")["data"]
     assert found["sections"][0]["title"] == "Sowing"
     assert "plants/roses.md" in found["unreadable"][0]
