@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import posixpath
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 
 from cachetools import LRUCache
@@ -27,7 +27,9 @@ from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
 from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision, damaged_file
 
-_FILES_KEPT = 1_000_000
+_FILES_KEPT = 200_000
+"""Files of all listings that are kept, some hundred MB."""
+
 _PARTS_KEPT = 64
 ALL = "."
 """What is left of a path that means all of a library."""
@@ -41,45 +43,65 @@ class FoundFile(Found):
 
     :param below: its path in the library.
     :param file: its content.
+    :param state: tells this content apart from any other.
     """
 
     below: str = field(kw_only=True)
     file: LibraryFile = field(kw_only=True)
+    state: Fingerprint = field(kw_only=True, compare=False)
 
-
-def fingerprint(path: str, file: LibraryFile) -> Fingerprint:
-    """Return the state of a file: its content by its digest, so that it holds whatever else was said before.
-
-    :param path: with the library's name before it.
-    """
-    number = int(file.digest, 16)
-    # Two numbers of 63 bits, as databases hold them. Below zero it is no time that could be too recent.
-    return Fingerprint(path, -(number >> 65), file.size, number & (1 << 63) - 1)
+    @classmethod
+    def of(cls, root: Root, below: str, file: LibraryFile) -> FoundFile:
+        """Return a file of a revision, whose name is that of the root."""
+        path = f"{root.path}/{below}"
+        number = int(file.digest, 16)
+        # Two numbers of 63 bits, as databases hold them. Below zero it is no time that could be too recent.
+        state = Fingerprint(path, -(number >> 65), file.size, number & (1 << 63) - 1)
+        return cls(root, path, root.label, below=below, file=file, state=state)
 
 
 class Listing:
     """The files of a revision.
 
     :param top: the name before their paths.
-    :param files: by their paths, in order.
+    :param files: in order.
     """
 
-    def __init__(self, top: str, files: Files) -> None:
-        root = Root(top, top)
-        found = [
-            FoundFile(root, f"{top}/{path}", root.label, below=path, file=file)
-            for path, file in files.items()
-        ]
+    def __init__(self, top: str, files: Sequence[FoundFile]) -> None:
         self.top = top
-        self.every = Listed.of(found, [fingerprint(one.path, one.file) for one in found])
-        self._by_path = {one.below: one for one in found}
-        # Selectors write single spaces for whatever is between words.
-        self._by_label = {name: one for one in found if (name := " ".join(one.below.split())) != one.below}
-        self._by_end: dict[str, list[FoundFile]] = {}
-        for one in found:
-            self._by_end.setdefault(" ".join(one.below.rpartition("/")[2].split()), []).append(one)
+        self.every = Listed.of(files, [one.state for one in files])
+        self._by_path = {one.below: one for one in files}
         self._lock = threading.Lock()
         self._parts: LRUCache[str, tuple[Found, ...]] = LRUCache(_PARTS_KEPT)
+
+    @classmethod
+    def of(cls, top: str, files: Files) -> Listing:
+        """List files in the order that they have."""
+        root = Root(top, top)
+        return cls(top, [FoundFile.of(root, path, file) for path, file in files.items()])
+
+    def changed(self, files: Files, gone: Collection[str]) -> Listing:
+        """Return the listing of a later revision; what did not change consists of the same objects.
+
+        :param files: that are new or another way.
+        :param gone: paths of those that are no longer there.
+        """
+        root = Root(self.top, self.top)
+        found = {path: one for path, one in self._by_path.items() if path not in gone}
+        found.update((path, FoundFile.of(root, path, file)) for path, file in files.items())
+        return Listing(self.top, [found[path] for path in sorted(found)])
+
+    @cached_property
+    def _by_label(self) -> dict[str, FoundFile]:
+        # Selectors write single spaces for whatever is between words.
+        return {_label(path): one for path, one in self._by_path.items() if _label(path) != path}
+
+    @cached_property
+    def _by_end(self) -> dict[str, list[FoundFile]]:
+        ends: dict[str, list[FoundFile]] = {}
+        for path, one in self._by_path.items():
+            ends.setdefault(_label(path).rpartition("/")[2], []).append(one)
+        return ends
 
     def one(self, path: str) -> FoundFile | None:
         """Return the file at a path, which may lack ``.md``."""
@@ -93,7 +115,7 @@ class Listing:
         """Return the files whose paths are a name or end with it; it may lack ``.md``."""
         for wanted in (name, f"{name}.md"):
             for found in self._by_end.get(wanted.rpartition("/")[2], ()):
-                if f"/{' '.join(found.below.split())}".endswith(f"/{wanted}"):
+                if f"/{_label(found.below)}".endswith(f"/{wanted}"):
                     yield found
 
     def part(self, path: str) -> tuple[Found, ...]:
@@ -137,12 +159,8 @@ class Listing:
         )
 
     def _listed(self, tests: Sequence[Callable[[str], bool]]) -> tuple[Found, ...]:
-        pairs = [
-            (found, state)
-            for found, state in zip(self._by_path.values(), self.every.states, strict=True)
-            if any(test(found.below) for test in tests)
-        ]
-        return Listed.of((found for found, _ in pairs), (state for _, state in pairs)) if pairs else ()
+        found = [one for path, one in self._by_path.items() if any(test(path) for test in tests)]
+        return Listed.of(found, [one.state for one in found]) if found else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +237,7 @@ class LibraryDocuments:
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of current revisions whose paths are a name or end with it."""
         found = [one for listing in self._current() for one in listing.ending(name)]
-        exact = tuple(one for one in found if " ".join(one.below.split()) in (name, f"{name}.md"))
+        exact = tuple(one for one in found if _label(one.below) in (name, f"{name}.md"))
         return exact or tuple(found)
 
     def aliases(self, found: Found) -> tuple[str, ...]:
@@ -228,7 +246,7 @@ class LibraryDocuments:
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what the row of a file said when it was found: its digest."""
-        return fingerprint(found.path, _file(found).file)
+        return _file(found).state
 
     def read(self, found: Found) -> Document:
         """Read a file as it was when it was found.
@@ -281,11 +299,11 @@ class LibraryDocuments:
 
 
 class Listings:
-    """Listings of revisions, for as long as they are asked for; safe for several threads."""
+    """The listing of the revision that was asked for last, of each library; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str], Listing] = LRUCache(_FILES_KEPT, _weight)
+        self._kept: LRUCache[str, tuple[LibraryRevision, Listing]] = LRUCache(_FILES_KEPT, _weight)
         self._joined: tuple[list[Listed], Listed] | None = None
 
     def get(self, stores: Stores, revision: LibraryRevision, top: str) -> Listing:
@@ -293,15 +311,19 @@ class Listings:
 
         :param top: the name before the paths of its files.
         """
-        # By digest: a number means another revision once a backup was put back.
-        key = top, revision.digest
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is None:
-            kept = Listing(top, stores.library.files(revision))
-            with self._lock:
-                kept = self._kept.setdefault(key, kept)
-        return kept
+            kept = self._kept.get(top)
+        # By digest: a number means another revision once a backup was put back.
+        if kept is not None and kept[0].digest == revision.digest:
+            return kept[1]
+        since = None if kept is None else stores.library.since(kept[0], revision)
+        if kept is None or since is None:
+            listing = Listing.of(top, stores.library.files(revision))
+        else:
+            listing = kept[1].changed(*since)
+        with self._lock:
+            self._kept[top] = revision, listing
+        return listing
 
     def joined(self, parts: list[Listed]) -> Listed:
         """Return the files of several listings; the same object as long as they are the same."""
@@ -329,7 +351,7 @@ def _document(found: FoundFile, data: bytes) -> Document:
         name=found.name,
         path=found.path,
         root=found.root.label,
-        fingerprint=fingerprint(found.path, found.file),
+        fingerprint=found.state,
         data=data,
         digest=found.file.digest,
         npl=False,
@@ -337,8 +359,12 @@ def _document(found: FoundFile, data: bytes) -> Document:
     )
 
 
-def _weight(listing: Listing) -> int:
-    return min(len(listing.every), _FILES_KEPT)
+def _weight(kept: tuple[LibraryRevision, Listing]) -> int:
+    return min(len(kept[1].every), _FILES_KEPT)
+
+
+def _label(path: str) -> str:
+    return " ".join(path.split())
 
 
 def _inside(folder: str) -> Callable[[str], bool]:

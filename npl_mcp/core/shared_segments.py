@@ -23,7 +23,7 @@ from npl_index.library.roots import Found
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.packing import SEGMENT_FORMAT
 from npl_mcp.core.batches import Member
-from npl_mcp.core.library_documents import ALL, FoundFile, Listing, fingerprint, read_name
+from npl_mcp.core.library_documents import ALL, FoundFile, Listing, read_name
 from npl_mcp.core.scratch import write_file
 from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.set_names import SetName
@@ -253,12 +253,11 @@ def _listing(ref: LibraryRef, members: bytes | None) -> Listing:
     try:
         rows = json.loads(zlib.decompress(members or b""))
         files = {str(path): LibraryFile(str(digest), int(size)) for path, digest, size in rows}
-        return Listing(ref.top, files)
+        return Listing.of(ref.top, files)
     except (ValueError, TypeError, zlib.error):
         raise _DamagedError from None
 
 
 def _member(found: Found, ordinal: int) -> Member:
     assert isinstance(found, FoundFile)
-    state = fingerprint(found.path, found.file)
-    return Member(state, True, found.path, found.file.digest, 0, ordinal)
+    return Member(found.state, True, found.path, found.file.digest, 0, ordinal)

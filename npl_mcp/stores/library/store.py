@@ -197,6 +197,29 @@ class LibraryStore:
         with self._database.read() as tx:
             return _files(tx, _id_of(tx, revision.library), revision.number)
 
+    def since(self, before: LibraryRevision, after: LibraryRevision) -> tuple[Files, Collection[str]] | None:
+        """Return what a later revision has otherwise: the files that are new or changed, and what is gone.
+
+        :returns: ``None`` if the other is not an earlier revision of the same library.
+        """
+        with self._database.read() as tx:
+            row = _numbered(tx, before.library, before.number)
+            if row is None or row["digest"] != before.digest or before.number >= after.number:
+                return None
+            numbers = {"library": row["library_id"], "before": before.number, "after": after.number}
+            fresh = tx.all(
+                "SELECT path, digest, size FROM library_file WHERE library_id = :library"
+                " AND last_revision >= :after AND first_revision > :before AND first_revision <= :after",
+                **numbers,
+            )
+            ended = tx.all(
+                "SELECT path FROM library_file WHERE library_id = :library"
+                " AND last_revision >= :before AND last_revision < :after AND first_revision <= :before",
+                **numbers,
+            )
+        files = {sound_path(row["path"]): LibraryFile(row["digest"], row["size"]) for row in fresh}
+        return files, {row["path"] for row in ended}.difference(files)
+
     def contents(self, digests: Collection[str]) -> dict[str, bytes]:
         """Return contents by their digests, those of them that are what was stored."""
         found = {}
