@@ -39,6 +39,9 @@ WORTH = 16
 """How many times more documents an index may have than a set: beyond it, indexing those few takes no longer
 than fetching all."""
 
+ALIKE = 100
+"""Of how many documents one may be another way in an index that is shared, without a new one."""
+
 PAUSE = 0.1
 """Seconds between two looks whether an index is there that somebody else makes."""
 
@@ -206,15 +209,26 @@ class SharedSegments(SegmentStore):
         members = [_member(one, at) for at, one in enumerate(found)]
         return super().publish(name, base, members) is not None
 
+    def _is_shared(self, ref: LibraryRef, rows: Sequence[_Row]) -> bool:
+        """Return whether what is shared holds as good as all of some documents: somebody was faster."""
+        members = self._indexes.members(ref.library)
+        try:
+            known = set() if members is None else set(_rows(members))
+        except _DamagedError:
+            return False
+        return len(known.symmetric_difference(rows)) * ALIKE < len(rows)
+
     def _give(self, ref: LibraryRef, base: Written, members: Sequence[Member]) -> None:
         """Share a segment that holds a library."""
         ordered = sorted(members, key=lambda member: member.ordinal)
         top = f"{ref.top}/"
         rows = [(one.called.removeprefix(top), one.digest, one.fingerprint.size) for one in ordered]
         try:
+            if self._is_shared(ref, rows):
+                return
             with Folder.opened(self.folder) as folder, os.fdopen(folder.open(base.file), "rb") as file:
                 parts = iter(partial(file.read, PART_BYTES), b"")
-                self._indexes.put(ref.library, zlib.compress(json.dumps(rows).encode()), parts)
+                self._indexes.put(ref.library, _packed(rows), parts)
         except FileNotFoundError:  # somebody has published a newer one meanwhile, and shares that
             pass
         except (NPLError, OSError) as error:
@@ -224,6 +238,9 @@ class SharedSegments(SegmentStore):
 class _DamagedError(Exception):
     """What is shared is not what somebody gave."""
 
+
+_Row = tuple[str, str, int]
+"""Path, digest and size of a document."""
 
 _Part = tuple[LibraryRef, str]
 """What of a library a set is: the revision and the path."""
@@ -245,17 +262,29 @@ def _is_whole(part: _Part) -> bool:
     return part[0].number is None and part[1] == ALL
 
 
-def _listing(ref: LibraryRef, members: bytes | None) -> Listing:
-    """Return the documents of an index in its order, under the names they have in a set.
+def _packed(rows: Sequence[_Row]) -> bytes:
+    return zlib.compress(json.dumps(rows).encode())
+
+
+def _rows(members: bytes | None) -> list[_Row]:
+    """Return the documents of an index in its order.
 
     :raises _DamagedError: they cannot be read.
     """
     try:
         rows = json.loads(zlib.decompress(members or b""))
-        files = {str(path): LibraryFile(str(digest), int(size)) for path, digest, size in rows}
-        return Listing.of(ref.top, files)
+        return [(str(path), str(digest), int(size)) for path, digest, size in rows]
     except (ValueError, TypeError, zlib.error):
         raise _DamagedError from None
+
+
+def _listing(ref: LibraryRef, members: bytes | None) -> Listing:
+    """Return the documents of an index under the names they have in a set.
+
+    :raises _DamagedError: they cannot be read.
+    """
+    files = {path: LibraryFile(digest, size) for path, digest, size in _rows(members)}
+    return Listing.of(ref.top, files)
 
 
 def _member(found: Found, ordinal: int) -> Member:

@@ -8,6 +8,7 @@ machines differ.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,6 +16,7 @@ from itertools import count
 from typing import Protocol
 
 from npl_mcp.stores.base.database import Database, Transaction
+from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import now
 
 PART_BYTES = 4 * 1024 * 1024
@@ -84,38 +86,47 @@ class LibraryIndexes:
     def put(self, library: str, members: bytes, data: Iterable[bytes]) -> None:
         """Keep an index; it takes the place of the one that there was.
 
+        It is written bit by bit under a name that nobody asks for, so that other writers need not wait for
+        all of it, and gets its own name in the transaction that removes the former one.
+
         :param members: what is in it.
         :param data: the index itself, in pieces of at most :data:`PART_BYTES`.
+        :raises ConflictError: somebody was faster.
         """
+        digest = blake2b(members, digest_size=16)
         with self._database.write() as tx:
-            owner = tx.value("SELECT id FROM library WHERE name = :name", name=library)
-            if owner is None:
-                return
-            before = self._id(tx, library)
-            if before is not None:
-                _remove(tx, before)
             number = tx.value(
                 "INSERT INTO library_index (library_id, format, created_at, digest, members)"
-                " VALUES (:library, :format, :now, '', :members) RETURNING id",
-                library=owner,
-                format=self._format,
+                " SELECT id, :format, :now, '', :members FROM library WHERE name = :library RETURNING id",
+                library=library,
+                format=f"{_UNFINISHED}{os.urandom(12).hex()}",
                 now=now(),
                 members=members,
             )
-            digest = blake2b(members, digest_size=16)
-            for at, part in enumerate(data):
-                digest.update(part)
+        if number is None:
+            return
+        for at, part in enumerate(data):
+            digest.update(part)
+            with self._database.write() as tx:
                 tx.run(
                     "INSERT INTO library_index_part (index_id, number, data) VALUES (:id, :number, :data)",
                     id=number,
                     number=at,
                     data=part,
                 )
-            statement = "UPDATE library_index SET digest = :digest WHERE id = :id"
-            tx.run(statement, digest=digest.hexdigest(), id=number)
-            of_library = "SELECT id FROM library_index WHERE library_id = :library ORDER BY id DESC"
-            for row in tx.all(of_library, library=owner)[FORMATS_KEPT:]:
-                _remove(tx, row["id"])
+        with self._database.write() as tx:
+            before = self._id(tx, library)
+            if before is not None:
+                _remove(tx, before)
+            changed = tx.run(
+                "UPDATE library_index SET digest = :digest, format = :format WHERE id = :id",
+                digest=digest.hexdigest(),
+                format=self._format,
+                id=number,
+            )
+            if not changed:
+                raise ConflictError(f"a newer index of {library} came meanwhile")
+            _tidy(tx, number)
 
     def drop(self, library: str) -> None:
         """Remove the index of a library, which is made again by whoever needs it."""
@@ -184,12 +195,28 @@ class LibraryIndexes:
         return None if row is None else Claim(**row)
 
 
+_UNFINISHED = "unfinished "
+"""How the format of an index begins that is being written."""
+
 _OF = "format = :format AND library_id = (SELECT id FROM library WHERE name = :library)"
 
 
 def _remove(tx: Transaction, number: int) -> None:
     tx.run("DELETE FROM library_index_part WHERE index_id = :id", id=number)
     tx.run("DELETE FROM library_index WHERE id = :id", id=number)
+
+
+def _tidy(tx: Transaction, newest: int) -> None:
+    """Remove indexes of formats that were used longest ago, and those that were never finished."""
+    statement = (
+        "SELECT id, format FROM library_index WHERE id < :newest"
+        " AND library_id = (SELECT library_id FROM library_index WHERE id = :newest) ORDER BY id DESC"
+    )
+    rows = tx.all(statement, newest=newest)
+    finished = [row["id"] for row in rows if not row["format"].startswith(_UNFINISHED)]
+    for row in rows:
+        if row["id"] not in finished[: FORMATS_KEPT - 1]:
+            _remove(tx, row["id"])
 
 
 def _read(tx: Transaction, index: int, digest: Digest) -> Iterator[bytes]:

@@ -189,9 +189,15 @@ def test_merging_renews_what_is_shared(settings: Settings, root: Path, replica: 
     ranked(app)
     (name,) = SegmentStore(app.settings.data_folder, settings.index_bytes).names()
     app.state.sets.merge(name)
+    with app.stores.database.read() as tx:
+        renewed = tx.value("SELECT max(id) FROM library_index")
     later = replica()
     assert ranked(later) == of_folder(settings, root)
     assert later.state.sets.built == 0
+    # Others that merge have nothing new to share.
+    later.state.sets.merge(name)
+    with app.stores.database.read() as tx:
+        assert tx.value("SELECT max(id) FROM library_index") == renewed
 
 
 def test_who_comes_while_it_is_made_waits(
