@@ -61,18 +61,17 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", QUESTIONS)
-def test_a_library_is_tailored_like_the_folder(call: Call, push: Push, case: str) -> None:
+def test_a_library_is_tailored_like_the_folder(call: Call, push: Push) -> None:
     """The same sections, scores and counts, from the same documents."""
     push()
-    of_library, of_folder = (
-        without_place(call("npl_load_tailored", file=file, **QUESTIONS[case]))
-        for file in ("lib:docs", "**/*.md")
-    )
-    # Marks in the content are longer, so the answers are.
-    longer = of_library.pop("total_tokens") - of_folder.pop("total_tokens")
-    assert longer > 0
-    assert of_library == of_folder
+    for case, request in QUESTIONS.items():
+        of_library, of_folder = (
+            without_place(call("npl_load_tailored", file=file, **request)) for file in ("lib:docs", "**/*.md")
+        )
+        # Marks in the content are longer, so the answers are.
+        longer = of_library.pop("total_tokens") - of_folder.pop("total_tokens")
+        assert longer > 0
+        assert of_library == of_folder, case
 
 
 def test_the_tree_of_a_document_is_that_of_the_file(call: Call, push: Push) -> None:
@@ -273,14 +272,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("file", WRONG)
-def test_a_wrong_name_gets_a_clear_error(call: Call, push: Push, file: str) -> None:
+def test_a_wrong_name_gets_a_clear_error(call: Call, push: Push) -> None:
     """The code says what is missing, the text what to write."""
     push()
-    code, text = WRONG[file]
-    answer = call("npl_section_index", file=file)
-    assert answer["error_code"] == code
-    assert text in answer["error"]
+    for file, (code, text) in WRONG.items():
+        answer = call("npl_section_index", file=file)
+        assert answer["error_code"] == code, file
+        assert text in answer["error"], file
 
 
 def test_a_name_that_means_nothing_makes_no_data_folder(call: Call, settings: Settings) -> None:
