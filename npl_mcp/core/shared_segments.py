@@ -116,19 +116,20 @@ class SharedSegments(SegmentStore):
 
     def _come(self, name: str, wanted: _Part, coming: Indexing) -> None:
         """Take a set over when it is there, or find out that it is to be made here."""
+        taken = False
         try:
             taken = self._waited_for(name, wanted)
         except NPLError as error:
             logger.warning("index: that of %s cannot be shared: %s", wanted[0].top, error)
-            taken = False
-        with self._guard:
-            if not taken:
-                self._ours.add(name)
-            del self._coming[name]
-        if self._ending.is_set():
-            coming.ended.set_exception(NPLError("the server ends"))
-        else:
-            coming.ended.set_result(None)
+        finally:
+            with self._guard:
+                if not taken:
+                    self._ours.add(name)
+                del self._coming[name]
+            if self._ending.is_set():
+                coming.ended.set_exception(NPLError("the server ends"))
+            else:
+                coming.ended.set_result(None)
 
     def _waited_for(self, name: str, wanted: _Part) -> bool:
         """Take a set over as soon as somebody has made it; return ``False`` if it is to be made here."""
@@ -170,7 +171,7 @@ class SharedSegments(SegmentStore):
         """
         ref, path = wanted
         listing = _listing(ref, self._indexes.members(ref.library))
-        if not self._is_worth(listing, path):
+        if len(listing.part(path)) * WORTH < len(listing.every):
             return False
         written: list[bytes | None] = []
 
@@ -188,9 +189,6 @@ class SharedSegments(SegmentStore):
         # Somebody may have put another in its place since the first look.
         listing = _listing(ref, written[0])
         return self._published(name, listing, listing.part(path), base)
-
-    def _is_worth(self, listing: Listing, path: str) -> bool:
-        return len(listing.part(path)) * WORTH >= len(listing.every)
 
     def _published(self, name: str, listing: Listing, found: Sequence[Found], base: Written) -> bool:
         """Publish a segment that holds some documents, or what it has of those of a set."""

@@ -1,4 +1,4 @@
-"""Where documents come from: files below the search roots, artifacts, change requests.
+"""Where documents come from: files below the search roots, libraries, artifacts, change requests.
 
 A name such as ``artifact:12`` has a scheme. The source of each scheme has the same methods as the library of
 files, so that once found, all documents are treated alike.
