@@ -11,6 +11,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.cli.commands.library import add_library, run_library
 from npl_mcp.cli.commands.token import add_token_command, run_token_command
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.settings import Settings
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     export = steps.add_parser("export", help="write the files of a session's worklog again")
     export.add_argument("session", nargs="?", help="its id; by default the current session")
     export.add_argument("folder", nargs="?", type=Path, help="target; by default .npl/sessions/ID")
+    add_library(commands)
     directive = commands.add_parser("directive", help="set up directive/ with templates")
     steps = directive.add_subparsers(dest="step", metavar="STEP", required=True)
     init = steps.add_parser("init", help="create what is missing in directive/; nothing is overwritten")
@@ -88,6 +90,8 @@ def _run(given: argparse.Namespace, settings: Settings) -> int:
             report, text = _index(given.folders, settings)
         elif given.command == "cache":
             report, text = _cache(given.step, settings)
+        elif given.command == "library":
+            report, text = run_library(given, stores.library, settings.limits)
         else:
             report, text = _command(given, stores, str(settings.cwd.resolve()))
     except NPLError as error:

@@ -49,7 +49,8 @@ PACKAGES = {
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
     "npl_mcp.stores": (
-        "migrations base access changes session artifact chat review worklog transcript checking data_folder"
+        "migrations base access changes session artifact chat review worklog transcript library checking"
+        " data_folder"
     ),
     "npl_mcp.cli": "terminal transports commands",
 }

@@ -119,6 +119,10 @@ class FileReader:
             npl=found.absolute.startswith(self.npl),
         )
 
+    def sent(self, founds: Sequence[Found]) -> FileReader:  # noqa: ARG002
+        """Return this one: files are there for all processes."""
+        return self
+
 
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
@@ -480,6 +484,10 @@ class Library:
         if not stat.S_ISREG(status.st_mode):
             raise irregular(found.path)
         return Fingerprint.of(path, status)
+
+    def apart(self) -> FileReader:
+        """Return what reads files in another process."""
+        return self.reader
 
     def read(self, found: Found) -> Document:
         """Read a whole file.

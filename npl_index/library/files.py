@@ -178,16 +178,18 @@ class Folder:
         with os.scandir(self.path if self._handle is None else self._handle) as entries:
             yield entries
 
-    def create(self, name: str, data: bytes) -> bool:
-        """Make a file that is complete, and on the disk, as soon as it has its name.
+    def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
+        """Make a file that is complete as soon as it has its name.
 
+        :param durable: it must survive a loss of power, so it is on the disk when this returns.
         :returns: whether the name was free; otherwise nothing was done.
         :raises OSError: it cannot be written.
         """
-        with self._temporary((data,), None, 0o666, durable=True) as fresh:
+        with self._temporary((data,), None, 0o666, durable=durable) as fresh:
             if not self._take_name(fresh, name):
                 return False
-            self.sync()
+            if durable:
+                self.sync()
         return True
 
     @contextmanager

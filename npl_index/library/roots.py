@@ -265,12 +265,12 @@ class Roots:
                     if visitor is not None:
                         visitor.link(folder, entry.name)
                     linked = self._linked(entry, suffixes)
-                    if isinstance(linked, Found) and _fits(pattern, path):
+                    if isinstance(linked, Found) and fits(pattern, path):
                         yield path, linked
                     elif isinstance(linked, str) and self._may_enter(pattern, path):
                         waiting.append((linked, f"{path}/"))
                 elif entry.name.lower().endswith(suffixes):
-                    if _fits(pattern, path) and entry.is_file(follow_symlinks=False):
+                    if fits(pattern, path) and entry.is_file(follow_symlinks=False):
                         yield path, Found(root, prefix + entry.name, root.label)
                 elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path):
                     waiting.append((entry.path, f"{path}/"))
@@ -340,7 +340,7 @@ def is_walked(name: str) -> bool:
     return not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None
 
 
-def _fits(pattern: PathPattern | None, path: str) -> bool:
+def fits(pattern: PathPattern | None, path: str) -> bool:
     """Return whether a file's path matches, with its suffix or without."""
     if pattern is None:
         return True

@@ -188,7 +188,7 @@ def parse_sections(
     """
     clock = Deadline(name, deadline)
     clock.check()
-    source = _decode(data, name)
+    source = decoded(data, name)
     starts = find_lines(source)
     first, front = find_front_matter(source)
     blocks, dialect = _read(source, starts, first, npl, clock)
@@ -223,8 +223,12 @@ def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
     return parents, children, lasts
 
 
-def _decode(data: bytes, name: str) -> str:
-    r"""Return the text with ``\n`` line ends and without a byte order mark."""
+def decoded(data: bytes, name: str) -> str:
+    r"""Return the text of a document with ``\n`` line ends and without a byte order mark.
+
+    :param name: of the document, for the message.
+    :raises UnreadableDocumentError: it is not UTF-8, or binary (holds NUL).
+    """
     nul = data.find(0)
     if nul >= 0:
         raise UnreadableDocumentError(f"{name} is binary, not Markdown: it holds NUL at byte {nul}")

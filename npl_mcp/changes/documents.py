@@ -92,6 +92,10 @@ class CrDocuments:
         name, filtered, _ = _split(ref)
         return self._is_set(name, filtered)
 
+    def holds(self, text: str) -> bool:  # noqa: ARG002
+        """Return ``False``: commas separate names, or values of a filter."""
+        return False
+
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the change request that has a key; nothing where a name is none."""
         if number_in(name.upper()) is None:
@@ -116,6 +120,10 @@ class CrDocuments:
         if not stamp:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
         return fingerprint(place.path, name, stamp)
+
+    def apart(self) -> None:
+        """Return ``None``: change requests are read here."""
+        return
 
     def read(self, found: Found) -> Document:
         """Read a change request; its key is its name in selectors.

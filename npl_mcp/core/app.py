@@ -30,6 +30,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files, lies_in
+from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
@@ -121,6 +122,7 @@ class App(Files):
         sources: dict[str, Source] = {
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most),
             CrDocuments.SCHEME: CrDocuments(self.changes, most),
+            LibraryDocuments.SCHEME: LibraryDocuments(state.stores, most, sight.has_library, state.listings),
         }
         seen = {scheme: one for scheme, one in sources.items() if sight.has_domain(_DOMAINS.get(scheme))}
         self.documents = Sources(self.library, seen)

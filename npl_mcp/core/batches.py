@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.documents import Document, Fingerprint, Found
@@ -46,6 +46,18 @@ class Member(NamedTuple):
     def is_certain(self, called: str, fingerprint: Fingerprint) -> bool:
         """Tell whether a document is certainly as it was indexed."""
         return self.settled and self.fingerprint == fingerprint and self.called == called
+
+
+class Reader(Protocol):
+    """Reads documents that were found."""
+
+    def read(self, found: Found) -> Document:
+        """Read a whole document."""
+        ...
+
+    def sent(self, founds: Sequence[Found]) -> Reader:
+        """Return what reads these documents in another process."""
+        ...
 
 
 class Asked(NamedTuple):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from npl_index.errors import NPLError
-from npl_index.library.documents import Document, FileReader, Found
+from npl_index.library.documents import Document, Found
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
-from npl_mcp.core.batches import Member, Piece, batches, index_batch
+from npl_mcp.core.batches import Member, Piece, Reader, batches, index_batch
 from npl_mcp.core.scratch import Scratch
 from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import Update
@@ -67,7 +67,7 @@ class Builder:
 
     @contextmanager
     def helped(
-        self, update: Update, apart: FileReader | None, store: SegmentStore | None
+        self, update: Update, apart: Reader | None, store: SegmentStore | None
     ) -> Iterator[Workers | None]:
         """Start what is needed to index much; ``None`` where it is indexed in this process alone.
 

@@ -11,17 +11,18 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocumentError
-from npl_index.library.documents import Document, FileReader, Found
+from npl_index.library.documents import Document, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
 from npl_index.ranking.storing import restore_sections
-from npl_mcp.core.batches import NEW, Member
+from npl_mcp.core.batches import NEW, Member, Reader
 from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
@@ -193,7 +194,7 @@ class DocumentSets:
             live = self._live.get(name)
             self._merged(name, self._store, None if live is None else live.state)
 
-    def gather(self, name: str, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
+    def gather(self, name: str, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
         """Return a set as its files are now.
 
         Where much has to be indexed, that is done in the background; the call waits as
@@ -217,7 +218,7 @@ class DocumentSets:
                 return self._with_documents(build.update.result(), read)
 
     def _looked_at(
-        self, name: str, live: _Live, states: States, read: Read, apart: FileReader | None
+        self, name: str, live: _Live, states: States, read: Read, apart: Reader | None
     ) -> IndexedSet | Indexing:
         """Return a set as its files are now, or what to wait for."""
         state, seen = live.state, live.seen
@@ -228,6 +229,9 @@ class DocumentSets:
             return state
         with live.lock:
             if live.build is None:
+                elsewhere = self._elsewhere(name, live.state, states)
+                if elsewhere is not None:
+                    return elsewhere
                 update = self._planned(name, live.state, states)
                 if update.size >= APART:
                     self._begin(name, live, update, read, apart)
@@ -240,7 +244,12 @@ class DocumentSets:
         self._merge_later(name, live)
         return state
 
-    def once(self, states: States, read: Read, apart: FileReader | None = None) -> IndexedSet:
+    def _elsewhere(self, name: str, state: IndexedSet | None, states: States) -> Indexing | None:
+        """Return what to wait for if a set may come from elsewhere than this process."""
+        store = self._store_of(states) if state is None else None
+        return None if store is None else store.elsewhere(name, len(states))
+
+    def once(self, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
         with self._builder.helped(update, apart, None) as workers:
@@ -248,7 +257,7 @@ class DocumentSets:
             self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
-    def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: FileReader | None) -> None:
+    def _begin(self, name: str, live: _Live, update: Update, read: Read, apart: Reader | None) -> None:
         """Bring a set up to date in the background."""
         live.build = _Build(Indexing(len(update.paths)), update)
         live.build.indexing.ended.set_running_or_notify_cancel()  # nobody who waits can cancel it
@@ -262,13 +271,14 @@ class DocumentSets:
         self._threads.add(thread)
         thread.start()
 
-    def _build(self, name: str, live: _Live, read: Read, apart: FileReader | None) -> None:
+    def _build(self, name: str, live: _Live, read: Read, apart: Reader | None) -> None:
         build = live.build
         assert build is not None
         failure: Exception | None = RuntimeError("a set could not be indexed")
         try:
             store = self._store_of(build.update.states)
-            with self._builder.helped(build.update, apart, store) as workers:
+            helped = self._builder.helped(build.update, apart, store)
+            with self._making(name, build.update), helped as workers:
                 self._builder.read(build.update, read, workers, build.indexing)
                 self._builder.go_on()
                 state = self._stored(name, build.update, read, workers)
@@ -287,8 +297,14 @@ class DocumentSets:
             self._evict()
 
     def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
-        self._builder.read(update, read, None, Indexing(len(update.paths)))
-        return self._stored(name, update, read, None)
+        with self._making(name, update):
+            self._builder.read(update, read, None, Indexing(len(update.paths)))
+            return self._stored(name, update, read, None)
+
+    def _making(self, name: str, update: Update) -> AbstractContextManager[None]:
+        """Return what tells others meanwhile that a set is being made here."""
+        store = self._store_of(update.states) if update.state is None else None
+        return nullcontext() if store is None else store.making(name)
 
     def _planned(self, name: str, state: IndexedSet | None, states: States) -> Update:
         """Find out what of a set has to be read; what the data folder knows of it has not."""

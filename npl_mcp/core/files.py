@@ -123,7 +123,7 @@ def _catalog(settings: Settings) -> Catalog:
     )
 
 
-_TAKEN = ("artifact", "cr", "working directory")
+_TAKEN = ("artifact", "cr", "lib", "working directory")
 """What stands before a colon in the names of other documents."""
 
 

@@ -15,6 +15,7 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
 from npl_mcp.stores.checking import check_rows
 from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.library.store import LibraryStore
 
 REVISIONS = 1_000
 """Revisions read from the database at a time."""
@@ -69,7 +70,7 @@ def check(stores: Stores) -> Report:
 
 
 def _problems(database: Database) -> list[str]:
-    return [*database.check(), *check_rows(database)]
+    return [*database.check(), *check_rows(database), *LibraryStore(database).check()]
 
 
 def _copy(stores: Stores, folder: Path) -> Report:

@@ -34,6 +34,7 @@ from npl_mcp.core.manifest import (
     replace_base,
     values_of,
 )
+from npl_mcp.core.waiting import Indexing
 from npl_mcp.stores.base.sqlite import driver, remove
 
 T = TypeVar("T")
@@ -281,6 +282,19 @@ class SegmentStore:
             return number
 
         return self._run(write)
+
+    def elsewhere(self, name: str, documents: int) -> Indexing | None:  # noqa: ARG002
+        """Return what to wait for before a set is made that is not here, because it may come from elsewhere.
+
+        :param documents: of the set.
+        :returns: ``None`` if it is to be made here.
+        """
+        return None
+
+    @contextmanager
+    def making(self, name: str) -> Iterator[None]:  # noqa: ARG002
+        """Tell others meanwhile that a set is being made here."""
+        yield
 
     @contextmanager
     def alone(self) -> Iterator[bool]:

@@ -39,6 +39,12 @@ class SetName:
         }
         return cls(json.dumps({name: part for name, part in parts.items() if part}))
 
+    @property
+    def file(self) -> str | None:
+        """What was asked for as ``file``."""
+        file = json.loads(self.text).get("file")
+        return None if file is None else str(file)
+
     def __str__(self) -> str:
         try:
             parts = json.loads(self.text)

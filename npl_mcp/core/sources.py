@@ -1,4 +1,4 @@
-"""Where documents come from: files below the search roots, artifacts, change requests.
+"""Where documents come from: files below the search roots, libraries, artifacts, change requests.
 
 A name such as ``artifact:12`` has a scheme. The source of each scheme has the same methods as the library of
 files, so that once found, all documents are treated alike.
@@ -21,9 +21,10 @@ from npl_index.errors import (
     NPLError,
 )
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_mcp.core.batches import Reader
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.data_folder import Stores
 
@@ -37,6 +38,10 @@ class Source(Protocol):
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set, however many documents that is."""
+        ...
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text with commas, as it stands, is the name of something."""
         ...
 
     def find_called(self, name: str) -> tuple[Found, ...]:
@@ -53,6 +58,10 @@ class Source(Protocol):
 
     def read(self, found: Found) -> Document:
         """Read a document whole."""
+        ...
+
+    def apart(self) -> Reader | None:
+        """Return what reads documents for another process; ``None`` if there is no such thing."""
         ...
 
 
@@ -106,7 +115,7 @@ class Sources:
         """Return what a list names one by one; a file may have a comma in its name."""
         text = ref.file or ""
         parts = _split(text)
-        if len(parts) == 1 or (self.is_file(ref) and self._files.holds(ref.file or "")):
+        if len(parts) == 1 or self._named(text).holds(text):
             return [ref]
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
 
@@ -140,9 +149,10 @@ class Sources:
         """Read a document whole."""
         return self._named(found.root.path).read(found)
 
-    def apart(self, listed: Listed) -> FileReader | None:
-        """Return what reads documents in another process; ``None`` where one of them is no file."""
-        return self._files.reader if all(self._named(root) is self._files for root in listed.roots) else None
+    def apart(self, listed: Listed) -> Reader | None:
+        """Return what reads documents for another process; ``None`` where they are of several sources."""
+        sources = [self._named(root) for root in listed.roots]
+        return sources[0].apart() if all(one is sources[0] for one in sources) else None
 
     def _named(self, name: str | None) -> Source:
         scheme = (name or "").partition(":")[0]
@@ -195,6 +205,10 @@ class ArtifactDocuments:
         """Return whether a name stands for all artifacts; a revision is one document."""
         return ref.file == f"{self.SCHEME}:*"
 
+    def holds(self, text: str) -> bool:  # noqa: ARG002
+        """Return ``False``: no name has a comma."""
+        return False
+
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the current revisions whose file has a name; it may lack its suffix."""
         if not self._stores.database.path.exists():  # a name that means nothing must not make a data folder
@@ -232,6 +246,10 @@ class ArtifactDocuments:
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a revision: what its row says, since a revision never changes."""
         return _fingerprint(found)
+
+    def apart(self) -> None:
+        """Return ``None``: artifacts are read here."""
+        return
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.

@@ -22,7 +22,9 @@ from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.index_cache import SqliteIndexCache
+from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.shared_segments import SharedSegments
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
@@ -44,6 +46,7 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self.listings = Listings()
         self.companions = Companions()
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()
@@ -60,7 +63,7 @@ class SharedState:
         self.lock = threading.Lock()
         self._segments: SegmentStore | None = None
         if settings.cache_mode != "memory":
-            self._segments = SegmentStore(settings.data_folder, settings.index_bytes)
+            self._segments = SharedSegments(settings.data_folder, settings.index_bytes, self.stores.database)
         self.sets = DocumentSets(
             self._build,
             self._segments,

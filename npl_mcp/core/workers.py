@@ -24,16 +24,17 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from npl_index.library.documents import Document, FileReader
+from npl_index.errors import NPLError
+from npl_index.library.documents import Document
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.merging import survivors
 from npl_index.ranking.packing import write, write_living
-from npl_mcp.core.batches import Batch, Piece, index_batch
+from npl_mcp.core.batches import Batch, Piece, Reader, index_batch
 from npl_mcp.core.scratch import Place, Scratch, write_file
 
 logger = logging.getLogger(__name__)
 
-_FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError)
+_FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError, NPLError)
 
 
 class Index(NamedTuple):
@@ -68,8 +69,8 @@ class Workers:
     :param scratch: where they write, with one more file than there are processes: the first is for this one.
     """
 
-    def __init__(self, reader: FileReader, seconds: float, scratch: Scratch) -> None:
-        self._setup = (reader, seconds)
+    def __init__(self, reader: Reader, seconds: float, scratch: Scratch) -> None:
+        self._reader, self._seconds = reader, seconds
         self._scratch = scratch
         self._lock = threading.Lock()
         self._processes: list[_Worker] = []
@@ -141,9 +142,10 @@ class Workers:
             done.put(None)
 
     def _work(self, task: Task) -> partial[Piece]:
-        return (
-            partial(_indexed, *self._setup, task.batch) if isinstance(task, Index) else partial(_joined, task)
-        )
+        if isinstance(task, Join):
+            return partial(_joined, task)
+        reader = self._reader.sent([one.found for one in task.batch])
+        return partial(_indexed, reader, self._seconds, task.batch)
 
     def _failed(self, error: Exception) -> None:
         if not self._ended:
@@ -214,7 +216,7 @@ def _send(stream: IO[bytes], value: object) -> None:
     stream.flush()
 
 
-def _indexed(reader: FileReader, seconds: float, batch: Batch, number: int, scratch: Scratch) -> Piece:
+def _indexed(reader: Reader, seconds: float, batch: Batch, number: int, scratch: Scratch) -> Piece:
     def index(document: Document) -> IndexedDocument:
         return index_document(document, deadline=time.monotonic() + seconds)
 

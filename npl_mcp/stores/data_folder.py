@@ -11,6 +11,7 @@ from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE, private_folder
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.chat.store import ChatStore
+from npl_mcp.stores.library.store import LibraryStore
 from npl_mcp.stores.review.store import ReviewStore
 from npl_mcp.stores.session import SessionStore
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -34,6 +35,7 @@ class Stores:
         self.chat = ChatStore(self.database)
         self.review = ReviewStore(self.database, self.artifact)
         self.worklog = WorklogStore(self.database)
+        self.library = LibraryStore(self.database)
 
     def start(self) -> None:
         """Open and check an existing data folder, and recover from a crash; does not make a new one.

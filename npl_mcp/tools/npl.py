@@ -26,7 +26,7 @@ from npl_mcp.tools.spec import CommaList, ToolSpec
 
 File = Annotated[
     str | None,
-    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
+    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1, lib:docs; default: the roots",
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]

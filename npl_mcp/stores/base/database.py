@@ -21,7 +21,7 @@ from npl_mcp.stores.base.folder import private_folder
 HEAD = "0005"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
 
-RELEASED = ("0001", "0002", "0005")
+RELEASED = ("0001", "0002", "0004", "0005")
 """Numbers of all migrations that were ever released."""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024

@@ -70,6 +70,7 @@ ALLOWED = {
         "tempfile.TemporaryFile": "it has no name",
         "os.fdopen": "a copy of one that has no name",
     },
+    "npl_mcp/core/shared_segments.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
     "npl_mcp/core/workers.py": {"os.fdopen": "a copy of standard output"},
     "npl_mcp/stores/artifact/files.py": {"notes.open": FOLDER},
     "npl_mcp/stores/worklog/folder.py": {"sessions.open": FOLDER, "folder.open": FOLDER, "os.fdopen": FOLDER},

@@ -1,0 +1,1 @@
+"""Libraries: Markdown of a team, with revisions."""

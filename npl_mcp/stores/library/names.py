@@ -1,0 +1,109 @@
+"""Names of libraries and of what is in them: ``lib:docs``, ``lib:docs@12``, ``lib:docs/guide.md``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.references import MARKDOWN_SUFFIXES, UNSPEAKABLE
+from npl_mcp.stores.base.errors import DatabaseError
+
+SCHEME = "lib"
+EVERY = f"{SCHEME}:*"
+"""The name of all documents of all libraries."""
+
+LONGEST_PATH = 1_024
+"""Characters of a path: four of them fit into the longest name that a call may have."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,14}")
+_FORMS = "write lib:docs, lib:docs/guide.md, lib:docs@12 or lib:*"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRef:
+    """What a name names.
+
+    :param library: the library.
+    :param number: of a revision; ``None`` for the current one.
+    :param path: below the library, as it was written; empty for all of it.
+    """
+
+    library: str
+    number: int | None = None
+    path: str = ""
+
+    @classmethod
+    def parse(cls, text: str, parameter: str = "file") -> LibraryRef:
+        """Read a name.
+
+        :param text: with the scheme or without.
+        :raises InvalidRequestError: it is none.
+        """
+        head, _, path = text.removeprefix(f"{SCHEME}:").partition("/")
+        library, at, number = head.partition("@")
+        if not _NAME.fullmatch(library):
+            raise InvalidRequestError(f"{text[:64]!r} names no library", parameter=parameter, hint=_FORMS)
+        if at and not _NUMBER.fullmatch(number):
+            problem = f"{text[:64]!r} names no revision"
+            raise InvalidRequestError(problem, parameter=parameter, hint="they are numbered from 1 on")
+        return cls(library, int(number) if at else None, path)
+
+    @property
+    def top(self) -> str:
+        """The name of all of the library, in this revision."""
+        return top_of(self.library, self.number)
+
+
+def top_of(library: str, number: int | None) -> str:
+    """Return the name of all of a library.
+
+    :param number: of a revision; ``None`` for the current one.
+    """
+    return f"{SCHEME}:{library}" if number is None else f"{SCHEME}:{library}@{number}"
+
+
+def check_library(name: str) -> str:
+    """Check the name of a library that may be a new one.
+
+    :raises InvalidRequestError: it cannot be one.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            f"{name[:64]!r} cannot be the name of a library",
+            parameter="name",
+            hint="use a-z, 0-9, '-', '_' and '.', at most 64, e.g. docs",
+        )
+    return name
+
+
+def check_path(path: str) -> str:
+    """Check the path of a file in a library: Markdown, and nowhere but below the library.
+
+    :raises InvalidRequestError: it cannot be one.
+    """
+    if not _is_path(path):
+        hint = f"at most {LONGEST_PATH:,} characters, without control characters"
+        raise InvalidRequestError(f"{path[:64]!r} cannot be a file of a library", parameter="path", hint=hint)
+    return path
+
+
+def sound_path(path: str) -> str:
+    """Return a path that was stored.
+
+    :raises DatabaseError: it is none.
+    """
+    if not _is_path(path):
+        raise DatabaseError(f"the database is damaged: {path[:64]!r} is no path of a library")
+    return path
+
+
+def _is_path(path: str) -> bool:
+    segments = path.split("/")
+    return (
+        len(path) <= LONGEST_PATH
+        and path.lower().endswith(MARKDOWN_SUFFIXES)
+        and UNSPEAKABLE.search(path) is None
+        and {"", ".", ".."}.isdisjoint(segments)
+    )

@@ -1,0 +1,425 @@
+"""Libraries: Markdown files with revisions, numbered from 1; the highest is the current one.
+
+A revision is the files of a folder when it was pushed. A content is kept once, by its digest, and a file has
+a row for each range of revisions in which it stayed the same: what did not change costs nothing, and one
+range of an index holds the files of any revision. Nothing is ever taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from typing import TypeVar
+
+from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
+from npl_index.library.references import near_names
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.errors import ConflictError, DatabaseError, RecordNotFoundError
+from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.library.names import check_library, check_path, sound_path
+
+T = TypeVar("T")
+
+STILL = checks.LARGEST_ID
+"""The last revision of a file that is still there."""
+
+_AT_ONCE = 64
+"""Contents that are in memory together while they are written."""
+
+_NAMED = 500
+"""Digests of one query; SQLite takes 32,766 parameters at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFile:
+    """A file of a revision.
+
+    :param digest: BLAKE2b of its content, 16 bytes, in hex.
+    :param size: bytes.
+    """
+
+    digest: str
+    size: int
+
+
+Files = Mapping[str, LibraryFile]
+"""Files by their paths, ``/`` between segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRevision:
+    """A revision of a library.
+
+    :param library: its name.
+    :param number: from 1 on.
+    :param created_at: UTC, ISO 8601.
+    :param created_by: who pushed it.
+    :param message: what it is about.
+    :param digest: of all its paths and contents.
+    :param files: how many it has.
+    :param bytes: of all of them.
+    :param added: files that the revision before did not have.
+    :param changed: files that were other ones there.
+    :param removed: files that only the revision before has.
+    """
+
+    library: str
+    number: int
+    created_at: str
+    created_by: str | None
+    message: str | None
+    digest: str
+    files: int
+    bytes: int
+    added: int
+    changed: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What files are another way than they were, by their paths.
+
+    :param added: there was no such file.
+    :param changed: they had another content.
+    :param removed: they are gone.
+    """
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    @classmethod
+    def between(cls, before: Files, after: Files) -> Difference:
+        """Compare two states."""
+        return cls(
+            tuple(sorted(path for path in after if path not in before)),
+            tuple(sorted(p for p in after if p in before and after[p].digest != before[p].digest)),
+            tuple(sorted(path for path in before if path not in after)),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """What came of a push.
+
+    :param number: of the current revision afterwards; 0 if there is none yet, because nothing was written.
+    :param difference: from what was current before.
+    """
+
+    number: int
+    difference: Difference
+
+
+class LibraryStore:
+    """Libraries.
+
+    :param database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def push(
+        self,
+        name: str,
+        files: Files,
+        read: Callable[[str], bytes],
+        *,
+        message: str | None = None,
+        created_by: str | None = None,
+        dry_run: bool = False,
+    ) -> Push:
+        """Make the next revision of a library, or the first; without any change there is none.
+
+        :param files: all files that it is to have.
+        :param read: returns the content of one of them; asked for contents that are not kept yet.
+        :param dry_run: only say what would change.
+        :raises ConflictError: a file is not the one that it was.
+        """
+        check_library(name)
+        note = checks.maybe(checks.line, message, "message", checks.LINE)
+        by = checks.maybe(checks.line, created_by, "created_by")
+        for path in files:
+            check_path(path)
+        with self._database.read() if dry_run else self._database.write() as tx:
+            current = _current(tx, name)
+            before = {} if current is None else _files(tx, current["library_id"], current["number"])
+            found = Difference.between(before, files)
+            number = 0 if current is None else int(current["number"])
+            if dry_run or not found:
+                return Push(number, found)
+            fresh = [*found.added, *found.changed]
+            _write_contents(tx, {files[path].digest: path for path in fresh}, read)
+            moment, number = now(), number + 1
+            library = _moved(tx, name, number, moment)
+            _write_files(tx, library, number, files, found)
+            tx.run(
+                _INSERT,
+                library_id=library,
+                number=number,
+                created_at=moment,
+                created_by=by,
+                message=note,
+                digest=_digest_of(files),
+                files=len(files),
+                bytes=sum(file.size for file in files.values()),
+                added=len(found.added),
+                changed=len(found.changed),
+                removed=len(found.removed),
+            )
+        return Push(number, found)
+
+    def revision(
+        self, name: str, number: int | None = None, seen: Callable[[str], bool] = lambda _: True
+    ) -> LibraryRevision:
+        """Return a revision of a library.
+
+        :param number: ``None`` for the current one.
+        :param seen: tells which libraries the caller may see; the others are not there.
+        :raises DocumentNotFoundError: there is no such library.
+        :raises RecordNotFoundError: it has no such revision.
+        """
+        with self._database.read() as tx:
+            row = _current(tx, name) if number is None else _numbered(tx, name, number)
+            if row is None or not seen(name):
+                raise _missing(tx, name, number, seen)
+        return _revision(row)
+
+    def files(self, revision: LibraryRevision) -> Files:
+        """Return the files of a revision, in the order of their paths."""
+        with self._database.read() as tx:
+            return _files(tx, _id_of(tx, revision.library), revision.number)
+
+    def since(self, before: LibraryRevision, after: LibraryRevision) -> tuple[Files, Collection[str]] | None:
+        """Return what a later revision has otherwise: the files that are new or changed, and what is gone.
+
+        :returns: ``None`` if the other is not an earlier revision of the same library.
+        """
+        with self._database.read() as tx:
+            row = _numbered(tx, before.library, before.number)
+            if row is None or row["digest"] != before.digest or before.number >= after.number:
+                return None
+            numbers = {"library": row["library_id"], "before": before.number, "after": after.number}
+            fresh = tx.all(
+                "SELECT path, digest, size FROM library_file WHERE library_id = :library"
+                " AND last_revision >= :after AND first_revision > :before AND first_revision <= :after",
+                **numbers,
+            )
+            ended = tx.all(
+                "SELECT path FROM library_file WHERE library_id = :library"
+                " AND last_revision >= :before AND last_revision < :after AND first_revision <= :before",
+                **numbers,
+            )
+        files = {sound_path(row["path"]): LibraryFile(row["digest"], row["size"]) for row in fresh}
+        return files, {row["path"] for row in ended}.difference(files)
+
+    def contents(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Return contents by their digests, those of them that are what was stored."""
+        found = {}
+        with self._database.read() as tx:
+            for part in _parts(sorted(digests), _NAMED):
+                statement = "SELECT digest, data FROM library_content WHERE digest IN :digests"
+                for row in tx.all(statement, digests=part):
+                    data = bytes(row["data"])  # drivers return bytes, memory views or buffers
+                    if digest_of(data) == row["digest"]:
+                        found[row["digest"]] = data
+        return found
+
+    def content(self, path: str, digest: str) -> bytes:
+        """Return the content of a file.
+
+        :param path: for the message.
+        :raises UnreadableDocumentError: it is not what was stored.
+        """
+        found = self.contents([digest]).get(digest)
+        if found is None:
+            raise damaged_file(path)
+        return found
+
+    def held(self, name: str) -> frozenset[tuple[str, str]]:
+        """Return each path that a library ever had, with the digest of each content it had there."""
+        with self._database.read() as tx:
+            statement = "SELECT DISTINCT path, digest FROM library_file WHERE library_id = :library"
+            rows = tx.all(statement, library=_id_of(tx, name))
+        return frozenset((row["path"], row["digest"]) for row in rows)
+
+    def list(self) -> Sequence[LibraryRevision]:
+        """Return the current revision of each library, in the order of their names."""
+        with self._database.read() as tx:
+            found = map(_revision, tx.all(_CURRENT))
+        return sorted(found, key=lambda revision: revision.library)
+
+    def log(self, name: str, limit: int | None = None) -> Sequence[LibraryRevision]:
+        """Return the revisions of a library, newest first.
+
+        :param limit: how many at most.
+        :raises DocumentNotFoundError: there is no such library.
+        """
+        self.revision(name)
+        most = STILL if limit is None else limit
+        statement = f"{_REVISIONS} WHERE library.name = :name ORDER BY number DESC LIMIT :most"
+        with self._database.read() as tx:
+            return [_revision(row) for row in tx.some(statement, name=name, most=most)]
+
+    def check(self) -> Iterator[str]:
+        """Read every content and every revision; return what is wrong, a line each."""
+        with self._database.read() as tx:
+            every = [_revision(row) for row in tx.all(f"{_REVISIONS} ORDER BY library_id, number")]
+        for one in every:
+            try:
+                sound = _digest_of(self.files(one)) == one.digest
+            except DatabaseError:
+                sound = False
+            if not sound:
+                yield f"revision {one.number} of library {one.library} is not what was pushed"
+        last = ""
+        while True:
+            with self._database.read() as tx:
+                row = tx.one(
+                    "SELECT digest, data FROM library_content WHERE digest > :last ORDER BY digest LIMIT 1",
+                    last=last,
+                )
+            if row is None:
+                return
+            last = row["digest"]
+            if digest_of(bytes(row["data"])) != last:
+                yield f"the content {last} of a library is not what was pushed"
+
+
+def damaged_file(path: str) -> UnreadableDocumentError:
+    """Return the error for a file whose content is not what was stored."""
+    return UnreadableDocumentError(f"{path!r} is damaged in the database", hint="restore a backup of it")
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest by which a content is kept; that of documents, too."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+_REVISION_COLUMNS = (
+    "number, library_revision.created_at, created_by, message, digest, files, bytes, added, changed, removed"
+)
+_REVISIONS = (
+    f"SELECT library_id, library.name AS library, {_REVISION_COLUMNS}"
+    " FROM library JOIN library_revision ON library_id = library.id"
+)
+_CURRENT = f"{_REVISIONS} AND number = library.revision"
+
+_INSERT = """
+INSERT INTO library_revision (library_id, number, created_at, created_by, message, digest, files, bytes,
+    added, changed, removed)
+VALUES (:library_id, :number, :created_at, :created_by, :message, :digest, :files, :bytes,
+    :added, :changed, :removed)
+"""
+
+
+def _current(tx: Transaction, name: str) -> Row | None:
+    return tx.one(f"{_CURRENT} WHERE library.name = :name", name=name)
+
+
+def _numbered(tx: Transaction, name: str, number: int) -> Row | None:
+    statement = f"{_REVISIONS} WHERE library.name = :name AND number = :number"
+    return tx.one(statement, name=name, number=number)
+
+
+def _revision(row: Row) -> LibraryRevision:
+    return LibraryRevision(**{name: value for name, value in row.items() if name != "library_id"})
+
+
+def _missing(
+    tx: Transaction, name: str, number: int | None, seen: Callable[[str], bool]
+) -> DocumentNotFoundError | RecordNotFoundError:
+    current = _current(tx, name) if seen(name) else None
+    if current is not None:
+        last = current["number"]
+        return RecordNotFoundError(
+            f"library {name} has no revision {number}",
+            hint=f"it has 1 to {last}" if last > 1 else "it has only revision 1",
+        )
+    others = [row["name"] for row in tx.all("SELECT name FROM library") if seen(row["name"])]
+    near = tuple(f"lib:{other}" for other in near_names(name, sorted(others)))
+    return DocumentNotFoundError(f"there is no library {name!r}", near=near)
+
+
+def _id_of(tx: Transaction, name: str) -> int:
+    return int(tx.value("SELECT id FROM library WHERE name = :name", name=name) or 0)
+
+
+def _files(tx: Transaction, library: int, number: int) -> dict[str, LibraryFile]:
+    rows = tx.all(
+        "SELECT path, digest, size FROM library_file WHERE library_id = :library"
+        " AND last_revision >= :number AND first_revision <= :number",
+        library=library,
+        number=number,
+    )
+    # Databases sort by the language of their machine.
+    rows.sort(key=lambda row: row["path"])
+    return {sound_path(row["path"]): LibraryFile(row["digest"], row["size"]) for row in rows}
+
+
+def _digest_of(files: Files) -> str:
+    lines = sorted(f"{path}\n{file.digest}\n" for path, file in files.items())
+    return digest_of("".join(lines).encode())
+
+
+def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
+    """Make a revision the current one of a library, which may be new; return the library's id."""
+    library: int = tx.value(
+        "INSERT INTO library (name, created_at, revision) VALUES (:name, :now, :number)"
+        " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id",
+        name=name,
+        now=moment,
+        number=number,
+    )
+    return library
+
+
+def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[str], bytes]) -> None:
+    """Write the contents that are not kept yet.
+
+    :param paths: of a file with each content, by digest.
+    """
+    left = iter([digest for part in _parts(list(paths), _NAMED) for digest in _unknown(tx, part)])
+    while part := list(islice(left, _AT_ONCE)):
+        rows = []
+        for digest in part:
+            data = read(paths[digest])
+            if digest_of(data) != digest:
+                problem = f"{paths[digest]!r} changed while it was pushed; nothing was pushed"
+                raise ConflictError(problem, hint="push again")
+            rows.append({"digest": digest, "data": data})
+        tx.run_many("INSERT INTO library_content (digest, data) VALUES (:digest, :data)", rows)
+
+
+def _unknown(tx: Transaction, digests: Sequence[str]) -> Iterator[str]:
+    rows = tx.all("SELECT digest FROM library_content WHERE digest IN :digests", digests=digests)
+    known = {row["digest"] for row in rows}
+    return (digest for digest in digests if digest not in known)
+
+
+def _write_files(tx: Transaction, library: int, number: int, files: Files, found: Difference) -> None:
+    gone = [{"library": library, "path": path} for path in (*found.changed, *found.removed)]
+    tx.run_many(
+        f"UPDATE library_file SET last_revision = {number - 1}"
+        f" WHERE library_id = :library AND path = :path AND last_revision = {STILL}",
+        gone,
+    )
+    tx.run_many(
+        "INSERT INTO library_file (library_id, path, digest, size, first_revision, last_revision)"
+        f" VALUES (:library, :path, :digest, :size, {number}, {STILL})",
+        [
+            {"library": library, "path": path, "digest": files[path].digest, "size": files[path].size}
+            for path in (*found.added, *found.changed)
+        ],
+    )
+
+
+def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (values[at : at + size] for at in range(0, len(values), size))

@@ -1,0 +1,260 @@
+"""Libraries, pushed and pulled as a person does it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.__main__ import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``npl-mcp library`` and return its exit code, what it printed and what it complained of."""
+
+    def work(*arguments: str) -> tuple[int, str, str]:
+        code = main(["--data-dir", str(data), "library", *arguments])
+        return (code, *capsys.readouterr())
+
+    return work
+
+
+ODD = {
+    "guide.md": b"# Guide\n\nWater early.\n",
+    "windows.md": b"\xef\xbb\xbf# Lines\r\n\r\nEnd so.\r\n",
+    "empty.md": b"",
+    "no line end.md": b"# A name, with a comma & spaces",
+    "deep/er/and/deeper.markdown": b"# Deep\n",
+    "deep/\u5806\u80a5.md": "# \u5806\u80a5\n".encode(),
+    "x@12:y{a,b}*.md": b"# Odd\n",
+    "large.md": b"# Large\n\n" + b"Many words stand here.\n" * 60_000,
+    ".npl/core/terms.md": b"# Terms\n",
+}
+
+
+def write(root: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+
+
+def found(root: Path) -> dict[str, bytes]:
+    """Return the files below a folder."""
+    paths = (path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+@pytest.fixture
+def docs(data: Path) -> Path:
+    """A folder in the project."""
+    folder = Path("docs")
+    write(folder, {"guide.md": b"# Guide\n\nOne.\n", "plants/roses.md": b"# Roses\n"})
+    return folder
+
+
+def test_what_is_pushed_comes_back_byte_for_byte(run: Run, docs: Path) -> None:
+    """Whatever the names and the contents; what a search does not look at stays behind."""
+    write(docs, ODD)
+    write(docs, {"notes.txt": b"mine", ".git/config.md": b"# Mine\n", "node_modules/a.md": b"# No\n"})
+    code, text, problems = run("push", "docs", "--by", "kim", "-m", "First of all")
+    assert (code, text, problems) == (0, f"lib:docs@1: {len(ODD) + 1} added, 0 changed, 0 removed\n", "")
+    assert run("pull", "docs", "copy")[0] == 0
+    assert found(Path("copy")) == {**ODD, "plants/roses.md": b"# Roses\n"}
+
+
+def test_each_push_is_a_revision(run: Run, docs: Path) -> None:
+    """Each can be pulled; a push of nothing new makes none."""
+    run("push", "docs", "--by", "kim", "-m", "First")
+    (docs / "guide.md").write_bytes(b"# Guide\n\nTwo.\n")
+    (docs / "plants" / "roses.md").rename(docs / "roses.md")
+    assert run("push", "docs", "--by", "lee")[1] == "lib:docs@2: 1 added, 1 changed, 1 removed\n"
+    assert run("push", "docs")[:2] == (0, "nothing is new: lib:docs@2 has just these files\n")
+    (docs / "roses.md").rename(docs / "plants" / "roses.md")
+    assert run("push", "docs", "--by", "kim", "-m", "Back")[0] == 0
+    log = run("log", "docs")[1].splitlines()
+    assert [re.sub(r"\d{4}-\S+ \S+ UTC", "THEN", line) for line in log] == [
+        "lib:docs@3  THEN by kim: Back  2 files: 1 added, 0 changed, 1 removed",
+        "lib:docs@2  THEN by lee  2 files: 1 added, 1 changed, 1 removed",
+        "lib:docs@1  THEN by kim: First  2 files: 2 added, 0 changed, 0 removed",
+    ]
+    assert run("log", "docs", "--limit", "1")[1].splitlines() == log[:1]
+    expected = {
+        "1": {"guide.md": b"# Guide\n\nOne.\n", "plants/roses.md": b"# Roses\n"},
+        "2": {"guide.md": b"# Guide\n\nTwo.\n", "roses.md": b"# Roses\n"},
+        "3": {"guide.md": b"# Guide\n\nTwo.\n", "plants/roses.md": b"# Roses\n"},
+    }
+    for number, files in expected.items():
+        assert run("pull", f"docs@{number}", f"copy{number}")[0] == 0
+        assert found(Path(f"copy{number}")) == files
+
+
+def test_libraries_are_listed(run: Run, docs: Path) -> None:
+    """By their names, with what they hold now."""
+    assert run("list") == (0, "there is no library\n", "")
+    run("push", "docs", "--by", "kim")
+    run("push", "docs/plants", "--name", "a-plant.s_2", "-m", "Roses")
+    lines = run("list")[1].splitlines()
+    assert [line.split()[0] for line in lines] == ["lib:a-plant.s_2", "lib:docs"]
+    assert re.search(r" 2 files +0.0 MB  revision +1  \d{4}-\S+ \S+ UTC by kim$", lines[1])
+
+
+def test_a_dry_run_shows_what_would_change(run: Run, docs: Path) -> None:
+    """And changes nothing."""
+    expected = "+ guide.md\n+ plants/roses.md\nlib:docs@1 would be new: 2 added, 0 changed, 0 removed\n"
+    assert run("push", "docs", "--dry-run") == (0, expected, "")
+    assert run("list")[1] == "there is no library\n"
+    run("push", "docs")
+    (docs / "guide.md").unlink()
+    (docs / "plants" / "roses.md").write_bytes(b"# Red roses\n")
+    (docs / "new.md").write_bytes(b"")
+    assert run("push", "docs", "--dry-run")[1].splitlines()[:3] == [
+        "+ new.md",
+        "~ plants/roses.md",
+        "- guide.md",
+    ]
+    assert len(run("log", "docs")[1].splitlines()) == 1
+
+
+def test_a_pull_replaces_only_what_the_library_has_held(run: Run, docs: Path) -> None:
+    """What somebody wrote there stays, unless it is forced; what nobody pushed is never removed."""
+    run("push", "docs")
+    run("pull", "docs", "copy")
+    (docs / "guide.md").write_bytes(b"# Guide\n\nTwo.\n")
+    (docs / "plants" / "roses.md").unlink()
+    run("push", "docs")
+    copy = Path("copy")
+    write(copy, {"plants/own.md": b"# Own\n", "own.txt": b"own"})
+    assert run("pull", "docs", "copy") == (
+        0,
+        "lib:docs@2: 0 written, 1 replaced, 1 removed, 0 the same\n",
+        "",
+    )
+    own = {"plants/own.md": b"# Own\n", "own.txt": b"own"}
+    assert found(copy) == {"guide.md": b"# Guide\n\nTwo.\n", **own}
+    (copy / "guide.md").write_bytes(b"# My own guide\n")
+    (copy / "plants" / "roses.md").write_bytes(b"# My own roses\n")
+    code, text, problems = run("pull", "docs@1", "copy")
+    assert (code, text.partition(": ")[2]) == (
+        1,
+        "0 written, 0 replaced, 0 removed, 0 the same, 2 left as they were\n",
+    )
+    assert "guide.md: it was changed here; --force replaces it" in problems
+    assert found(copy)["guide.md"] == b"# My own guide\n"
+    assert run("pull", "docs@1", "copy", "--force")[0] == 0
+    assert found(copy) == {"guide.md": b"# Guide\n\nOne.\n", "plants/roses.md": b"# Roses\n", **own}
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="links")
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["plain", "force"])
+def test_a_pull_does_not_leave_its_folder(run: Run, docs: Path, force: tuple[str, ...]) -> None:
+    """Links and folders in the way are named and left alone."""
+    write(docs, {"b.md": b"# B\n"})
+    run("push", "docs")
+    outside = Path("outside")
+    write(outside, {"guide.md": b"# Outside\n"})
+    copy = Path("copy")
+    (copy / "b.md").mkdir(parents=True)
+    (copy / "plants").symlink_to(outside.resolve(), target_is_directory=True)
+    (copy / "guide.md").symlink_to((outside / "guide.md").resolve())
+    code, text, problems = run("pull", "docs", "copy", *force)
+    assert (code, text) == (
+        1,
+        "lib:docs@1: 0 written, 0 replaced, 0 removed, 0 the same, 3 left as they were\n",
+    )
+    assert problems.count("is in the way") == 3
+    assert found(outside) == {"guide.md": b"# Outside\n"}
+
+
+REFUSED = {
+    "not UTF-8": ({"bad.md": b"# Bad \xff\n"}, "bad.md is not UTF-8 at byte 6"),
+    "binary": ({"sub/bad.md": b"# Bad\0\n"}, "sub/bad.md is binary"),
+    "too large": ({"bad.md": b"#" * 2_000_001}, "'bad.md' is larger than 2,000,000 bytes"),
+    "a long path": ({f"{'x' * 200}/" * 5 + "a" * 50 + ".md": b"# A\n"}, "cannot be a file of a library"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_no_search_could_use_is_refused(
+    run: Run, docs: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is named, and nothing is pushed."""
+    monkeypatch.setenv("NPL_MAX_FILE_BYTES", "2000000")
+    files, problem = REFUSED[case]
+    write(docs, files)
+    code, text, problems = run("push", "docs")
+    assert (code, text) == (2, "")
+    assert problem in problems
+    assert run("list")[1] == "there is no library\n"
+
+
+WRONG = {
+    ("push", "docs", "--name", "Docs"): "'Docs' cannot be the name of a library",
+    ("push", "docs", "--name", "../docs"): "cannot be the name of a library",
+    ("push", "docs", "--name", "docs@1"): "cannot be the name of a library",
+    ("push", "docs", "--name", ""): "cannot be the name of a library",
+    ("push", "docs", "--name", "a" * 65): "cannot be the name of a library",
+    ("push", "docs", "-m", "two\nlines"): "message has a line break",
+    ("push", "nowhere"): "nowhere holds no Markdown",
+    ("push", "bare"): "bare holds no Markdown",
+    ("pull", "docks", "copy"): "there is no library 'docks'; near: lib:docs",
+    ("pull", "docs@0", "copy"): "names no revision; they are numbered from 1 on",
+    ("pull", "docs@2", "copy"): "library docs has no revision 2; it has only revision 1",
+    ("pull", "docs", "docs/guide.md"): "docs/guide.md cannot be written: File exists",
+    ("log", "other"): "there is no library 'other'",
+}
+
+
+@pytest.mark.usefixtures("docs")
+def test_mistakes_are_named(run: Run) -> None:
+    """With what to write instead; nothing is made."""
+    Path("bare").mkdir()
+    run("push", "docs")
+    for arguments, problem in WRONG.items():
+        code, text, problems = run(*arguments)
+        assert (code, text) == (2, ""), arguments
+        assert problem in problems, arguments
+    assert not Path("copy").exists()
+    assert len(run("list")[1].splitlines()) == 1
+
+
+def test_pushes_at_once_take_turns(run: Run, data: Path, docs: Path) -> None:
+    """Each is a revision whole, and none is lost."""
+    run("push", "docs")
+    for name in "abc":
+        write(Path(name), {f"{name}{number}.md": b"# %d\n" % number for number in range(20)})
+    command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(data), "library", "push"]
+    processes = [subprocess.Popen([*command, name, "--name", "docs", "-m", name]) for name in "abc"]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    log = run("log", "docs")[1].splitlines()
+    assert [line.partition("  ")[0] for line in log] == [f"lib:docs@{number}" for number in (4, 3, 2, 1)]
+    for line in log[:3]:
+        top, name = line.partition("  ")[0], re.search(r": ([abc])  ", line)
+        assert name is not None
+        run("pull", top, f"out-{name[1]}")
+        assert found(Path(f"out-{name[1]}")) == found(Path(name[1]))
+
+
+def test_a_check_finds_what_was_changed_behind_its_back(
+    run: Run, data: Path, docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Contents and revisions are read whole."""
+    run("push", "docs")
+    assert main(["--data-dir", str(data), "check"]) == 0
+    connection = sqlite3.connect(data / "npl.db")
+    connection.execute("UPDATE library_content SET data = x'00' WHERE CAST(data AS TEXT) LIKE '# Roses%'")
+    connection.execute("UPDATE library_file SET size = 1, path = 'other.md' WHERE path = 'guide.md'")
+    connection.commit()
+    connection.close()
+    assert main(["--data-dir", str(data), "check"]) == 1
+    problems = capsys.readouterr().err
+    assert "revision 1 of library docs is not what was pushed" in problems
+    assert re.search(r"the content [0-9a-f]{32} of a library is not what was pushed", problems)
