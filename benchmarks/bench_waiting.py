@@ -80,6 +80,15 @@ def serving(folder: Path) -> Iterator[tuple[int, int]]:
             process.terminate()
 
 
+def waiting(port: int) -> int:
+    """Return how many calls are in flight, of which all wait."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
+
+
 def cpu(process: int) -> float:
     """Return the seconds a process has computed."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -161,7 +170,8 @@ def main(rounds: int = 200, waiters: int = 1_000, todos: int = 1_000) -> None:
         crowd = [Caller(port) for _ in range(waiters)]
         for number, one in enumerate(crowd):
             one.send("chat_get_notifications", persona=f"p{number}", wait=60)
-        time.sleep(5)
+            time.sleep(0.005)  # no more at once than are let in
+        assert waiting(port) == waiters
         before = cpu(process)
         time.sleep(5)
         print(f"{f'processor of the server, {waiters:,} wait':48} {(cpu(process) - before) / 5:6.1%}")

@@ -12,8 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,11 +51,7 @@ class Place(Protocol):
     """What a call takes of the room that a transport has for calls at one time."""
 
     def leave(self) -> None:
-        """Let others have it, while the call waits for something new."""
-        ...
-
-    def take(self) -> None:
-        """Have it again, whether there is room or not."""
+        """Let others have it for good: what waited is soon answered, and few such calls run at once."""
         ...
 
 
@@ -145,20 +140,6 @@ class Call:
     size: int = 0
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
-
-
-@contextmanager
-def aside(caller: Caller | None) -> Iterator[None]:
-    """Let a call wait without its place."""
-    place = None if caller is None else caller.place
-    if place is None:
-        yield
-        return
-    place.leave()
-    try:
-        yield
-    finally:
-        place.take()
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)

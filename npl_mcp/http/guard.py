@@ -243,20 +243,14 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
 
 
 class _Place:
-    """The place of one call among those in flight.
+    """The place of one call among those in flight, from now on.
 
-    A call of a session may end after its request, whose place it then has no longer.
+    :param guard: counts them.
     """
 
     def __init__(self, guard: Guard) -> None:
-        self._guard, self._taken, self._ended = guard, False, False
-        self.take()
-
-    def take(self) -> None:
-        """Have it, unless the request is over."""
-        if not self._taken and not self._ended:
-            self._taken = True
-            self._guard.in_flight += 1
+        self._guard, self._taken = guard, True
+        guard.in_flight += 1
 
     def leave(self) -> None:
         """Let others have it."""
@@ -264,16 +258,11 @@ class _Place:
             self._taken = False
             self._guard.in_flight -= 1
 
-    def end(self) -> None:
-        """Let others have it for good."""
-        self.leave()
-        self._ended = True
-
 
 class Guard:
     """Passes a request to the application once it is allowed and has arrived whole.
 
-    A call takes one of the places until its answer is sent, but for the time it waits for something new.
+    A call takes one of the places until its answer is sent, or until it begins to wait for something new.
     Callers that do not read lose theirs to others when no place is left.
 
     :param app: gets each body in one message.
@@ -328,7 +317,7 @@ class Guard:
             try:
                 await self._answer(scope, _replayed(whole, receive), send)
             finally:
-                place.end()
+                place.leave()
         except ClientDisconnect:
             return
         finally:

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT, as_shown, aside, identity, seen, sight
+from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
 from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
 from npl_mcp.tools.access import acting, actors, as_seen
@@ -41,7 +41,9 @@ HEAVY_WORKERS = 2
 """How many of them may be heavy: to read an artifact takes memory of several times its size."""
 
 WOKEN_WORKERS = 2
-"""Calls that run again after they waited. One message may wake a thousand, and others come in between."""
+"""Calls that run again after they waited, heavy or not. One message may wake a thousand, which must not stand
+before all that come later.
+"""
 
 _LIMITERS: Mapping[str, tuple[RunVar[anyio.CapacityLimiter], int]] = {
     "light": (RunVar("npl-workers"), WORKERS),
@@ -155,9 +157,10 @@ class BoundTool(Tool):
             except NotYet as pending:
                 awaited = pending.awaited
             call = CURRENT.get()
-            with aside(None if call is None else call.caller):
-                await _awaited(awaited, patience)
-            kind = "heavy" if spec.heavy else "woken"
+            if call is not None and call.caller.place is not None:
+                call.caller.place.leave()
+            await _awaited(awaited, patience)
+            kind = "woken"
 
     def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
         """Call the function and write its answer in the same place: a long one takes its time, too."""

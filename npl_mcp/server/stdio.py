@@ -100,17 +100,17 @@ class InFlight:
                     del self._bytes[str(request)]
                 self._changed.notify()
 
-    def place(self, request: int | str | None) -> Waiting:
+    def place(self, request: int | str | None) -> RequestPlace:
         """Return the place of a request; one that waits for something new is not worked on."""
-        return Waiting(self, request)
+        return RequestPlace(self, request)
 
     def _has_room(self, size: int) -> bool:
         return not self._count or (self._count < self._most and self._total + size <= self._most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A request's place among those in flight; what has left it is soon answered and does not come back."""
+class RequestPlace:
+    """A request's place among those in flight."""
 
     in_flight: InFlight
     request: int | str | None
@@ -118,9 +118,6 @@ class Waiting:
     def leave(self) -> None:
         """Count the request no longer."""
         self.in_flight.remove(self.request)
-
-    def take(self) -> None:
-        """Change nothing."""
 
 
 class LineOutput(io.RawIOBase):

@@ -237,9 +237,12 @@ class Commits:
         :raises DatabaseError: the database cannot be used.
         """
         time.sleep(seconds)
+        try:
+            found = self._path.stat()
+            file = (found.st_dev, found.st_ino)
+        except OSError:
+            file = None
         with translated():
-            found = self._path.stat() if self._path.exists() else None
-            file = None if found is None else (found.st_dev, found.st_ino)
             if file != self._file:
                 # The connection would go on looking at a file that was replaced.
                 self.close()

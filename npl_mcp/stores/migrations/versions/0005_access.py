@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0005"
-down_revision = "0002"
+down_revision = "0004"
 
 # STRICT tables of SQLite know only INTEGER; elsewhere ids have 64 bits.
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
