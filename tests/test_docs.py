@@ -153,7 +153,7 @@ def test_the_demonstration_shows_what_the_readme_shows() -> None:
     lines: list[str] = []
     anyio.run(demo.run, lines.append)
     screen = next(block for block in blocks("") if block.startswith("$ npl-mcp"))
-    for start in ("$ npl-mcp", "6 tools", "48 for", "npl_section_index(", "npl_load_tailored("):
+    for start in ("$ npl-mcp", "6 tools", "54 for", "npl_section_index(", "npl_load_tailored("):
         shown = next(line for line in screen.splitlines() if line.startswith(start))
         assert shown in "\n".join(lines).splitlines()
     tokens = int(re.findall(r"^  ([\d,]+) tokens", "\n".join(lines), re.MULTILINE)[0].replace(",", ""))

@@ -58,7 +58,7 @@ def test_a_file_is_in_memory_once_a_call_has_read_it(settings: Settings, docs: P
     guide.unlink()
     assert not app.in_memory(ref)
     npl_section_index(app, file="plants")
-    stored = artifact_create(app, "a", "document", "IyBB", "a.md")
+    stored = artifact_create(app, "a", "document", "a.md", "# A")
     npl_section_index(app, file=f"artifact:{stored.artifact_id}")
     for other in ("plants", "plants/*.md", f"artifact:{stored.artifact_id}"):
         assert not app.in_memory(DocumentRef(file=other))

@@ -80,11 +80,10 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     found = replace(settings, roots=(docs, second))
     with closing(App(found)) as app:
         for name in ("plan", "sketch"):
-            text = base64.b64encode(PLAN.replace("Plan", name).encode()).decode()
-            artifact_create(app, name, "document", text, f"{name}.md")
-        artifact_create(app, "picture", "image", base64.b64encode(b"\x89PNG\r\n").decode(), "p.png")
-        newer = base64.b64encode(PLAN.replace("slip", "slide").encode()).decode()
-        artifact_add_revision(app, 1, newer, "plan.md")
+            artifact_create(app, name, "document", f"{name}.md", PLAN.replace("Plan", name))
+        picture = base64.b64encode(b"\x89PNG\r\n").decode()
+        artifact_create(app, "picture", "image", "p.png", file_content_base64=picture)
+        artifact_add_revision(app, 1, "plan.md", PLAN.replace("slip", "slide"))
     return found
 
 

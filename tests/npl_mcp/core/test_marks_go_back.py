@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -152,7 +151,7 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     make_project(tmp_path / "work")
     with closing(App(settings)) as app:
         for name in ("plan", "oil .5 cut"):
-            artifact_create(app, name, "document", base64.b64encode(NASTY.encode()).decode(), f"{name}.md")
+            artifact_create(app, name, "document", f"{name}.md", NASTY)
     return settings
 
 
