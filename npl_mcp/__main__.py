@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace, settings: Settings) -> int:
-    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
     try:
         if given.command == "index":
             report, text = _index(given.folders, settings)

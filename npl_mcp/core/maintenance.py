@@ -13,6 +13,7 @@ from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
+from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.checking import check_rows
 from npl_mcp.stores.data_folder import Stores
 
@@ -74,7 +75,7 @@ def _problems(database: Database) -> list[str]:
 
 def _copy(stores: Stores, folder: Path) -> Report:
     stores.database.copy(folder / DATABASE_FILE)
-    copied = Database(folder / DATABASE_FILE)
+    copied = database_of(folder)
     try:
         return _each_revision(stores, copied, RevisionFiles(folder / ARTIFACT_FOLDER), _problems(copied))
     finally:

@@ -43,7 +43,7 @@ class SharedState:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
         self.companions = Companions()
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()

@@ -25,7 +25,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.files import ABSENT, Folder, make_folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError, TooLargeError
-from npl_mcp.stores.base.folder import FILE, FOLDER
+from npl_mcp.stores.base.folder import FILE, FOLDER, private_folder
 
 NOTES = ".writing"
 
@@ -258,6 +258,8 @@ class RevisionFiles:
         :raises StorageError: that cannot be done, or what is done in the folder fails.
         """
         with _translated():
+            if not self.folder.is_dir():
+                private_folder(self.folder.parent)
             make_folder(self.folder, FOLDER)
             with Folder.opened(self.folder, name, make=True, mode=FOLDER) as inside:
                 yield inside

@@ -23,6 +23,7 @@ from npl_mcp.core.app import App
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import code_of
 from npl_mcp.tools.responses import as_dict
+from tests import engines
 from tests.npl_mcp.stores.models import Model, usable
 from tests.npl_mcp.stores.models_base import WHEN, Refused
 from tests.npl_mcp.tools.strategies import Onlooker
@@ -421,7 +422,13 @@ def application(root: Path, data: Path) -> App:
     work = root / "work"
     return App(
         Settings(
-            cwd=work, home=root, system=root / "none", data_dir=data, vocabulary_folders=(), warm_up=False
+            cwd=work,
+            home=root,
+            system=root / "none",
+            data_dir=data,
+            database_url=engines.address(data),
+            vocabulary_folders=(),
+            warm_up=False,
         )
     )
 
@@ -438,6 +445,7 @@ def masked(value: Any) -> Any:
 @pytest.fixture
 def template(tmp_path: Path) -> Iterator[Path]:
     """A data folder with an empty database: making the tables takes longer than an example."""
+    (tmp_path / "data").mkdir()
     app = application(tmp_path, tmp_path / "data")
     app.stores.database.open()
     app.close()

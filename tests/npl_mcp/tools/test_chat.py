@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import random
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +17,8 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.chat.mentions import mentioned
-from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.chat import TOOLS
+from tests import engines
 from tests.conftest import envelope, with_client
 
 TEAM = ["alice", "bob", "carol"]
@@ -97,8 +95,7 @@ def served(script: Callable[[Desk], Awaitable[None]]) -> Callable[[Settings], No
 
 def rows(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
     """Look into the database beside the server."""
-    with closing(sqlite3.connect(settings.data_folder / "npl.db")) as connection, connection:
-        return connection.execute(sql).fetchall()
+    return engines.query(settings.data_folder, sql)
 
 
 # Rooms
@@ -734,7 +731,7 @@ async def test_pages_are_bounded(desk: Desk) -> None:
 
 def test_a_page_costs_the_same_in_a_long_room(settings: Settings) -> None:
     """With 50,000 events and notifications it takes about as long as with a few."""
-    stores = Stores(settings.data_folder, 1 << 20)
+    stores = engines.stores(settings.data_folder)
     chat = stores.chat
     for name in ("short", "long"):
         chat.create_room(name, [f"{name} 1", f"{name} 2"])

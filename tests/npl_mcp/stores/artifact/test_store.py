@@ -17,15 +17,16 @@ import pytest
 from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.errors import TooLargeError
 from npl_mcp.stores.data_folder import Stores
+from tests import engines
 
 LARGEST = 16_000_000
 
 WRITER = """
 import sys
 from pathlib import Path
-from npl_mcp.stores.data_folder import Stores
+from tests import engines
 
-stores = Stores(Path(sys.argv[1]), 16_000_000)
+stores = engines.stores(Path(sys.argv[1]), 16_000_000)
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     content = f"{sys.argv[2]} {number} ".encode() * 5_000
@@ -40,7 +41,7 @@ stores.close()
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Stores]:
     """Stores of a folder in which artifact 1 has revision 0."""
-    stores = Stores(tmp_path / "data", LARGEST)
+    stores = engines.stores(tmp_path / "data", LARGEST)
     stores.artifact.create("shared", "data", b"0", "a.bin")
     yield stores
     stores.close()
@@ -123,7 +124,7 @@ def test_killed_writers_leave_rows_and_files_together(stores: Stores, tmp_path: 
 
 def test_cleaning_up_waits_for_who_is_writing(stores: Stores, tmp_path: Path) -> None:
     """Files whose rows are not committed yet look like leftovers; they are judged when the writer is done."""
-    other = Stores(tmp_path / "data", LARGEST)
+    other = engines.stores(tmp_path / "data", LARGEST)
     folder = tmp_path / "data" / "artifacts"
     files = RevisionFiles(folder)
     with stores.database.write() as tx:
@@ -147,7 +148,7 @@ def test_cleaning_up_waits_for_who_is_writing(stores: Stores, tmp_path: Path) ->
 
 def test_contents_made_here_are_capped_too(tmp_path: Path) -> None:
     """The limit holds for whoever calls the store, not only for what arrives in base64."""
-    stores = Stores(tmp_path / "data", 3)
+    stores = engines.stores(tmp_path / "data", 3)
     stores.artifact.create("shared", "data", b"123", "a.bin")
     with pytest.raises(TooLargeError):
         stores.artifact.add_revision(1, b"1234", "a.bin")
@@ -171,7 +172,7 @@ def test_leftovers_are_removed(stores: Stores, tmp_path: Path, how: str) -> None
     leave(folder, ".writing/1-0", ".writing/1-1", ".writing/2-0", ".writing/3-0")
     leave(folder, "1/revision-1-b.bin", "1/.revision-1.meta.md.tmp", "2/.revision-0-a.bin.tmp")
     leave(folder, "1/revision-10-c.bin", "1/mine.txt")
-    reopened = Stores(tmp_path / "data", LARGEST)
+    reopened = engines.stores(tmp_path / "data", LARGEST)
     if how == "recover":
         reopened.artifact.recover()
     elif how == "first look":
