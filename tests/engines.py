@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 
 from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.folder import ARTIFACT_FOLDER
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.sqlite import driver
 from npl_mcp.stores.data_folder import Stores
@@ -60,6 +61,12 @@ def stores(folder: Path, max_artifact_bytes: int = 16_000_000) -> Stores:
     return Stores(folder, max_artifact_bytes, address(folder))
 
 
+def files(folder: Path) -> Path:
+    """Return where the files of artifacts lie in a data folder."""
+    name = ARTIFACT_FOLDER if SERVER is None else f"{ARTIFACT_FOLDER}-{database(folder).engine.name}"
+    return folder / name
+
+
 def execute(folder: Path, statement: str) -> None:
     """Change a database as no store does, with foreign keys off."""
     if SERVER is None:
@@ -88,6 +95,20 @@ def watched(folder: Path) -> tuple[Any, str]:
     parts = (f"SELECT count(*) AS n, sum(xmin::text::bigint) AS s FROM {name}" for name in tables(folder))
     seen = f"SELECT array_agg(n || ' ' || coalesce(s, 0)) FROM ({' UNION ALL '.join(parts)}) AS each"
     return psycopg.connect(address(folder) or "", autocommit=True), seen
+
+
+def close_gaps(folder: Path) -> None:
+    """Let ids go on after the highest: PostgreSQL leaves out those of calls that were refused, SQLite none."""
+    if SERVER is not None:
+        with psycopg.connect(address(folder) or "") as connection:
+            found = "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"
+            numbered = "relkind = 'r' AND pg_get_serial_sequence(relname, attname) IS NOT NULL"
+            for table, column in connection.execute(
+                f"{found} WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND {numbered}"
+            ).fetchall():
+                sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+                last = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"
+                connection.execute(f"SELECT setval({sequence}, {last}, false)")
 
 
 def tables(folder: Path) -> list[str]:
@@ -150,7 +171,8 @@ def _exists(name: str) -> bool:
 
 def _made(name: str, template: str) -> str:
     if name not in made and not _exists(name):
-        with suppress(psycopg.errors.DuplicateDatabase):  # another process was faster
+        # Another process was faster, or as fast.
+        with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             _administrator().execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         made.add(name)
     return _at(name)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.artifact.contents import digest_of
 from npl_mcp.stores.artifact.files import check_filename
 from npl_mcp.stores.base.database import Database, json_of
 from npl_mcp.stores.base.engine import TableRow
@@ -33,6 +34,8 @@ def check_rows(database: Database) -> Iterator[str]:
 
 
 def _unreadable(found: TableRow) -> Iterator[str]:
+    if found.table == "content" and digest_of(found.row["data"]) != found.row["digest"]:
+        yield f"a row of content ({found.place}), column data is not what was stored"
     for column, value in found.row.items():
         read = _READERS.get((found.table, column)) or (_time if column in _TIMES else None)
         if value is None or read is None:

@@ -196,6 +196,18 @@ class RevisionFiles:
                 inside.write_new(name, data, FILE)
             inside.sync()
 
+    def copy(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
+        """Write the files of a revision that is kept elsewhere, unless they are there.
+
+        :raises StorageError: they cannot be written.
+        """
+        with self._made(str(owner)) as inside:
+            for name, data in zip(_names(number, filename), (content, meta), strict=True):
+                with suppress(OSError):
+                    if inside.read_start(name, len(data) + 1) == data:
+                        continue
+                inside.replace(name, data, mode=FILE, durable=False)
+
     def end(self, owner: int, number: int) -> None:
         """Remove the note after the rows were committed; if this cannot, the next write or recovery does."""
         with suppress(OSError), Folder.opened(self.folder, NOTES) as notes:

@@ -32,11 +32,11 @@ from npl_mcp.stores.base.engine import (
 from npl_mcp.stores.base.engine import Row as Row
 from npl_mcp.stores.base.errors import DatabaseError
 
-HEAD = "0001"
+HEAD = "0003"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
 
-RELEASED = ("0001",)
-"""Numbers of all migrations that were ever released."""
+RELEASED = ("0001", "0002", "0003")
+"""Numbers of all migrations."""
 
 OLDEST = HEAD
 """The oldest migration whose programs may go on using a database that has the newest: the newest itself, or

@@ -123,6 +123,11 @@ class Engine(ABC):
     """Whether the contents of artifacts are kept in the database; else they are files beside it."""
 
     @property
+    def name(self) -> str:
+        """What tells this database from others, as a part of a file's name."""
+        return ""
+
+    @property
     @abstractmethod
     def operational(self) -> type[Exception]:
         """The driver's class of errors that are not the statement's fault."""

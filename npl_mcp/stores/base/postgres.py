@@ -15,7 +15,9 @@ import selectors
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
+from hashlib import blake2b
 from typing import Any
+from urllib.parse import urlsplit
 
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import (
@@ -88,8 +90,17 @@ class PostgresEngine(Engine):
     :param address: ``postgresql://…``, as libpq reads it.
     """
 
+    keeps_contents = True
+
     def __init__(self, address: str) -> None:
         self._address = address
+
+    @property
+    def name(self) -> str:
+        """What tells this database from others: a digest of where it is, without user and password."""
+        place = urlsplit(self._address)
+        where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
+        return blake2b(where.encode(), digest_size=6).hexdigest()
 
     @property
     def operational(self) -> type[Exception]:
@@ -245,7 +256,7 @@ class PostgresEngine(Engine):
         with read() as tx:
             tables = tx.all(_KEYS)
         for table in tables:
-            yield from _rows(read, table["name"], table["key"])
+            yield from _rows(read, table["name"], table["key"], 1 if table["large"] else PAGE)
 
     def commits(self) -> Commits:
         """Return what tells that somebody committed."""
@@ -275,15 +286,17 @@ class _Commits(Commits):
             raw.close()
 
 
-def _rows(read: Callable[[], AbstractContextManager[Any]], table: str, key: list[str]) -> Iterator[TableRow]:
+def _rows(
+    read: Callable[[], AbstractContextManager[Any]], table: str, key: list[str], most: int
+) -> Iterator[TableRow]:
     names = ", ".join(key)
     beyond, last = "", dict[str, Any]()
     while True:
         with read() as tx:
-            page = tx.all(f"SELECT * FROM {table} {beyond} ORDER BY {names} LIMIT {PAGE}", **last)
+            page = tx.all(f"SELECT * FROM {table} {beyond} ORDER BY {names} LIMIT {most}", **last)
         for row in page:
             yield TableRow(table, ", ".join(f"{name} {row[name]}" for name in key), row)
-        if len(page) < PAGE:
+        if len(page) < most:
             return
         beyond = f"WHERE ({names}) > ({', '.join(f':last_{name}' for name in key)})"
         last = {f"last_{name}": page[-1][name] for name in key}
@@ -386,6 +399,9 @@ FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
 WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
 
 _KEYS = f"""
-SELECT conrelid::regclass::text AS name, {_COLUMNS.format(key="conkey", table="conrelid")} AS key
+SELECT conrelid::regclass::text AS name, {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
+    EXISTS (
+        SELECT 1 FROM pg_attribute WHERE attrelid = conrelid AND atttypid = 'bytea'::regtype
+    ) AS large
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
 WHERE contype = 'p' AND {_HERE} ORDER BY 1"""

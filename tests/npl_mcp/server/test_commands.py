@@ -17,6 +17,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.document_sets import SMALL
+from tests import engines
 from tests.conftest import Call, calls
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -26,11 +27,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(settings: Settings) -> Run:
     """Run ``npl-mcp`` in the test's working folder."""
 
-    def work(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "npl_mcp", "--data-dir", str(settings.data_dir), *arguments],
+            [sys.executable, "-m", "npl_mcp", "--data-dir", str(data), *arguments],
             cwd=settings.cwd,
-            env={**os.environ, "HOME": str(settings.home)},
+            env={**os.environ, "HOME": str(settings.home), **engines.environment(data)},
             capture_output=True,
             text=True,
             timeout=60,
@@ -103,7 +104,7 @@ def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -
     done = run("worklog", "export", "s1")
     assert done.stdout == f"written to {log.parent}\n"
     assert log.read_bytes() == before
-    done = run("--data-dir", str(settings.cwd / "other"), "worklog", "import")
+    done = run("worklog", "import", data=settings.cwd / "other")
     assert done.stdout == "1 sessions with 1 entries taken over\n"
     done = run("worklog", "export", "s2")
     assert (done.returncode, done.stdout) == (2, "")

@@ -23,6 +23,7 @@ from fastmcp.client.transports import StdioTransport
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import envelope
+from tests.engines import execute
 from tests.npl_mcp.stores.writer import (
     SESSION,
     Acknowledged,
@@ -68,37 +69,51 @@ def test_after_a_kill(outcome: Outcome, promise: str) -> None:
 HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a reference leads nowhere": (
         "damaged",
-        lambda data: engines.execute(data, "UPDATE notification SET event_id = 99"),
+        lambda data: execute(data, "UPDATE notification SET event_id = 99"),
     ),
     "a message is another": (
         "lost",
-        lambda data: engines.execute(
+        lambda data: execute(
             data, "UPDATE event SET data = '{\"message\":\"x\"}' WHERE event_type = 'message'"
         ),
     ),
     "an entry is gone": (
         "lost",
-        lambda data: engines.execute(data, "DELETE FROM worklog_entry WHERE seq = 1"),
+        lambda data: execute(data, "DELETE FROM worklog_entry WHERE seq = 1"),
     ),
     "a position is left out": (
         "miscounted",
-        lambda data: engines.execute(data, "UPDATE event SET position = position + 50 WHERE id = 4"),
+        lambda data: execute(data, "UPDATE event SET position = position + 50 WHERE id = 4"),
     ),
     "a total is wrong": (
         "miscounted",
-        lambda data: engines.execute(data, "UPDATE total SET value = value + 1"),
+        lambda data: execute(data, "UPDATE total SET value = value + 1"),
     ),
-    "a mailbox is wrong": ("miscounted", lambda data: engines.execute(data, "UPDATE mailbox SET unread = 0")),
+    "a mailbox is wrong": ("miscounted", lambda data: execute(data, "UPDATE mailbox SET unread = 0")),
     "an entry is not counted": (
         "miscounted",
-        lambda data: engines.execute(data, "UPDATE worklog_session SET entry_count = entry_count + 1"),
+        lambda data: execute(data, "UPDATE worklog_session SET entry_count = entry_count + 1"),
     ),
+    "the exported log says something else": ("log", lambda data: log_of(data).write_text("{}\n")),
+}
+FILE_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a file is gone": ("stray or absent files", lambda data: noise(data).unlink()),
     "a file is cut": ("stray or absent files", lambda data: noise(data).write_bytes(b"")),
     "a file is too many": ("stray or absent files", lambda data: noise(data).with_name(".x.tmp").touch()),
     "a folder is too many": ("stray or absent files", lambda data: (data / "artifacts" / "77").mkdir()),
-    "the exported log says something else": ("log", lambda data: log_of(data).write_text("{}\n")),
 }
+CONTENT_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a content is gone": ("damaged", lambda data: execute(data, "DELETE FROM content")),
+    "a content is another": (
+        "stray or absent files",
+        lambda data: execute(data, "UPDATE content SET data = ''"),
+    ),
+    "a content has no row": (
+        "stray or absent files",
+        lambda data: execute(data, "INSERT INTO content (digest, data) VALUES ('x', '')"),
+    ),
+}
+HARMS |= FILE_HARMS if engines.ENGINE == "sqlite" else CONTENT_HARMS
 
 
 def noise(data: Path) -> Path:

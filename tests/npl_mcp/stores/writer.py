@@ -262,7 +262,7 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
         with app.stores.database.read() as tx:
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
             found["miscounted"] = _miscounted(tx)
-            found["stray or absent files"] = _odd_files(tx, place / "data" / "artifacts")
+            found["stray or absent files"] = _odd_contents(tx, place / "data" / "artifacts")
         found["log"] = _odd_log(app, place / "project")
     finally:
         app.close()
@@ -284,6 +284,20 @@ def _miscounted(tx: Transaction) -> list[str]:
         for what, kept, counted in (row.values() for row in tx.all(sql))
         if kept != (counted or 0)
     ]
+
+
+def _odd_contents(tx: Transaction, folder: Path) -> list[str]:
+    if engines.ENGINE == "sqlite":
+        return _odd_files(tx, folder)
+    found = [
+        f"changed: {row['digest']}"
+        for row in tx.all("SELECT digest, data FROM content")
+        if digest(row["data"]) != row["digest"]
+    ]
+    stray = (
+        "SELECT digest FROM content WHERE NOT EXISTS (SELECT 1 FROM revision WHERE digest = content.digest)"
+    )
+    return [*found, *(f"no row: {row['digest']}" for row in tx.all(stray))]
 
 
 def _odd_files(tx: Transaction, folder: Path) -> list[str]:
