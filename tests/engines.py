@@ -98,7 +98,7 @@ def watched(folder: Path) -> tuple[Any, str]:
 
 
 def close_gaps(folder: Path) -> None:
-    """Let ids go on after the highest: PostgreSQL leaves out those of calls that were refused, SQLite none."""
+    """Let ids go on after the highest: PostgreSQL leaves out those of refused calls, SQLite none."""
     if SERVER is not None:
         with psycopg.connect(address(folder) or "") as connection:
             found = "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"

@@ -48,7 +48,9 @@ PACKAGES = {
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
-    "npl_mcp.stores": "migrations base changes session artifact chat review worklog checking data_folder",
+    "npl_mcp.stores": (
+        "migrations base changes session artifact chat review worklog checking data_folder copying"
+    ),
     "npl_mcp.cli": "terminal transports commands",
 }
 

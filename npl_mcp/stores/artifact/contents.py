@@ -88,13 +88,18 @@ class Contents(ABC):
         """Do what is left when the transaction was committed."""
 
     @abstractmethod
-    def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
-        """Return content and description of a revision.
+    def fetch(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, bytes]:
+        """Return content and description of a revision from where they are kept.
 
         :param artifact: the artifact's row.
         :param row: the revision's row.
         :raises StoreError: they are not there, or not what was stored.
         """
+
+    def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
+        """Return content and description of a revision, which has its file afterwards."""
+        content, meta = self.fetch(tx, artifact, row)
+        return content, meta.decode()
 
 
 class FileContents(Contents):
@@ -133,14 +138,14 @@ class FileContents(Contents):
         """Remove the note of the write."""
         self.files.end(revision.owner, revision.number)
 
-    def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:  # noqa: ARG002
+    def fetch(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, bytes]:  # noqa: ARG002
         """Read the files."""
         which = _checked(row)
         try:
             content, meta = self.files.read(
                 row["artifact_id"], row["revision_num"], row["filename"], row["size"]
             )
-            text = meta.decode()
+            meta.decode()
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StorageError(f"the files of {which} cannot be read: {reason}", hint=_RESTORE) from None
@@ -148,7 +153,7 @@ class FileContents(Contents):
             raise StorageError(f"the description of {which} was changed", hint=_RESTORE) from None
         if digest_of(content) != row["digest"]:
             raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
-        return content, text
+        return content, meta
 
 
 class TableContents(Contents):
@@ -178,23 +183,31 @@ class TableContents(Contents):
         except StoreError as error:
             logger.warning("an artifact has no file here: %s", error.message)
 
+    def fetch(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, bytes]:
+        """Return the content from its row."""
+        which, meta = _checked(row), _description(artifact, row)
+        content = tx.value("SELECT data FROM content WHERE digest = :digest", digest=row["digest"])
+        if content is None or digest_of(content) != row["digest"]:
+            raise damaged(f"the content of {which} is not the one that was stored")
+        return content, meta
+
     def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
         """Return the content, from its file if that is a copy; if it is none, make one."""
-        which = _checked(row)
-        owner, number, filename, digest = (
-            row[name] for name in ("artifact_id", "revision_num", "filename", "digest")
-        )
-        draft = RevisionDraft(b"", filename, row["created_by"], row["purpose"], row["notes"])
-        meta = description(artifact["name"], number, row["created_at"], draft)
+        _checked(row)
+        meta = _description(artifact, row)
+        owner, number, filename = row["artifact_id"], row["revision_num"], row["filename"]
         with suppress(OSError):
             content, found = self.files.read(owner, number, filename, row["size"])
-            if digest_of(content) == digest and found == meta:
+            if digest_of(content) == row["digest"] and found == meta:
                 return content, meta.decode()
-        stored = tx.value("SELECT data FROM content WHERE digest = :digest", digest=digest)
-        if stored is None or digest_of(stored) != digest:
-            raise damaged(f"the content of {which} is not the one that was stored")
-        self.end(Kept(owner, number, filename, digest, stored, meta))
-        return stored, meta.decode()
+        content, meta = self.fetch(tx, artifact, row)
+        self.end(Kept(owner, number, filename, row["digest"], content, meta))
+        return content, meta.decode()
+
+
+def _description(artifact: Row, row: Row) -> bytes:
+    draft = RevisionDraft(b"", row["filename"], row["created_by"], row["purpose"], row["notes"])
+    return description(artifact["name"], row["revision_num"], row["created_at"], draft)
 
 
 def _checked(row: Row) -> str:

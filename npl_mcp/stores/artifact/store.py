@@ -190,7 +190,7 @@ class ArtifactStore:
 
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
         self._database = database
-        self._contents = contents_of(database, folder)
+        self.contents = contents_of(database, folder)
         self._max_bytes = max_bytes
         self._recovered = False
 
@@ -264,12 +264,12 @@ class ArtifactStore:
         with self._reading() as tx:
             artifact = require(tx, artifact_id)
             row = _revision(tx, artifact, revision_num)
-            content, metadata = self._contents.read(tx, artifact, row)
+            content, metadata = self.contents.read(tx, artifact, row)
         revision = Revision(
             artifact_name=artifact["name"],
             artifact_type=artifact["type"],
             revision_id=row.pop("id"),
-            file_path=str(self._contents.files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
+            file_path=str(self.contents.files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
             metadata=metadata,
             **row,
         )
@@ -298,7 +298,7 @@ class ArtifactStore:
 
         :raises StoreError: it cannot be looked at or removed; the next write tries again.
         """
-        self._contents.recover()
+        self.contents.recover()
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
@@ -326,7 +326,7 @@ class ArtifactStore:
             raise
         stored, kept = done
         if kept is not None:
-            self._contents.end(kept)
+            self.contents.end(kept)
         return stored
 
     def _attempt(
@@ -334,7 +334,7 @@ class ArtifactStore:
     ) -> tuple[Stored, Kept | None] | None:
         """Store a revision, unless the number it would get may be that of an unfinished write."""
         with self._database.write() as tx:
-            return work(tx) if self._contents.are_complete(tx) else None
+            return work(tx) if self.contents.are_complete(tx) else None
 
     def _draft(
         self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
@@ -366,11 +366,11 @@ class ArtifactStore:
         )
         meta = description(artifact["name"], number, moment, draft)
         kept = Kept(owner, number, draft.filename, digest, draft.content, meta)
-        self._contents.put(tx, kept)
+        self.contents.put(tx, kept)
         return self._stored(artifact, revision_id, number, draft.filename), kept
 
     def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
-        file, meta = self._contents.files.paths(artifact["id"], revision_num, filename)
+        file, meta = self.contents.files.paths(artifact["id"], revision_num, filename)
         return Stored(
             artifact_id=artifact["id"],
             artifact_name=artifact["name"],

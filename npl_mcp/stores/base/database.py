@@ -161,6 +161,7 @@ class Database:
         self._lock = threading.Lock()
         self._kinds: tuple[Connections, Connections] | None = None
         self._mark: object = None
+        self._found: str | None = None
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -186,6 +187,17 @@ class Database:
         :raises DatabaseError: it cannot be used; the next call tries again.
         """
         self._opened(Deadline())
+
+    def migrate(self) -> tuple[str | None, str]:
+        """Open the database, which brings it to the newest schema.
+
+        :returns: the schema that it had, ``None`` if it was empty, and the one it has.
+        """
+        self.close()
+        self.open()
+        with self.read() as transaction:
+            now = transaction.value("SELECT version_num FROM alembic_version")
+        return self._found, now
 
     def check(self) -> list[str]:
         """Check structure and references.
@@ -260,6 +272,7 @@ class Database:
         try:
             with readers.transaction(deadline) as raw:
                 found = engine.schema(raw)
+                self._found = None if found is None else found.number
                 if found is not None:
                     engine.check_content(raw)
             if found is None and needed:

@@ -65,6 +65,23 @@ class Schema(NamedTuple):
     oldest: str
 
 
+class Table(NamedTuple):
+    """A table of the stores.
+
+    :param name: its name.
+    :param columns: their names.
+    :param key: columns of its primary key.
+    :param parents: tables that its rows refer to.
+    :param numbered: whether the database numbers its rows, by the key.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    parents: frozenset[str]
+    numbered: bool
+
+
 class TableRow(NamedTuple):
     """A row as a check meets it.
 
@@ -221,6 +238,18 @@ class Engine(ABC):
     @abstractmethod
     def problems(self, transaction: Any) -> list[str]:
         """Return what is wrong with structure and references."""
+
+    @abstractmethod
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+
+    @abstractmethod
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+
+    @abstractmethod
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
 
     @abstractmethod
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:

@@ -28,6 +28,7 @@ from npl_mcp.stores.base.engine import (
     Migration,
     RefusedError,
     Schema,
+    Table,
     TableRow,
 )
 from npl_mcp.stores.base.errors import DatabaseError
@@ -116,6 +117,9 @@ class PostgresEngine(Engine):
         raw = self._connected(deadline, autocommit=True)
         raw.execute(
             f"SET lock_timeout = {engine.BUSY_MILLISECONDS};"
+            # What is fast for one room or persona is not for another, and planning takes a tenth of a
+            # millisecond.
+            " SET plan_cache_mode = force_custom_plan;"
             f" SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
             prepare=False,
         )
@@ -251,12 +255,37 @@ class PostgresEngine(Engine):
             found += [missing] * count
         return found
 
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+        return [
+            Table(
+                row["name"],
+                tuple(row["columns"]),
+                tuple(row["key"]),
+                frozenset(row["parents"]),
+                row["numbered"],
+            )
+            for row in transaction.all(_TABLES)
+        ]
+
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
+        return found
+
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
+
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
         """Return every row of every table, a page at a time."""
         with read() as tx:
-            tables = tx.all(_KEYS)
+            tables = self.tables(tx)
         for table in tables:
-            yield from _rows(read, table["name"], table["key"], 1 if table["large"] else PAGE)
+            # Contents are long.
+            yield from _rows(read, table, 1 if table.name == "content" else PAGE)
 
     def commits(self) -> Commits:
         """Return what tells that somebody committed."""
@@ -286,20 +315,19 @@ class _Commits(Commits):
             raw.close()
 
 
-def _rows(
-    read: Callable[[], AbstractContextManager[Any]], table: str, key: list[str], most: int
-) -> Iterator[TableRow]:
+def _rows(read: Callable[[], AbstractContextManager[Any]], table: Table, most: int) -> Iterator[TableRow]:
+    name, key = table.name, table.key
     names = ", ".join(key)
     beyond, last = "", dict[str, Any]()
     while True:
         with read() as tx:
-            page = tx.all(f"SELECT * FROM {table} {beyond} ORDER BY {names} LIMIT {most}", **last)
+            page = tx.all(f"SELECT * FROM {name} {beyond} ORDER BY {names} LIMIT {most}", **last)
         for row in page:
-            yield TableRow(table, ", ".join(f"{name} {row[name]}" for name in key), row)
+            yield TableRow(name, ", ".join(f"{column} {row[column]}" for column in key), row)
         if len(page) < most:
             return
-        beyond = f"WHERE ({names}) > ({', '.join(f':last_{name}' for name in key)})"
-        last = {f"last_{name}": page[-1][name] for name in key}
+        beyond = f"WHERE ({names}) > ({', '.join(f':last_{column}' for column in key)})"
+        last = {f"last_{column}": page[-1][column] for column in key}
 
 
 def _check_server(raw: Any) -> None:
@@ -398,10 +426,16 @@ SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent,
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
 WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
 
-_KEYS = f"""
-SELECT conrelid::regclass::text AS name, {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
-    EXISTS (
-        SELECT 1 FROM pg_attribute WHERE attrelid = conrelid AND atttypid = 'bytea'::regtype
-    ) AS large
+_TABLES = f"""
+SELECT relname AS name,
+    ARRAY(SELECT attname::text FROM pg_attribute
+        WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns,
+    {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
+    ARRAY(SELECT DISTINCT confrelid::regclass::text FROM pg_constraint AS reference
+        WHERE reference.conrelid = pg_class.oid AND contype = 'f') AS parents,
+    EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = conkey[1]
+        AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE contype = 'p' AND {_HERE} ORDER BY 1"""
+WHERE contype = 'p' AND {_HERE} ORDER BY relname"""
+
+_SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

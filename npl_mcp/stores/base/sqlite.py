@@ -25,6 +25,7 @@ from npl_mcp.stores.base.engine import (
     Migration,
     RefusedError,
     Schema,
+    Table,
     TableRow,
 )
 from npl_mcp.stores.base.errors import DatabaseError
@@ -218,13 +219,46 @@ class SqliteEngine(Engine):
             for row in transaction.all("PRAGMA foreign_key_check")
         ]
 
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+        found = []
+        for row in transaction.all("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"):
+            name = row["name"]
+            if name.startswith("sqlite_"):
+                continue
+            columns = transaction.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
+            parents = transaction.all(
+                f"SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{name}')"
+            )
+            key = sorted((column for column in columns if column["pk"]), key=lambda column: column["pk"])
+            found.append(
+                Table(
+                    name,
+                    tuple(column["name"] for column in columns),
+                    tuple(column["name"] for column in key),
+                    frozenset(parent["name"] for parent in parents),
+                    "AUTOINCREMENT" in row["sql"],
+                )
+            )
+        return found
+
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+        return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
+
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
+        transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
+        transaction.run(
+            "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)", name=table.name, seq=number
+        )
+
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
         """Return every row of every table, a page at a time; those that cannot be read as well."""
         with read() as tx:
-            tables = [row["name"] for row in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = self.tables(tx)
         for table in tables:
-            if not table.startswith("sqlite_"):
-                yield from _rows(read, table)
+            yield from _rows(read, table.name)
 
     def commits(self) -> Commits:
         """Return what tells that somebody committed."""

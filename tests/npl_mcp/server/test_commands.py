@@ -62,7 +62,7 @@ def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"database and 2 revisions copied to {tmp_path / 'copy'}\n"
     requests = [("artifact_get", {"artifact_id": plan}), ("chat_get_feed", {"room_id": 1})]
-    copied = calls(replace(settings, data_dir=tmp_path / "copy"), requests)
+    copied = calls(replace(settings, data_dir=tmp_path / "copy", database_url=None), requests)
     original = calls(settings, requests)
     for one, other in zip(copied, original, strict=True):
         one["data"].pop("file_path", None)
@@ -81,6 +81,7 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "copy").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.engine("sqlite")
 def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Settings, plan: int) -> None:
     """A file that is not the one that was stored is named; a backup of the rest is still made."""
     assert run("check").stdout == "database and 2 revisions checked: no problem\n"
@@ -92,6 +93,14 @@ def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Sett
     copied = run("backup", str(settings.cwd / "copy"))
     assert copied.returncode == 1
     assert (settings.cwd / "copy" / "artifacts" / str(plan) / "revision-0-plan.md").is_file()
+
+
+def test_a_database_is_migrated(run: Run) -> None:
+    """The command says which schema there was, and which there is."""
+    first, second = run("migrate"), run("migrate")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert re.fullmatch(r"the schema (was empty, now )?is \d{4}\n", first.stdout)
+    assert re.fullmatch(r"the schema is \d{4}\n", second.stdout)
 
 
 def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -> None:
