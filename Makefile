@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: setup run test coverage lint types check hostile durability conformance bench docs pin clean
+# Tests of what is kept in the database, which hold for every engine.
+ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/core/test_sets_of_stores.py \
+	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat review session worklog hostile_arguments) \
+	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry)
+
+.PHONY: setup run test coverage lint types check postgres postgres-shell hostile durability conformance bench docs pin clean
 
 setup: $(SETUP)
 
@@ -32,6 +37,14 @@ types: $(SETUP)
 	$(BIN)/mypy
 
 check: lint types test
+
+# The stores on PostgreSQL, on a server of their own that ends with them.
+postgres: $(SETUP)
+	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m pytest -q -n 3 --dist worksteal $(ON_POSTGRES)
+
+# A command with NPL_DATABASE_URL of such a server: make postgres-shell CMD='npl-mcp check'
+postgres-shell: $(SETUP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.postgres_server sh -c '$(CMD)'
 
 # The protocol's official suite, its inspector and clients written by others; needs npm and the network.
 conformance: $(SETUP)

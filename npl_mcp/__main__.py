@@ -23,6 +23,7 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.server.options import add_options, check_roots, settings_of
 from npl_mcp.server.startup import lasting
+from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 
 
@@ -39,6 +40,10 @@ def parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", help="copy the database and the artifacts, while servers may run")
     backup.add_argument("folder", type=Path, help="a new folder; use it with --data-dir")
     commands.add_parser("check", help="check every row, every reference and every file")
+    commands.add_parser("migrate", help="bring the database to this version; servers do so when they open it")
+    copy = commands.add_parser("copy", help="copy everything to another database, and compare row by row")
+    for name in ("source", "target"):
+        copy.add_argument(name, help=f"the {name}: a data folder, or postgresql://user@host/database")
     index = commands.add_parser("index", help="index folders ahead; servers with these roots need not")
     index.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="by default the roots")
     cache = commands.add_parser("cache", help="show which folders are kept indexed")
@@ -84,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace, settings: Settings) -> int:
-    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
     try:
         if given.command == "index":
             report, text = _index(given.folders, settings)
@@ -93,7 +98,7 @@ def _run(given: argparse.Namespace, settings: Settings) -> int:
         elif given.command == "library":
             report, text = run_library(given, stores.library, settings.limits)
         else:
-            report, text = _command(given, stores, str(settings.cwd.resolve()))
+            report, text = _command(given, stores, settings)
     except NPLError as error:
         sys.stderr.write(f"npl-mcp: {error}\n")
         return 2
@@ -107,8 +112,9 @@ def _run(given: argparse.Namespace, settings: Settings) -> int:
     return 1 if report else 0
 
 
-def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[Sequence[str], str]:
+def _command(given: argparse.Namespace, stores: Stores, settings: Settings) -> tuple[Sequence[str], str]:
     """Run a command and return the problems it found, and a line that says what was done."""
+    project = str(settings.cwd.resolve())
     if given.command == "backup":
         report = back_up(stores, given.folder)
         return report.problems, f"database and {report.revisions} revisions copied to {given.folder}"
@@ -118,6 +124,12 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
         return report.problems, f"database and {report.revisions} revisions checked: {found}"
     if given.command == "token":
         return (), run_token_command(given, stores.access)
+    if given.command == "migrate":
+        before, after = stores.database.migrate()
+        was = "is" if before == after else f"was {before or 'empty'}, now is"
+        return (), f"the schema {was} {after}"
+    if given.command == "copy":
+        return _copy(given.source, given.target, settings)
     if given.command == "directive":
         return (), _directive(given.folder)
     if given.step == "import":
@@ -125,6 +137,22 @@ def _command(given: argparse.Namespace, stores: Stores, project: str) -> tuple[S
         skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
         return (), f"{done.sessions} sessions with {done.entries} entries taken over{skipped}"
     return (), f"written to {stores.worklog.export(project, given.session, given.folder)}"
+
+
+def _copy(source: str, target: str, settings: Settings) -> tuple[Sequence[str], str]:
+    ends = [_stores(place, settings) for place in (source, target)]
+    try:
+        rows, revisions = copy_stores(*ends)
+    finally:
+        for one in ends:
+            one.close()
+    return (), f"{rows:,} rows and {revisions:,} revisions copied and compared"
+
+
+def _stores(place: str, settings: Settings) -> Stores:
+    if place.startswith(("postgresql://", "postgres://")):
+        return Stores(settings.data_folder, settings.max_artifact_bytes, place)
+    return Stores(Path(place), settings.max_artifact_bytes)
 
 
 def _index(folders: Sequence[Path], settings: Settings) -> tuple[Sequence[str], str]:

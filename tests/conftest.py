@@ -18,6 +18,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
+from tests import engines
 
 GUIDE = """\
 ---
@@ -66,6 +67,27 @@ Turn the heap every month.
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests drop a database that they did not close: it closes its connections, and the driver warns."""
+    config.addinivalue_line("filterwarnings", "ignore:.* was deleted while still open:ResourceWarning")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of what another engine has alone."""
+    marks = [(one, one.get_closest_marker("engine")) for one in items]
+    other = {one for one, mark in marks if mark is not None and mark.args[0] != engines.ENGINE}
+    config.hook.pytest_deselected(items=list(other))
+    items[:] = [one for one in items if one not in other]
+
+
+@pytest.fixture(autouse=True)
+def used_databases() -> Iterator[None]:
+    """Databases of a server are removed after the test that made them."""
+    before = set(engines.made)
+    yield
+    engines.drop(engines.made - before)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the machine reaches a test."""
@@ -100,6 +122,7 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
         system=tmp_path / "system",
         roots=(docs,),
         data_dir=tmp_path / "data",
+        database_url=engines.address(tmp_path / "data"),
         vocabulary_folders=(),
         warm_up=False,
     )

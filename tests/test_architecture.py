@@ -50,7 +50,7 @@ PACKAGES = {
 ROOMS = {
     "npl_mcp.stores": (
         "migrations base access changes session artifact chat review worklog transcript library checking"
-        " data_folder"
+        " data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",
 }
@@ -62,6 +62,10 @@ LATE = {
         "npl_mcp.stores.base.database",
         "npl_mcp.stores.base.migrating",
     ): "only migrations need SQLAlchemy and Alembic, which take longer to load than a command runs",
+    (
+        "npl_mcp.stores.base.opening",
+        "npl_mcp.stores.base.postgres",
+    ): "most have no such database, and commands start in milliseconds",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
@@ -302,6 +306,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp"}
     used = {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in others}
     used.add("pysqlite3")  # takes the place of sqlite3 where it is installed
+    used.remove("psycopg")  # what the extra "postgres" brings
     assert declared == used
 
 

@@ -37,6 +37,7 @@ class ConnectionSettings(NamedTuple):
     :param url: the server to call; ``None`` means the one of the data folder, if it runs.
     :param token: bearer token for that URL.
     :param data_folder: path of the data folder.
+    :param database_url: of a database that replaces the one in the data folder.
     :param places: the variables that say where files are looked for, one per line.
     """
 
@@ -44,6 +45,7 @@ class ConnectionSettings(NamedTuple):
     url: str | None
     token: str | None
     data_folder: str
+    database_url: str | None
     places: str
 
     @classmethod
@@ -63,6 +65,7 @@ class ConnectionSettings(NamedTuple):
             url=variables.get("NPL_MCP_URL") or None,
             token=variables.get("NPL_MCP_TOKEN") or None,
             data_folder=variables.get("NPL_MCP_DATA_DIR") or user_data(variables),
+            database_url=database_url(variables),
             places=search_places(variables),
         )
 
@@ -70,6 +73,19 @@ class ConnectionSettings(NamedTuple):
     def state_file(self) -> str:
         """Path of the file that says where the data folder's server listens."""
         return f"{self.data_folder}/{STATE_FILE}"
+
+
+def database_url(variables: Mapping[str, str]) -> str | None:
+    """Return the address of the database that replaces the one in the data folder.
+
+    :raises InvalidRequestError: it is none; it is not repeated, since it may hold a password.
+    """
+    url = variables.get("NPL_DATABASE_URL") or None
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidRequestError(
+            "NPL_DATABASE_URL is no address of PostgreSQL", hint="e.g. postgresql://user@host/database"
+        )
+    return url
 
 
 def search_places(env: Mapping[str, str] | None = None) -> str:

@@ -14,6 +14,8 @@ variable                    command-line flag       meaning
 ``NPL_CACHE_BYTES``                                 size of the memory cache, default 256 MiB
 ``NPL_INDEX_BYTES``                                 size of what is kept on disk, default 8 GiB
 ``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
+``NPL_DATABASE_URL``                                PostgreSQL instead of the database in that folder, e.g.
+                                                    ``postgresql://user@host/database``
 ``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
 ``NPL_MCP_WEB_URL``                                 address of a web interface that replies link to
 ``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
@@ -59,7 +61,7 @@ from pathlib import Path
 from npl_index.choices import FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.config.connection import SEARCH_PLACES, user_data
+from npl_mcp.config.connection import SEARCH_PLACES, database_url, user_data
 
 CACHE_MODES = ("disk", "memory", "sqlite")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -112,6 +114,7 @@ class Settings:
     :param cr_folders: folders of change requests of projects without a configuration, by code.
     :param data_dir: folder of the database, the artifacts and the persistent cache; ``None`` means the user's
         data directory.
+    :param database_url: address of a database of PostgreSQL, which replaces the one in the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
     :param web_url: address of a web interface, without a final slash.
     :param cache_mode: ``disk`` keeps large sets of documents in the data folder, ``memory`` nothing,
@@ -146,6 +149,7 @@ class Settings:
     cr_roots: tuple[Path, ...] = ()
     cr_folders: Mapping[str, Path] = field(default_factory=dict)
     data_dir: Path | None = None
+    database_url: str | None = field(default=None, repr=False)
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES
     web_url: str | None = None
     cache_mode: str = "disk"
@@ -188,6 +192,7 @@ class Settings:
         values: dict[str, object] = {
             **_search_places(variables),
             "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
+            "database_url": database_url(variables),
             "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
             "web_url": variables.get("NPL_MCP_WEB_URL", "").rstrip("/") or None,
             "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "disk"), CACHE_MODES),

@@ -289,7 +289,7 @@ class LibraryDocuments:
 
     def _is_there(self) -> bool:
         """Return whether there is a database: a name that means nothing must not make one."""
-        return self._stores.database.path.exists()
+        return self._stores.database.engine.exists()
 
     def _listing(self, wanted: LibraryRef) -> Listing:
         if not self._is_there():

@@ -1,4 +1,4 @@
-"""Back up a data folder, and check it."""
+"""Back up stores, and check them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
 from npl_mcp.stores.checking import check_rows
+from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.store import LibraryStore
 
@@ -34,10 +35,11 @@ class Report:
 
 
 def back_up(stores: Stores, target: Path) -> Report:
-    """Copy a data folder while servers use it; the copy is itself a data folder.
+    """Copy stores to a data folder while servers use them, whatever database they are in.
 
-    The database is copied first. Revisions never change and are never removed, so the files of all revisions
-    it knows exist, whatever is written during the copy. The target gets its name only when it is complete.
+    A database of SQLite is copied first. Revisions never change and are never removed, so the files of all
+    revisions it knows exist, whatever is written during the copy. The target gets its name only when it is
+    complete.
 
     :param target: does not exist yet, or is an empty folder.
     :raises AlreadyExistsError: the target holds something.
@@ -62,11 +64,15 @@ def back_up(stores: Stores, target: Path) -> Report:
 
 
 def check(stores: Stores) -> Report:
-    """Check every row, every reference and every file of a data folder.
+    """Check every row, every reference and every content.
 
     :raises DatabaseError: the database cannot be read at all.
     """
-    return _each_revision(stores, stores.database, None, _problems(stores.database))
+    problems = _problems(stores.database)
+    if stores.database.engine.keeps_contents:  # as rows, which were checked
+        with stores.database.read() as tx:
+            return Report(tx.value("SELECT count(*) FROM revision"), tuple(problems))
+    return _each_revision(stores, stores.database, None, problems)
 
 
 def _problems(database: Database) -> list[str]:
@@ -74,10 +80,13 @@ def _problems(database: Database) -> list[str]:
 
 
 def _copy(stores: Stores, folder: Path) -> Report:
-    stores.database.copy(folder / DATABASE_FILE)
-    copied = Database(folder / DATABASE_FILE)
+    copied = Stores(folder, 0)
     try:
-        return _each_revision(stores, copied, RevisionFiles(folder / ARTIFACT_FOLDER), _problems(copied))
+        if stores.database.copy(folder / DATABASE_FILE):
+            files = RevisionFiles(folder / ARTIFACT_FOLDER)
+            return _each_revision(stores, copied.database, files, _problems(copied.database))
+        _, revisions = copy_stores(stores, copied)
+        return Report(revisions, tuple(_problems(copied.database)))
     finally:
         copied.close()
 

@@ -211,7 +211,7 @@ class ArtifactDocuments:
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the current revisions whose file has a name; it may lack its suffix."""
-        if not self._stores.database.path.exists():  # a name that means nothing must not make a data folder
+        if not self._stores.database.engine.exists():  # a name that means nothing must not make a data folder
             return ()
         names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
         with self._stores.database.read() as tx:

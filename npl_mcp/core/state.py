@@ -45,7 +45,7 @@ class SharedState:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
         self.listings = Listings()
         self.companions = Companions()
         self.watcher = Watcher()

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE
+from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
 
@@ -38,11 +37,12 @@ class Worklogs:
 
     :param data_folder: where they are kept.
     :param cwd: the working directory.
+    :param address: of a database that replaces the one in the folder.
     """
 
-    def __init__(self, data_folder: Path, cwd: Path) -> None:
+    def __init__(self, data_folder: Path, cwd: Path, address: str | None = None) -> None:
         self.project = str(cwd.resolve())
-        self._database = Database(data_folder / DATABASE_FILE, data_folder / ARTIFACT_FOLDER, check=False)
+        self._database = database_of(data_folder, address, check=False)
         self.worklog = WorklogStore(self._database)
         self.news = Changes(self._database)
 

@@ -87,7 +87,7 @@ def has_tokens(settings: Settings) -> bool:
 
     :raises DatabaseError: the database cannot be read.
     """
-    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
     try:
         return stores.access.known() is not None
     finally:

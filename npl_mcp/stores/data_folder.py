@@ -1,4 +1,4 @@
-"""The stores of one data folder: one database for all, and the files of artifacts beside it."""
+"""All stores: one database, and the data folder for what is kept in files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from npl_mcp.stores.access import AccessStore
 from npl_mcp.stores.artifact.store import ArtifactStore
-from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, DATABASE_FILE, private_folder
+from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
+from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.chat.store import ChatStore
 from npl_mcp.stores.library.store import LibraryStore
@@ -22,13 +22,15 @@ class Stores:
 
     :param folder: the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
+    :param address: of a database that replaces the one in the folder.
     """
 
-    def __init__(self, folder: Path, max_artifact_bytes: int) -> None:
-        self.database = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER)
+    def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
+        self.folder = folder
+        self.database = database_of(folder, address)
         self.changes = Changes(self.database)
         # Callers are let in while the rest of a large database is still being checked.
-        self._unchecked = Database(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER, check=False)
+        self._unchecked = database_of(folder, address, check=False)
         self.access = AccessStore(self._unchecked)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
@@ -38,14 +40,13 @@ class Stores:
         self.library = LibraryStore(self.database)
 
     def start(self) -> None:
-        """Open and check an existing data folder, and recover from a crash; does not make a new one.
+        """Open and check an existing database, and recover from a crash; does not make a new data folder.
 
         :raises StoreError: it cannot be used; the next call tries again.
         """
-        folder = self.database.path.parent
         with suppress(OSError):  # what is wrong with it is said when it is used
-            if folder.is_dir():
-                private_folder(folder)
+            if self.folder.is_dir():
+                private_folder(self.folder)
         if self.database.is_made():
             self.database.open()
             self.artifact.recover()

@@ -79,10 +79,11 @@ class InProcess:
         from npl_mcp.core.worklog import Worklogs
 
         if self._settings is not None:
-            return Worklogs(self._settings.data_folder, self._settings.cwd)
+            return Worklogs(self._settings.data_folder, self._settings.cwd, self._settings.database_url)
         from npl_mcp.config.connection import ConnectionSettings
 
-        return Worklogs(Path(ConnectionSettings.from_env().data_folder), Path.cwd())
+        place = ConnectionSettings.from_env()
+        return Worklogs(Path(place.data_folder), Path.cwd(), place.database_url)
 
     def _application(self) -> App:
         from pathlib import Path

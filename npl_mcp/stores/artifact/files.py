@@ -25,7 +25,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.files import ABSENT, Folder, make_folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError, TooLargeError
-from npl_mcp.stores.base.folder import FILE, FOLDER
+from npl_mcp.stores.base.folder import FILE, FOLDER, private_folder
 
 NOTES = ".writing"
 
@@ -236,6 +236,18 @@ class RevisionFiles:
                 inside.write_new(name, data, FILE)
             inside.sync()
 
+    def copy(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
+        """Write the files of a revision that is kept elsewhere, unless they are there.
+
+        :raises StorageError: they cannot be written.
+        """
+        with self._made(str(owner)) as inside:
+            for name, data in zip(_names(number, filename), (content, meta), strict=True):
+                with suppress(OSError):
+                    if inside.read_start(name, len(data) + 1) == data:
+                        continue
+                inside.replace(name, data, mode=FILE, durable=False)
+
     def end(self, owner: int, number: int) -> None:
         """Remove the note after the rows were committed; if this cannot, the next write or recovery does."""
         with suppress(OSError), Folder.opened(self.folder, NOTES) as notes:
@@ -298,6 +310,8 @@ class RevisionFiles:
         :raises StorageError: that cannot be done, or what is done in the folder fails.
         """
         with _translated():
+            if not self.folder.is_dir():
+                private_folder(self.folder.parent)
             make_folder(self.folder, FOLDER)
             with Folder.opened(self.folder, name, make=True, mode=FOLDER) as inside:
                 yield inside

@@ -1,7 +1,7 @@
 """Artifacts: files with revisions, numbered from 0; the highest is the current one.
 
-The database has a row for each revision, :mod:`.files` keeps its bytes, and :mod:`.recovery` keeps the two
-together. Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
+The database has a row for each revision, and :mod:`.contents` keeps its bytes. Errors are those of
+:mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
 """
 
 from __future__ import annotations
@@ -9,28 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.files import (
-    RevisionDraft,
-    RevisionFiles,
-    check_filename,
-    check_size,
-    description,
-)
-from npl_mcp.stores.artifact.recovery import Recovery
+from npl_mcp.stores.artifact.contents import Kept, contents_of, digest_of
+from npl_mcp.stores.artifact.files import RevisionDraft, check_filename, check_size, description
 from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, Revision, RevisionEntry, Stored
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
+from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
     ClosedError,
     RecordNotFoundError,
-    StorageError,
     StoreError,
 )
 from npl_mcp.stores.base.paging import Page, Slice, now
@@ -111,8 +102,7 @@ class ArtifactStore:
 
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
         self._database = database
-        self._files = RevisionFiles(folder)
-        self._recovery = Recovery(database, self._files)
+        self.contents = contents_of(database, folder)
         self._max_bytes = max_bytes
         self._recovered = False
 
@@ -137,13 +127,13 @@ class ArtifactStore:
             content, filename, created_by, FIRST_PURPOSE if purpose is None else purpose, None
         )
 
-        def work(tx: Transaction) -> Stored:
+        def work(tx: Transaction) -> tuple[Stored, Kept]:
             number = None if session_id is None else session.require(tx, session_id)
             artifact = _insert(tx, clean, kind)
-            stored = self._store(tx, artifact, draft)
+            stored, kept = self._store(tx, artifact, draft)
             if number is not None:
                 session.link_artifact(tx, number, stored.artifact_id)
-            return stored
+            return stored, kept
 
         return self._write(work)
 
@@ -165,14 +155,16 @@ class ArtifactStore:
         """
         draft = self._draft(content, filename, created_by, purpose, notes)
 
-        def work(tx: Transaction) -> Stored:
+        def work(tx: Transaction) -> tuple[Stored, Kept | None]:
             artifact = require_open(tx, artifact_id)
             same = (
-                tx.one(_SAME, owner=artifact_id, digest=_digest(content), by=draft.created_by)
+                tx.one(_SAME, owner=artifact_id, digest=digest_of(content), by=draft.created_by)
                 if once
                 else None
             )
-            return self._store(tx, artifact, draft) if same is None else self._stored(artifact, **same)
+            if same is None:
+                return self._store(tx, artifact, draft)
+            return self._stored(artifact, **same), None
 
         return self._write(work)
 
@@ -184,12 +176,12 @@ class ArtifactStore:
         with self._reading() as tx:
             artifact = require(tx, artifact_id)
             row = _revision(tx, artifact, revision_num)
-        content, metadata = self._content(row)
+            content, metadata = self.contents.read(tx, artifact, row)
         revision = Revision(
             artifact_name=artifact["name"],
             artifact_type=artifact["type"],
             revision_id=row.pop("id"),
-            file_path=str(self._files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
+            file_path=str(self.contents.files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
             metadata=metadata,
             **row,
         )
@@ -237,11 +229,11 @@ class ArtifactStore:
         return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
 
     def recover(self) -> None:
-        """Remove what writes that did not end left behind; see :mod:`.recovery`.
+        """Remove what writes that did not end left behind.
 
         :raises StoreError: it cannot be looked at or removed; the next write tries again.
         """
-        self._recovery.run()
+        self.contents.recover()
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
@@ -253,11 +245,11 @@ class ArtifactStore:
         with self._database.read() as tx:
             yield tx
 
-    def _write(self, work: Callable[[Transaction], Stored]) -> Stored:
+    def _write(self, work: Callable[[Transaction], tuple[Stored, Kept | None]]) -> Stored:
         """Store a revision; whatever goes wrong, its files are removed with its rows."""
         try:
             # Another process may leave an unfinished write after each recovery; all that takes is its death.
-            while (stored := self._attempt(work)) is None:
+            while (done := self._attempt(work)) is None:
                 self.recover()
         except BaseException:
             # The transaction has been rolled back, so the number is free, and another process may have taken
@@ -267,13 +259,17 @@ class ArtifactStore:
             except StoreError:
                 logger.warning("files of a failed write wait for the next one to remove them")
             raise
-        self._files.end(stored.artifact_id, stored.revision_num)
+        stored, kept = done
+        if kept is not None:
+            self.contents.end(kept)
         return stored
 
-    def _attempt(self, work: Callable[[Transaction], Stored]) -> Stored | None:
+    def _attempt(
+        self, work: Callable[[Transaction], tuple[Stored, Kept | None]]
+    ) -> tuple[Stored, Kept | None] | None:
         """Store a revision, unless the number it would get may be that of an unfinished write."""
         with self._database.write() as tx:
-            return None if self._recovery.unfinished(tx) else work(tx)
+            return work(tx) if self.contents.are_complete(tx) else None
 
     def _draft(
         self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
@@ -287,9 +283,10 @@ class ArtifactStore:
             notes=checks.maybe(checks.text, notes, "notes"),
         )
 
-    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
+    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> tuple[Stored, Kept]:
         owner, number, moment = artifact["id"], artifact["revision_count"], now()
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
+        digest = digest_of(draft.content)
         revision_id = tx.value(
             _INSERT,
             owner=owner,
@@ -298,24 +295,17 @@ class ArtifactStore:
             by=draft.created_by,
             filename=draft.filename,
             size=len(draft.content),
-            digest=_digest(draft.content),
+            digest=digest,
             purpose=draft.purpose,
             notes=draft.notes,
         )
-        self._files.begin(owner, number)
-        meta_text = description(artifact["name"], number, moment, draft)
-        try:
-            self._files.put(owner, number, draft.filename, draft.content, meta_text)
-        except BaseException:
-            # Under the database's write lock the number is still ours, so this needs no recovery, and a full
-            # disk has room again at once.
-            with suppress(StorageError):
-                self._files.remove(owner, number)
-            raise
-        return self._stored(artifact, revision_id, number, draft.filename)
+        meta = description(artifact["name"], number, moment, draft)
+        kept = Kept(owner, number, draft.filename, digest, draft.content, meta)
+        self.contents.put(tx, kept)
+        return self._stored(artifact, revision_id, number, draft.filename), kept
 
     def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
-        file, meta = self._files.paths(artifact["id"], revision_num, filename)
+        file, meta = self.contents.files.paths(artifact["id"], revision_num, filename)
         return Stored(
             artifact_id=artifact["id"],
             artifact_name=artifact["name"],
@@ -326,31 +316,9 @@ class ArtifactStore:
             meta_path=str(meta),
         )
 
-    def _content(self, row: Row) -> tuple[bytes, str]:
-        which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
-        try:
-            check_filename(row["filename"])
-        except (InvalidRequestError, TypeError):
-            raise damaged(f"{which} has a file name that no file can have") from None
-        try:
-            content, meta = self._files.read(
-                row["artifact_id"], row["revision_num"], row["filename"], row["size"]
-            )
-            text = meta.decode()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise StorageError(f"the files of {which} cannot be read: {reason}", hint=_RESTORE) from None
-        except UnicodeDecodeError:
-            raise StorageError(f"the description of {which} was changed", hint=_RESTORE) from None
-        if _digest(content) != row["digest"]:
-            raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
-        return content, text
-
 
 _TOTALS = {False: "artifact", True: "archived-artifact"}
 """Names of the totals of artifacts, by whether those are archived."""
-
-_RESTORE = "restore it from a backup of the data folder"
 
 _INSERT = """
 INSERT INTO revision
@@ -397,7 +365,3 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
         )
     add_total(tx, "artifact", 1)
     return row
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()

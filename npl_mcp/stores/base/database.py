@@ -1,8 +1,13 @@
 """The database of all stores: opened when first needed, one writer, a few readers, one transaction a call.
 
-Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share; they go to the
-driver as they are. What only SQLite knows is in :mod:`npl_mcp.stores.base.sqlite`, so another database needs
-another such module. Migrations need more, which is loaded when there is one to run.
+Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share. What they
+differ in is in one module for each, :mod:`npl_mcp.stores.base.sqlite` and
+:mod:`npl_mcp.stores.base.postgres`, behind :class:`~npl_mcp.stores.base.engine.Engine`. Migrations need more,
+which is loaded when there is one to run.
+
+Replicas that share a database are upgraded one after the other. The first new one migrates; if the migration
+only adds what the version before does without, the database says so (:data:`OLDEST`), and replicas of that
+version go on until it is their turn. Those that are further behind are refused.
 """
 
 from __future__ import annotations
@@ -10,24 +15,35 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.stores.base import sqlite
+from npl_mcp.stores.base.engine import (
+    READERS,
+    BusyError,
+    Commits,
+    Connections,
+    Deadline,
+    Engine,
+    RefusedError,
+    Schema,
+)
+from npl_mcp.stores.base.engine import Row as Row
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.base.folder import private_folder
 
 HEAD = "0005"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
 
-RELEASED = ("0001", "0002", "0004", "0005")
-"""Numbers of all migrations that were ever released."""
+RELEASED = ("0001", "0002", "0003", "0004", "0005")
+"""Numbers of all migrations."""
+
+OLDEST = HEAD
+"""The oldest migration whose programs may go on using a database that has the newest: the newest itself, or
+the one before it if the newest only adds what they do without."""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
 """Characters of a page; what is left is on the next. A thousand of the longest messages have 64 MiB."""
-
-Row = dict[str, Any]
 
 
 class Transaction:
@@ -36,17 +52,17 @@ class Transaction:
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
     """
 
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
+    def __init__(self, raw: Any, engine: Engine) -> None:
+        self._raw, self._engine = raw, engine
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        statement, given = _expanded(sql, values)
+        statement, given = self._engine.statement(sql, values)
         try:
             cursor = self._raw.execute(statement, given)
             names = tuple(column[0] for column in cursor.description)
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except sqlite.driver().OperationalError as error:
+        except self._engine.operational as error:
             raise self._damage(statement, given, error) or error from None
 
     def some(self, sql: str, /, **values: Any) -> list[Row]:
@@ -54,7 +70,7 @@ class Transaction:
 
         Rows that are not returned are not read either.
         """
-        statement, given = _expanded(sql, values)
+        statement, given = self._engine.statement(sql, values)
         cursor = self._raw.cursor()
         found: list[Row] = []
         room = PAGE_CHARACTERS
@@ -66,7 +82,7 @@ class Transaction:
                 if room < 0 and found:
                     break
                 found.append(dict(zip(names, row, strict=True)))
-        except sqlite.driver().OperationalError as error:
+        except self._engine.operational as error:
             raise self._damage(statement, given, error) or error from None
         finally:
             cursor.close()
@@ -84,28 +100,30 @@ class Transaction:
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of rows it changed."""
-        changed: int = self._raw.execute(*_expanded(sql, values)).rowcount
+        changed: int = self._raw.execute(*self._engine.statement(sql, values)).rowcount
         return changed
 
     def run_many(self, sql: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Execute a statement once for each row of parameters."""
         if rows:
-            self._raw.executemany(sql, rows)
+            statement, _ = self._engine.statement(sql, rows[0])
+            with closing(self._raw.cursor()) as cursor:
+                cursor.executemany(statement, rows)
 
     def _first(self, sql: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]] | None:
-        statement, given = _expanded(sql, values)
+        statement, given = self._engine.statement(sql, values)
         cursor = self._raw.cursor()
         try:
             row = cursor.execute(statement, given).fetchone()
             return None if row is None else (tuple(column[0] for column in cursor.description), row)
-        except sqlite.driver().OperationalError as error:
+        except self._engine.operational as error:
             raise self._damage(statement, given, error) or error from None
         finally:
             # A statement that is not at its end would keep the transaction from being committed.
             cursor.close()
 
     def _damage(self, sql: str, values: Mapping[str, Any], error: BaseException) -> DatabaseError | None:
-        place = sqlite.undecodable(self._raw, sql, values, error)
+        place = self._engine.undecodable(self._raw, sql, values, error)
         return None if place is None else damaged(f"{place} holds no text")
 
 
@@ -117,7 +135,7 @@ def damaged(what: str) -> DatabaseError:
     return DatabaseError(f"the database is damaged: {what}", hint=_RESTORE)
 
 
-_RESTORE = "restore a backup of the data folder"
+_RESTORE = "restore a backup"
 
 
 def json_of(text: Any, where: str) -> Any:
@@ -132,36 +150,18 @@ def json_of(text: Any, where: str) -> Any:
         raise damaged(f"{where} holds no JSON") from None
 
 
-def _expanded(sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return a statement whose lists of values are parameters of their own."""
-    lists = [name for name, value in values.items() if value.__class__ in (list, tuple)]
-    if not lists:
-        return sql, values
-    given = dict(values)
-    for name in lists:
-        parts = {f"{name}_{at}": value for at, value in enumerate(given.pop(name))}
-        sql = sql.replace(f"IN :{name}", f"IN ({', '.join(f':{part}' for part in parts)})")
-        given |= parts
-    return sql, given
-
-
 class Database:
-    """The database below a data folder; safe for several threads and several processes.
+    """The database of all stores; safe for several threads and several processes.
 
-    :param path: its file; the folder is made when it is first needed.
-    :param beside: a folder that means nothing without this database: no new one is made while it holds
-        anything.
-    :param check: check the structure of the whole file when it is opened. A command that runs once leaves
-        that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
+    :param engine: which one, and how it is reached.
     """
 
-    def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
-        self.path = path
-        self._beside = beside
-        self._checks = check
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self._lock = threading.Lock()
-        self._kinds: tuple[sqlite.Connections, sqlite.Connections] | None = None
-        self._file: tuple[int, int, bool] | None = None
+        self._kinds: tuple[Connections, Connections] | None = None
+        self._mark: object = None
+        self._found: str | None = None
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -186,42 +186,45 @@ class Database:
 
         :raises DatabaseError: it cannot be used; the next call tries again.
         """
-        self._opened(sqlite.Deadline())
+        self._opened(Deadline())
 
-    def is_lost(self) -> bool:
-        """Return whether the file is missing though there are files that only it describes."""
-        return self._is_needed() and not self.path.exists()
+    def migrate(self) -> tuple[str | None, str]:
+        """Open the database, which brings it to the newest schema.
+
+        :returns: the schema that it had, ``None`` if it was empty, and the one it has.
+        """
+        self.close()
+        self.open()
+        with self.read() as transaction:
+            now = transaction.value("SELECT version_num FROM alembic_version")
+        return self._found, now
 
     def is_made(self) -> bool:
         """Return whether there is a database to be opened, or there was one."""
-        return self.path.exists() or self.is_lost()
+        return self.engine.exists() or self.engine.is_lost()
 
     def check(self) -> list[str]:
-        """Check every row and reference.
+        """Check structure and references.
 
         :returns: what is wrong; empty if nothing is.
         :raises DatabaseError: the database cannot be read at all.
         """
         with self.read() as transaction:
-            found = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
-            broken = transaction.all("PRAGMA foreign_key_check")
-        return [text for text in found if text != "ok"] + [
-            f"a row of {row['table']} refers to a missing row of {row['parent']}" for row in broken
-        ]
+            return self.engine.problems(transaction)
 
-    def copy(self, target: Path) -> None:
-        """Copy the database while it is used.
+    def copy(self, target: Path) -> bool:
+        """Copy the database to a file while it is used.
 
         :param target: the copy; must not exist.
+        :returns: whether that was done: only some engines can.
         :raises DatabaseError: it cannot be copied.
         """
-        self._opened(sqlite.Deadline())
-        with sqlite.translated():
-            sqlite.copy(self.path, target)
+        self._opened(Deadline())
+        return self.engine.copy(target)
 
-    def commits(self) -> sqlite.Commits:
+    def commits(self) -> Commits:
         """Return what tells that somebody committed; to be used by one thread, and closed."""
-        return sqlite.Commits(self.path)
+        return self.engine.commits()
 
     def close(self) -> None:
         """Close all connections; the next use opens them again."""
@@ -230,31 +233,31 @@ class Database:
 
     @contextmanager
     def _transaction(self, which: int) -> Iterator[Transaction]:
-        deadline = sqlite.Deadline()
+        deadline = Deadline()
         kind = self._opened(deadline)[which]
         try:
-            with sqlite.translated(), kind.transaction(deadline) as raw:
-                yield Transaction(raw)
-        except (sqlite.BusyError, sqlite.RefusedError):
+            with self.engine.translated(), kind.transaction(deadline) as raw:
+                yield Transaction(raw, self.engine)
+        except (BusyError, RefusedError):
             raise
         except DatabaseError:
             # Some causes, such as a removed log, stay with a connection; the next call opens new ones.
             self.close()
             raise
 
-    def _opened(self, deadline: sqlite.Deadline) -> tuple[sqlite.Connections, sqlite.Connections]:
+    def _opened(self, deadline: Deadline) -> tuple[Connections, Connections]:
         kinds = self._kinds
-        if kinds is None or self._file != self._present_file():
+        if kinds is None or self._mark != self.engine.mark():
             # Opening may wait for other programs. Whoever waits for that meanwhile waits no longer in all.
             if not self._lock.acquire(timeout=deadline.seconds):
-                raise sqlite.BusyError("the database cannot be used: it is being opened; try again")
+                raise BusyError("the database cannot be used: it is being opened; try again")
             try:
                 kinds = self._kinds
-                if kinds is None or self._file != self._present_file():
+                if kinds is None or self._mark != self.engine.mark():
                     self._dispose()
-                    with sqlite.translated():
+                    with self.engine.translated():
                         kinds = self._open(deadline)
-                    self._file = self._present_file()
+                    self._mark = self.engine.mark()
                     self._kinds = kinds
             finally:
                 self._lock.release()
@@ -265,92 +268,52 @@ class Database:
             kind.close()
         self._kinds = None
 
-    def _present_file(self) -> tuple[int, int, bool] | None:
-        """Return device and inode of the file, and whether it holds anything; ``None`` if there is none.
-
-        A connection goes on reading and writing a file that was removed, replaced or emptied, and what it
-        writes is lost. So each transaction first makes sure that its connections belong to the file of this
-        name.
-        """
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_size > 0
-
-    def _open(self, deadline: sqlite.Deadline) -> tuple[sqlite.Connections, sqlite.Connections]:
-        try:
-            private_folder(self.path.parent)
-            needed = self._is_needed()
-        except OSError as error:
-            problem = f"the data folder cannot be used: {error.strerror}"
-            raise DatabaseError(problem, hint="choose another with --data-dir") from None
-        if needed and not self.path.exists():
-            raise self._lost("missing")
-        writer = sqlite.Connections(self.path, 1, read_only=False)
-        readers = sqlite.Connections(self.path, sqlite.READERS, read_only=True)
+    def _open(self, deadline: Deadline) -> tuple[Connections, Connections]:
+        engine = self.engine
+        needed = engine.prepare()
+        writer = Connections(engine, 1, read_only=False)
+        readers = Connections(engine, READERS, read_only=True)
         try:
             with readers.transaction(deadline) as raw:
-                found = _version(raw)
-                if found is not None and self._checks:
-                    sqlite.check_content(raw)
+                found = engine.schema(raw)
+                self._found = None if found is None else found.number
+                if found is not None:
+                    engine.check_content(raw)
             if found is None and needed:
-                raise self._lost("empty")
-            if found != HEAD:
+                raise engine.lost("empty")
+            if found is None or not _usable(found):
                 self._migrate(found, deadline)
-                private_folder(self.path.parent)  # SQLite gives its files the rights of any other
+                engine.after_migration()
         except BaseException:
             writer.close()
             readers.close()
             raise
         return writer, readers
 
-    def _is_needed(self) -> bool:
-        """Return whether there are files that only the database describes.
-
-        Ask before looking at the database: whoever makes both makes the database first.
-        """
-        return self._beside is not None and _holds_something(self._beside)
-
-    def _migrate(self, found: str | None, deadline: sqlite.Deadline) -> None:
-        """Bring the database from a version, or from nothing, to the newest.
-
-        :raises DatabaseError: this program does not know the version.
-        """
-        if found is not None and found not in RELEASED:
-            # Numbers of one length: their order is that of the texts.
-            newer = len(found) == len(HEAD) and found.isdecimal() and found > HEAD
-            whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
-            raise DatabaseError(
-                f"the database was made by {whose} (schema {found[:20]!r})",
-                hint="install that version or a later one" if newer else _RESTORE,
-            )
+    def _migrate(self, found: Schema | None, deadline: Deadline) -> None:
+        """Bring the database from a schema, or from nothing, to the newest."""
         if found is not None:
-            sqlite.copy(self.path, self.path.with_suffix(f".{found}.bak"))
+            self.engine.before_migration(found)
         # Alembic and SQLAlchemy take longer to load than most commands run.
         from npl_mcp.stores.base.migrating import to_newest
 
-        to_newest(self.path, deadline)
-
-    def _lost(self, state: str) -> DatabaseError:
-        beside = "" if self._beside is None else self._beside.name
-        return DatabaseError(
-            f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
-            hint=f"put {self.path.name} back from a backup, or move {beside!r} away to begin with nothing",
-        )
+        to_newest(self.engine, deadline, OLDEST)
+        deadline.renew()
 
 
-def _holds_something(folder: Path) -> bool:
-    """Return whether a folder holds anything visible."""
-    try:
-        return any(not inside.name.startswith(".") for inside in folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+def _usable(found: Schema) -> bool:
+    """Return whether a database can be used as it is; if not, a migration makes it so.
 
-
-def _version(raw: Any) -> str | None:
-    """Return the newest migration a database has, ``None`` for an empty one."""
-    if not raw.execute("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'").fetchone()[0]:
-        return None
-    row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
-    return "" if row is None else str(row[0])
+    :raises DatabaseError: no migration does: this program does not know the schema.
+    """
+    if found.number in RELEASED:
+        return found.number == HEAD
+    # Numbers of one length: their order is that of the texts.
+    newer = len(found.number) == len(HEAD) and found.number.isdecimal() and found.number > HEAD
+    if newer and found.oldest in RELEASED:
+        return True
+    whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
+    raise DatabaseError(
+        f"the database was made by {whose} (schema {found.number[:20]!r})",
+        hint="install that version or a later one" if newer else _RESTORE,
+    )

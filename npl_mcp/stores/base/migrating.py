@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from alembic.command import upgrade
 from alembic.config import Config
@@ -16,43 +15,38 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from npl_mcp.stores.base import sqlite
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.engine import Deadline, Engine
 
 
-def to_newest(path: Path, deadline: sqlite.Deadline) -> None:
+def to_newest(engine: Engine, deadline: Deadline, oldest: str) -> None:
     """Bring a database to the newest migration.
 
+    :param oldest: see :func:`migrating`.
     :raises DatabaseError: it cannot be done; nothing was changed.
     """
-    migrating(path, deadline, _upgrade)
+    migrating(engine, deadline, _upgrade, oldest)
 
 
-def migrating(path: Path, deadline: sqlite.Deadline, work: Callable[[Connection], None]) -> None:
-    """Run a migration: one transaction, foreign keys off while it runs and checked before it ends.
+def migrating(engine: Engine, deadline: Deadline, work: Callable[[Connection], None], oldest: str) -> None:
+    """Run a migration: one transaction, while nobody else writes.
 
-    Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would delete
-    the rows that refer to it.
-
+    :param oldest: see :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.
     :raises DatabaseError: a row would lose what it refers to, or the migration fails.
     """
-    raw: Any = sqlite.connect(path, deadline, read_only=False)
-    engine = create_engine("sqlite://", module=sqlite.driver(), creator=lambda: raw, poolclass=StaticPool)
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    migration = engine.migration(deadline)
+    made = create_engine(
+        migration.dialect, creator=lambda: migration.raw, poolclass=StaticPool, **migration.options
+    )
+    event.listen(made, "begin", lambda connection: connection.exec_driver_sql(migration.begin))
     try:
-        raw.execute("PRAGMA foreign_keys = OFF")
-        with engine.connect() as connection, connection.begin():
+        with made.connect() as connection, connection.begin():
             work(connection)
-            # Whose database it is stands in its header.
-            connection.exec_driver_sql(f"PRAGMA application_id = {sqlite.APPLICATION_ID}")
-            broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-            if broken:
-                raise DatabaseError(f"the migration would break {len(broken)} references")
+            migration.finish(connection.exec_driver_sql, oldest)
     except SQLAlchemyError as error:
-        raise sqlite.as_database_error(getattr(error, "orig", None) or error) from error
+        raise engine.as_database_error(getattr(error, "orig", None) or error) from error
     finally:
-        engine.dispose()
-        raw.close()
+        made.dispose()
+        migration.raw.close()
 
 
 def _upgrade(connection: Connection) -> None:

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.stores.base import engine
+from npl_mcp.stores.base.engine import (
+    BusyError,
+    Commits,
+    Deadline,
+    Engine,
+    Migration,
+    RefusedError,
+    Schema,
+    Table,
+    TableRow,
+)
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.folder import private_folder
 
 APPLICATION_ID = 0x4E504C44  # "NPLD"
-BUSY_MILLISECONDS = 10_000
-"""How long a call waits: for its turn in this process and for other programs, together."""
-
-READERS = 4
 JOURNAL_BYTES = 16 * 1024 * 1024
 CACHE_KIBIBYTES = 16 * 1024
 STATEMENTS = 256
@@ -31,14 +39,6 @@ STATEMENTS = 256
 
 # Below this a call has not waited, and its connection's own timeout serves.
 _NO_WAIT_MILLISECONDS = 50
-
-
-class BusyError(DatabaseError):
-    """Others held the database for too long; the connections are sound."""
-
-
-class RefusedError(DatabaseError):
-    """A constraint refused a row; the connections are sound."""
 
 
 @cache
@@ -59,108 +59,294 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-class Deadline:
-    """When a call that waits gives up."""
+class SqliteEngine(Engine):
+    """A database in one file; its folder is made when it is first needed.
 
-    def __init__(self) -> None:
-        self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
-
-    @property
-    def milliseconds(self) -> int:
-        """What is left, at least 1."""
-        return max(1, int((self._end - time.monotonic()) * 1000))
-
-    @property
-    def seconds(self) -> float:
-        """What is left, at least 0."""
-        return max(0.0, self._end - time.monotonic())
-
-
-class Connections:
-    """The connections of one kind to one database file, handed out to one caller each.
-
-    :param path: the database file.
-    :param most: connections that are open at once.
-    :param read_only: they can change nothing.
+    :param path: the file.
+    :param beside: a folder that means nothing without this database: no new one is made while it holds
+        anything.
+    :param check: check the structure of the whole file when it is opened. A command that runs once leaves
+        that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
     """
 
-    def __init__(self, path: Path, most: int, *, read_only: bool) -> None:
-        self._path, self._read_only = path, read_only
-        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
-        self._turns = threading.Semaphore(most)
-        self._lock = threading.Lock()
-        self._idle: list[Any] = []
-        self._closed = False
+    def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
+        self.path = path
+        self._beside = beside
+        self._checks = check
 
-    @contextmanager
-    def transaction(self, deadline: Deadline) -> Iterator[Any]:
-        """Begin a transaction; it is committed at the end, or rolled back on any error.
+    @property
+    def operational(self) -> type[Exception]:
+        """The driver's class of errors that are not the statement's fault."""
+        return driver().OperationalError  # type: ignore[no-any-return]
 
-        :returns: the driver's connection.
-        :raises BusyError: there was no turn, or no lock, before the deadline.
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        return self.path.exists()
+
+    def is_lost(self) -> bool:
+        """Return whether the file is missing though there are files that only it describes."""
+        return self._is_needed() and not self.path.exists()
+
+    def mark(self) -> tuple[int, int, bool] | None:
+        """Return device and inode of the file, and whether it holds anything; ``None`` if there is none.
+
+        A connection goes on reading and writing a file that was removed, replaced or emptied, and what it
+        writes is lost. So each transaction first makes sure that its connections belong to the file of this
+        name.
         """
-        with self._connection(deadline) as raw:
-            raw.execute(self._begin)
-            try:
-                yield raw
-                raw.execute("COMMIT")
-            except BaseException:
-                # Some errors, such as a full disk, have already rolled it back.
-                if raw.in_transaction:
-                    raw.execute("ROLLBACK")
-                raise
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size > 0
 
-    def close(self) -> None:
-        """Close the connections; those in use are closed when their callers are done."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for raw in idle:
-            raw.close()
+    def prepare(self) -> bool:
+        """Make the folder; return whether there are files that only the database describes.
+
+        :raises DatabaseError: there are and the file is missing, or the folder cannot be made.
+        """
+        try:
+            private_folder(self.path.parent)
+            needed = self._is_needed()
+        except OSError as error:
+            problem = f"the data folder cannot be used: {error.strerror}"
+            raise DatabaseError(problem, hint="choose another with --data-dir") from None
+        if needed and not self.path.exists():
+            raise self.lost("missing")
+        return needed
+
+    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
+        """Open a connection."""
+        return connect(self.path, deadline, read_only=read_only)
+
+    def is_idle(self, raw: Any) -> bool:
+        """Return whether a connection is in no transaction."""
+        return not raw.in_transaction
 
     @contextmanager
-    def _connection(self, deadline: Deadline) -> Iterator[Any]:
-        if not self._turns.acquire(timeout=deadline.seconds):
-            raise BusyError("the database cannot be used: too many calls wait for it; try again")
+    def waiting(self, raw: Any, deadline: Deadline) -> Iterator[None]:
+        """Let a call that has waited for its turn wait for other programs only as long as it has left."""
+        left = deadline.milliseconds
+        if left > engine.BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
+            yield
+            return
+        raw.execute(f"PRAGMA busy_timeout = {left}")
         try:
-            with self._lock:
-                raw = self._idle.pop() if self._idle else None
-            raw = raw or connect(self._path, deadline, read_only=self._read_only)
-            try:
-                with _waiting(raw, deadline):
-                    yield raw
-            except BaseException:
-                if raw.in_transaction:
-                    raw.close()
-                    raw = None
-                raise
-            finally:
-                self._put_back(raw)
+            yield
         finally:
-            self._turns.release()
+            with suppress(driver().Error):
+                raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
-    def _put_back(self, raw: Any) -> None:
-        with self._lock:
-            if raw is not None and not self._closed:
-                self._idle.append(raw)
-                return
-        if raw is not None:
-            raw.close()
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:  # noqa: ARG002
+        """Begin a transaction."""
+        raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
+    def commit(self, raw: Any, *, read_only: bool) -> None:  # noqa: ARG002
+        """Commit a transaction."""
+        raw.execute("COMMIT")
+
+    def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return a statement whose lists of values are parameters of their own."""
+        lists = [name for name, value in values.items() if value.__class__ in (list, tuple)]
+        if not lists:
+            return sql, values
+        given = dict(values)
+        for name in lists:
+            parts = {f"{name}_{at}": value for at, value in enumerate(given.pop(name))}
+            sql = sql.replace(f"IN :{name}", f"IN ({', '.join(f':{part}' for part in parts)})")
+            given |= parts
+        return sql, given
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn errors of the driver into :class:`DatabaseError`."""
+        try:
+            yield
+        except driver().Error as error:
+            raise self.as_database_error(error) from error
+
+    def as_database_error(self, error: BaseException) -> DatabaseError:
+        """Return the error for one of the driver, in words that show no path of this machine."""
+        text = str(error).lower()
+        for part, meaning, kind in _REASONS:
+            if part in text:
+                return kind(f"the database cannot be used: {meaning}")
+        return DatabaseError(f"the database cannot be used: {type(error).__name__}")
+
+    def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
+        """Return which row of a query's result holds a text that is none, where an error is about that."""
+        return undecodable(raw, sql, values, error)
+
+    def schema(self, raw: Any) -> Schema | None:
+        """Return which tables the file has; ``None`` if it is empty."""
+        found = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
+        if not raw.execute(found).fetchone()[0]:
+            return None
+        row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
+        number = "" if row is None else str(row[0])
+        return Schema(number, number)
+
+    def check_content(self, raw: Any) -> None:
+        """Check the structure of the file.
+
+        :raises DatabaseError: it is damaged.
+        """
+        if not self._checks:
+            return
+        found = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise DatabaseError(
+                f"the database is damaged: {found}", hint="restore a backup of the data folder"
+            )
+
+    def before_migration(self, found: Schema) -> None:
+        """Copy the file beside itself."""
+        copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
+
+    def migration(self, deadline: Deadline) -> Migration:
+        """Open a connection for a migration, with foreign keys off: they are checked before it ends.
+
+        Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
+        delete the rows that refer to it.
+        """
+        raw = connect(self.path, deadline, read_only=False)
+        raw.execute("PRAGMA foreign_keys = OFF")
+        return Migration("sqlite://", {"module": driver()}, raw, "BEGIN IMMEDIATE", _finish)
+
+    def after_migration(self) -> None:
+        """Close the files to others: SQLite gives them the rights of any other."""
+        private_folder(self.path.parent)
+
+    def problems(self, transaction: Any) -> list[str]:
+        """Return what is wrong with structure and references."""
+        found = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
+        return [text for text in found if text != "ok"] + [
+            f"a row of {row['table']} refers to a missing row of {row['parent']}"
+            for row in transaction.all("PRAGMA foreign_key_check")
+        ]
+
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+        found = []
+        for row in transaction.all("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"):
+            name = row["name"]
+            if name.startswith("sqlite_"):
+                continue
+            columns = transaction.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
+            parents = transaction.all(
+                f"SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{name}')"
+            )
+            key = sorted((column for column in columns if column["pk"]), key=lambda column: column["pk"])
+            found.append(
+                Table(
+                    name,
+                    tuple(column["name"] for column in columns),
+                    tuple(column["name"] for column in key),
+                    frozenset(parent["name"] for parent in parents),
+                    "AUTOINCREMENT" in row["sql"],
+                )
+            )
+        return found
+
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+        return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
+
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
+        transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
+        transaction.run(
+            "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)", name=table.name, seq=number
+        )
+
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
+        """Return every row of every table, a page at a time; those that cannot be read as well."""
+        with read() as tx:
+            tables = self.tables(tx)
+        for table in tables:
+            yield from _rows(read, table.name)
+
+    def commits(self) -> Commits:
+        """Return what tells that somebody committed."""
+        return _Commits(self)
+
+    def copy(self, target: Path) -> bool:
+        """Copy the database while others use it."""
+        with self.translated():
+            copy(self.path, target)
+        return True
+
+    def _is_needed(self) -> bool:
+        """Return whether there are files that only the database describes.
+
+        Ask before looking at the database: whoever makes both makes the database first.
+        """
+        return self._beside is not None and _holds_something(self._beside)
+
+    def lost(self, state: str) -> DatabaseError:
+        """Return the error for a database that is missing or empty, but needed."""
+        beside = "" if self._beside is None else self._beside.name
+        return DatabaseError(
+            f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
+            hint=f"put {self.path.name} back from a backup, or move {beside!r} away to begin with nothing",
+        )
 
 
-@contextmanager
-def _waiting(raw: Any, deadline: Deadline) -> Iterator[None]:
-    """Let a call that has waited for its turn wait for other programs only as long as it has left."""
-    left = deadline.milliseconds
-    if left > BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
-        yield
-        return
-    raw.execute(f"PRAGMA busy_timeout = {left}")
+def _holds_something(folder: Path) -> bool:
+    """Return whether a folder holds anything visible."""
     try:
-        yield
-    finally:
-        with suppress(driver().Error):
-            raw.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        return any(not inside.name.startswith(".") for inside in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _finish(execute: Callable[[str], Any], oldest: str) -> None:  # noqa: ARG001
+    # Whose database it is stands in its header. The processes of one machine are upgraded together.
+    execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    if broken := execute("PRAGMA foreign_key_check").fetchall():
+        raise DatabaseError(f"the migration would break {len(broken)} references")
+
+
+def _rows(read: Callable[[], AbstractContextManager[Any]], table: str) -> Iterator[TableRow]:
+    last = -1
+    while True:
+        with read() as tx:
+            page = _page(tx, table, last, engine.page_of(table))
+            # Then one by one, up to the row that cannot be read.
+            while page is None and (page := _page(tx, table, last, 1)):
+                last = page[0]["_rowid"]
+                yield TableRow(table, f"row {last}", page[0])
+                page = None
+            if page is None:
+                last = tx.value(f"SELECT min(rowid) FROM {table} WHERE rowid > :last", last=last)
+                yield TableRow(table, f"row {last}", {}, _text_damage(tx, table, last))
+                continue
+        for row in page:
+            yield TableRow(table, f"row {row['_rowid']}", row)
+        if not page:
+            return
+        last = page[-1]["_rowid"]
+
+
+def _page(tx: Any, table: str, last: int, most: int) -> list[engine.Row] | None:
+    """Return the next rows; ``None`` if one of them holds a text that is none."""
+    try:
+        found: list[engine.Row] = tx.all(
+            f"SELECT rowid AS _rowid, * FROM {table} WHERE rowid > :last ORDER BY rowid LIMIT :most",
+            last=last,
+            most=most,
+        )
+    except DatabaseError:
+        return None
+    return found
+
+
+def _text_damage(tx: Any, table: str, rowid: int) -> str:
+    try:
+        tx.one(f"SELECT rowid AS row, * FROM {table} WHERE rowid = :rowid", rowid=rowid)
+    except DatabaseError as error:
+        return error.message
+    return f"a row of {table} (row {rowid}) cannot be read"
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
@@ -209,7 +395,7 @@ def _use_log(raw: Any, deadline: Deadline) -> None:
 
 def _pragmas(read_only: bool) -> tuple[str, ...]:
     return (
-        f"busy_timeout = {BUSY_MILLISECONDS}",
+        f"busy_timeout = {engine.BUSY_MILLISECONDS}",
         "synchronous = FULL",
         "foreign_keys = ON",
         f"journal_size_limit = {JOURNAL_BYTES}",
@@ -219,30 +405,21 @@ def _pragmas(read_only: bool) -> tuple[str, ...]:
     )
 
 
-class Commits:
-    """Tells that somebody committed, in this process or another; used by one thread.
-
-    :param path: the database file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+class _Commits(Commits):
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine, self._path = engine, engine.path
         self._raw: Any = None
         self._file: tuple[int, int] | None = None
         self._version: int | None = None
 
     def wait(self, seconds: float) -> bool:
-        """Wait; return whether something was committed since the last call, or may have been.
-
-        :raises DatabaseError: the database cannot be used.
-        """
         time.sleep(seconds)
-        try:
-            found = self._path.stat()
-            file = (found.st_dev, found.st_ino)
-        except OSError:
-            file = None
-        with translated():
+        with self._engine.translated():
+            try:
+                found = self._path.stat()
+                file = (found.st_dev, found.st_ino)
+            except OSError:
+                file = None
             if file != self._file:
                 # The connection would go on looking at a file that was replaced.
                 self.close()
@@ -254,21 +431,10 @@ class Commits:
         return self._version != before
 
     def close(self) -> None:
-        """Close its connection."""
         raw, self._raw = self._raw, None
         self._file = self._version = None
         if raw is not None:
             raw.close()
-
-
-def check_content(raw: Any) -> None:
-    """Check the structure of the database.
-
-    :raises DatabaseError: it is damaged.
-    """
-    found = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise DatabaseError(f"the database is damaged: {found}", hint="restore a backup of the data folder")
 
 
 def copy(path: Path, target: Path) -> None:
@@ -279,24 +445,6 @@ def copy(path: Path, target: Path) -> None:
     module = driver()
     with closing(module.connect(str(path))) as source, closing(module.connect(str(target))) as copied:
         source.backup(copied)
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn errors of the driver into :class:`DatabaseError`."""
-    try:
-        yield
-    except driver().Error as error:
-        raise as_database_error(error) from error
-
-
-def as_database_error(error: BaseException) -> DatabaseError:
-    """Return the error for one of the driver, in words that show no path of this machine."""
-    text = str(error).lower()
-    for part, meaning, kind in _REASONS:
-        if part in text:
-            return kind(f"the database cannot be used: {meaning}")
-    return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
 
 def undecodable(raw: Any, sql: str, values: object, error: BaseException) -> str | None:

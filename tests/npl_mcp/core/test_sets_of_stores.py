@@ -154,6 +154,7 @@ def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_pa
     app.close()
 
 
+@pytest.mark.engine("sqlite")
 def test_a_backup_that_was_put_back_beside_the_index(settings: Settings, tmp_path: Path) -> None:
     """Its artifacts have the numbers of others that were indexed, and are not taken for them."""
     data = {name: replace(settings, data_dir=tmp_path / name) for name in ("data", "backup")}

@@ -17,6 +17,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.building import SMALL
+from tests import engines
 from tests.conftest import Call, calls
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -26,11 +27,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(settings: Settings) -> Run:
     """Run ``npl-mcp`` in the test's working folder."""
 
-    def work(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "npl_mcp", "--data-dir", str(settings.data_dir), *arguments],
+            [sys.executable, "-m", "npl_mcp", "--data-dir", str(data), *arguments],
             cwd=settings.cwd,
-            env={**os.environ, "HOME": str(settings.home)},
+            env={**os.environ, "HOME": str(settings.home), **engines.environment(data)},
             capture_output=True,
             text=True,
             timeout=60,
@@ -61,7 +62,7 @@ def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"database and 2 revisions copied to {tmp_path / 'copy'}\n"
     requests = [("artifact_get", {"artifact_id": plan}), ("chat_get_feed", {"room_id": 1})]
-    copied = calls(replace(settings, data_dir=tmp_path / "copy"), requests)
+    copied = calls(replace(settings, data_dir=tmp_path / "copy", database_url=None), requests)
     original = calls(settings, requests)
     for one, other in zip(copied, original, strict=True):
         one["data"].pop("file_path", None)
@@ -80,6 +81,7 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "copy").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.engine("sqlite")
 def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Settings, plan: int) -> None:
     """A file that is not the one that was stored is named; a backup of the rest is still made."""
     assert run("check").stdout == "database and 2 revisions checked: no problem\n"
@@ -93,6 +95,14 @@ def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Sett
     assert (settings.cwd / "copy" / "artifacts" / str(plan) / "revision-0-plan.md").is_file()
 
 
+def test_a_database_is_migrated(run: Run) -> None:
+    """The command says which schema there was, and which there is."""
+    first, second = run("migrate"), run("migrate")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert re.fullmatch(r"the schema (was empty, now )?is \d{4}\n", first.stdout)
+    assert re.fullmatch(r"the schema is \d{4}\n", second.stdout)
+
+
 def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -> None:
     """A session is rewritten, and taken over by another data folder."""
     call("worklog_init", session_id="s1", task="t")
@@ -103,7 +113,7 @@ def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -
     done = run("worklog", "export", "s1")
     assert done.stdout == f"written to {log.parent}\n"
     assert log.read_bytes() == before
-    done = run("--data-dir", str(settings.cwd / "other"), "worklog", "import")
+    done = run("worklog", "import", data=settings.cwd / "other")
     assert done.stdout == "1 sessions with 1 entries taken over\n"
     done = run("worklog", "export", "s2")
     assert (done.returncode, done.stdout) == (2, "")

@@ -6,9 +6,7 @@ import functools
 import json
 import logging
 import os
-import sqlite3
 import threading
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +24,7 @@ from npl_mcp.tools.domains import LISTED, listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import encode
 from npl_mcp.tools.spec import ToolSpec
+from tests import engines
 from tests.conftest import calls, envelope, with_client
 
 LIST_BUDGETS = {
@@ -81,9 +80,8 @@ def test_tools_claim_what_they_are(settings: Settings) -> None:
 
 def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables."""
-    with closing(sqlite3.connect(settings.data_folder / "npl.db")) as connection:
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in tables}
+    data = settings.data_folder
+    return {name: engines.query(data, f"SELECT * FROM {name}") for name in engines.tables(data)}
 
 
 def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:

@@ -19,6 +19,8 @@ from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.responses import Reply, as_dict
 
+pytestmark = pytest.mark.engine("sqlite")
+
 CASE = Path(__file__).resolve().parents[2] / "cases" / "data-folder-0.1.0"
 ANSWERS = json.loads((CASE / "answers.json").read_text(encoding="utf-8"))
 TOOLS = {spec.name: spec.function for spec in listed_tools()}

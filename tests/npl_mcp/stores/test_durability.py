@@ -7,12 +7,11 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
 from npl_mcp.stores.data_folder import Stores
+from tests import engines
 from tests.conftest import envelope
+from tests.engines import execute
 from tests.npl_mcp.stores.writer import (
     SESSION,
     Acknowledged,
@@ -76,29 +77,43 @@ HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
             data, "UPDATE event SET data = '{\"message\":\"x\"}' WHERE event_type = 'message'"
         ),
     ),
-    "an entry is gone": ("lost", lambda data: execute(data, "DELETE FROM worklog_entry WHERE seq = 1")),
+    "an entry is gone": (
+        "lost",
+        lambda data: execute(data, "DELETE FROM worklog_entry WHERE seq = 1"),
+    ),
     "a position is left out": (
         "miscounted",
         lambda data: execute(data, "UPDATE event SET position = position + 50 WHERE id = 4"),
     ),
-    "a total is wrong": ("miscounted", lambda data: execute(data, "UPDATE total SET value = value + 1")),
+    "a total is wrong": (
+        "miscounted",
+        lambda data: execute(data, "UPDATE total SET value = value + 1"),
+    ),
     "a mailbox is wrong": ("miscounted", lambda data: execute(data, "UPDATE mailbox SET unread = 0")),
     "an entry is not counted": (
         "miscounted",
         lambda data: execute(data, "UPDATE worklog_session SET entry_count = entry_count + 1"),
     ),
+    "the exported log says something else": ("log", lambda data: log_of(data).write_text("{}\n")),
+}
+FILE_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a file is gone": ("stray or absent files", lambda data: noise(data).unlink()),
     "a file is cut": ("stray or absent files", lambda data: noise(data).write_bytes(b"")),
     "a file is too many": ("stray or absent files", lambda data: noise(data).with_name(".x.tmp").touch()),
     "a folder is too many": ("stray or absent files", lambda data: (data / "artifacts" / "77").mkdir()),
-    "the exported log says something else": ("log", lambda data: log_of(data).write_text("{}\n")),
 }
-
-
-def execute(data: Path, statement: str) -> None:
-    """Change the database as no store does, with foreign keys off."""
-    with closing(sqlite3.connect(data / "npl.db")) as connection, connection:
-        connection.execute(statement)
+CONTENT_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a content is gone": ("damaged", lambda data: execute(data, "DELETE FROM content")),
+    "a content is another": (
+        "stray or absent files",
+        lambda data: execute(data, "UPDATE content SET data = ''"),
+    ),
+    "a content has no row": (
+        "stray or absent files",
+        lambda data: execute(data, "INSERT INTO content (digest, data) VALUES ('x', '')"),
+    ),
+}
+HARMS |= FILE_HARMS if engines.ENGINE == "sqlite" else CONTENT_HARMS
 
 
 def noise(data: Path) -> Path:
@@ -117,6 +132,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[A
     writer = Writer(place, "w")
     said = [writer.first(), *(writer.next() for _ in range(40))]
     writer.app.close()
+    engines.keep(place / "data")
     return place, shutil.copytree(place, place.with_name("copy")), said
 
 
@@ -126,6 +142,7 @@ def sound(worked: tuple[Path, Path, list[Acknowledged]]) -> tuple[Path, list[Ack
     place, copy, said = worked
     shutil.rmtree(place)
     shutil.copytree(copy, place)
+    engines.restore(place / "data")
     return place, said
 
 
@@ -160,6 +177,7 @@ with open(data / "npl.db-shm", "r+b", buffering=0) as shared:
 """
 
 
+@pytest.mark.engine("sqlite")
 def test_a_commit_that_comes_back_from_the_log_has_its_files_or_does_not_come_back(tmp_path: Path) -> None:
     """A process dies when its commit is in the log and not yet visible; another tidies up and dies too.
 
@@ -185,7 +203,7 @@ def server(place: Path) -> StdioTransport:
     return StdioTransport(
         sys.executable,
         ["-m", "npl_mcp", "--data-dir", str(place / "data")],
-        env={**os.environ, "HOME": str(place)},
+        env={**os.environ, "HOME": str(place), **engines.environment(place / "data")},
         cwd=str(place / "project"),
         keep_alive=False,
     )
@@ -305,6 +323,7 @@ def talking(place: Path) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "npl_mcp", "--data-dir", str(place / "data")],
         cwd=place / "project",
+        env={**os.environ, **engines.environment(place / "data")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

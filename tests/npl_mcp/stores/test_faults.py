@@ -14,16 +14,17 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.stores.base import sqlite
-from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base import engine, postgres
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import Reply, as_dict
+from tests import engines
 from tests.faults import largest_file, read_only
 from tests.npl_mcp.stores.writer import examine, settings_in
 
@@ -85,9 +86,9 @@ def app(place: Path) -> Iterator[App]:
 
 def state(place: Path) -> tuple[dict[str, list[Any]], dict[str, bytes]]:
     """Return all rows and all files of artifacts."""
-    database, folder = Database(place / "data" / "npl.db"), place / "data" / "artifacts"
+    database, folder = engines.database(place / "data"), engines.files(place / "data")
+    tables = engines.tables(place / "data")
     with database.read() as tx:
-        tables = [row["name"] for row in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: [tuple(row.values()) for row in tx.all(f"SELECT * FROM {name}")] for name in tables}
     database.close()
     # How often something was tidied up is no content.
@@ -97,7 +98,7 @@ def state(place: Path) -> tuple[dict[str, list[Any]], dict[str, bytes]]:
 
 def files_of(place: Path) -> set[str]:
     """Name the files of artifacts, and whatever else lies there."""
-    folder = place / "data" / "artifacts"
+    folder = engines.files(place / "data")
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -157,7 +158,12 @@ sys.stdin.read()
 @contextmanager
 def locked(app: App, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     app.close()
-    monkeypatch.setattr(sqlite, "BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 50)
+    if engines.ENGINE == "postgres":
+        with psycopg.connect(engines.address(place / "data") or "") as connection:
+            connection.execute(f"SELECT pg_advisory_xact_lock({postgres.WRITERS})")
+            yield
+        return
     command = [sys.executable, "-c", LOCKING, str(place / "data" / "npl.db")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
@@ -166,7 +172,13 @@ def locked(app: App, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
         other.communicate()
 
 
-FAULTS: dict[str, tuple[Fault, str]] = {
+@contextmanager
+def unreachable(app: App, place: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    with engines.refusing(place / "data"):
+        yield
+
+
+SQLITE_FAULTS: dict[str, tuple[Fault, str]] = {
     "the disk is full": (full_disk, "cannot be used"),
     "the disk was full at the start": (full_disk_at_start, "cannot be used"),
     "the data folder is read-only": (read_only_folder, "writable|read-only"),
@@ -174,6 +186,13 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "the database is damaged": (damaged, "damaged"),
     "another program locks the database": (locked, "locked by another program"),
 }
+
+POSTGRES_FAULTS: dict[str, tuple[Fault, str]] = {
+    "the server cannot be reached": (unreachable, "(cannot be reached|starting or ending).*try again"),
+    "another program locks the database": (locked, "locked by another program"),
+}
+
+FAULTS = SQLITE_FAULTS if engines.ENGINE == "sqlite" else POSTGRES_FAULTS
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -218,6 +237,7 @@ def test_readers_go_on_while_another_program_holds_the_write_lock(
     assert [body["success"] for body in answers] == [True] * 3
 
 
+@pytest.mark.engine("sqlite")
 def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) -> None:
     """SQLite itself says that there is no room, in the middle of a transaction."""
     before = state(place)
@@ -233,6 +253,7 @@ def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) 
     assert ask(app, "chat_send_message", **message)["success"]
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
 def test_a_file_that_finds_no_room_leaves_nothing(app: App, place: Path, tool: str) -> None:
     """The half-written file goes at once, and its row with it; with room again the call works."""
@@ -248,6 +269,7 @@ def test_a_file_that_finds_no_room_leaves_nothing(app: App, place: Path, tool: s
     assert examine(place)["stray or absent files"] == []
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
 def test_files_whose_rows_find_no_room_are_gone_after_the_next_write(
     app: App, place: Path, tool: str
@@ -266,6 +288,7 @@ def test_files_whose_rows_find_no_room_are_gone_after_the_next_write(
     }
 
 
+@pytest.mark.engine("sqlite")
 def test_a_folder_of_artifacts_that_is_read_only_leaves_no_rows(app: App, place: Path) -> None:
     """The database could be written, the file not."""
     before = state(place)
@@ -299,10 +322,14 @@ def test_a_file_changed_behind_our_back_is_never_handed_out(
 ) -> None:
     """The error names the revision; other revisions are there, and this one is when its file is restored."""
     assert ask(app, "artifact_add_revision", artifact_id=1, **file(b"# Plan 2\n"))["success"]
-    path = place / "data" / "artifacts" / "1" / "revision-0-plan.md"
+    path = engines.files(place / "data") / "1" / "revision-0-plan.md"
     before = path.read_bytes()
     harm(path)
     body = ask(app, "artifact_get", artifact_id=1, revision=0)
+    if engines.ENGINE == "postgres":  # the file is a copy, which is made again
+        assert base64.b64decode(body["data"]["file_content"]) == path.read_bytes() == before
+        assert not path.is_symlink()
+        return
     assert body["error_code"] == "FILE_SYSTEM_ERROR"
     assert "revision 0 of artifact 1" in body["error"]
     assert str(place) not in body["error"]
@@ -360,6 +387,7 @@ GONE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("case", GONE)
 def test_nothing_is_written_to_a_database_that_is_no_longer_there(app: App, place: Path, case: str) -> None:
     """What is acknowledged after the data folder went is in the new one."""
@@ -375,6 +403,7 @@ LOST: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(("case", "used"), [("missing", True), ("missing", False), ("empty", False)])
 def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: str, used: bool) -> None:
     """Its first artifact would take the place of the only copy of another; the error says the way out."""
@@ -399,6 +428,7 @@ def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: s
     assert ask(app, "session_create", session_id="new")["success"]
 
 
+@pytest.mark.engine("sqlite")
 def test_a_data_folder_that_became_a_file_is_noticed_at_once(app: App, place: Path) -> None:
     """Open connections do not go on in the folder that was moved away; back in place all is there."""
     before = state(place)
@@ -419,6 +449,7 @@ with open(sys.argv[1], "r+b") as file:
 """
 
 
+@pytest.mark.engine("sqlite")
 def test_a_failed_call_takes_no_lock_from_others(app: App, place: Path) -> None:
     """After reopening, the process still holds the lock by which others know that the log is in use.
 
@@ -436,6 +467,7 @@ def test_a_failed_call_takes_no_lock_from_others(app: App, place: Path) -> None:
     assert "BlockingIOError" in refused.stderr
 
 
+@pytest.mark.engine("sqlite")
 def test_a_new_database_that_another_process_prepares_is_waited_for(place: Path) -> None:
     """Switching to a log fails at once while somebody else is about to write, and is tried again."""
     (place / "data").mkdir()

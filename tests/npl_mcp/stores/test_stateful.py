@@ -23,6 +23,7 @@ from npl_mcp.core.app import App
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import code_of
 from npl_mcp.tools.responses import as_dict
+from tests import engines
 from tests.npl_mcp.stores.models import Model, usable
 from tests.npl_mcp.stores.models_base import WHEN, Refused
 from tests.npl_mcp.tools.strategies import Onlooker
@@ -157,6 +158,7 @@ class Everything(RuleBasedStateMachine):
                 FUNCTIONS[tool](self.app, **given)
             assert code_of(type(caught.value)).value == expected.code, caught.value
             assert self.onlooker.state() == before
+            engines.close_gaps(self.root / "data")
         else:
             answer = masked(as_dict(FUNCTIONS[tool](self.app, **given)))
             assert answer == expected, (tool, given)
@@ -498,8 +500,9 @@ class Everything(RuleBasedStateMachine):
 
     def check_files(self) -> None:
         """Each revision has its two files, each worklog its folder, and nothing else lies about."""
-        artifacts = self.root / "data" / "artifacts"
+        artifacts = engines.files(self.root / "data")
         files = [path for path in artifacts.rglob("*") if path.is_file()]
+        # Where contents are in the database, the folder has copies of what this process saw.
         assert len(files) == 2 * self.model.revisions
         sessions = self.work / ".npl" / "sessions"
         for log in self.model.worklogs:
@@ -514,7 +517,13 @@ def application(root: Path, data: Path) -> App:
     work = root / "work"
     return App(
         Settings(
-            cwd=work, home=root, system=root / "none", data_dir=data, vocabulary_folders=(), warm_up=False
+            cwd=work,
+            home=root,
+            system=root / "none",
+            data_dir=data,
+            database_url=engines.address(data),
+            vocabulary_folders=(),
+            warm_up=False,
         )
     )
 
@@ -531,6 +540,7 @@ def masked(value: Any) -> Any:
 @pytest.fixture
 def template(tmp_path: Path) -> Iterator[Path]:
     """A data folder with an empty database: making the tables takes longer than an example."""
+    (tmp_path / "data").mkdir()
     app = application(tmp_path, tmp_path / "data")
     app.stores.database.open()
     app.close()

@@ -26,6 +26,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.tools.domains import listed_tools
+from tests import engines
 
 TOOLS = {spec.name: spec.function for spec in listed_tools()}
 MEMBERS = ("alice", "bob", "carol")
@@ -44,7 +45,14 @@ Examination = dict[str, list[str]]
 
 def settings_in(place: Path) -> Settings:
     """Return settings whose data folder and project lie below a folder."""
-    return Settings(cwd=place / "project", home=place, data_dir=place / "data", warm_up=False)
+    data = place / "data"
+    return Settings(
+        cwd=place / "project",
+        home=place,
+        data_dir=data,
+        database_url=engines.address(data),
+        warm_up=False,
+    )
 
 
 def digest(content: str | bytes) -> str:
@@ -170,54 +178,74 @@ def _line(said: Acknowledged) -> bytes:
     return json.dumps(said).encode() + b"\n"
 
 
-# How what was acknowledged is looked up; the digest of what is found must be the acknowledged one.
-LOOK_UP = {
-    "message": "SELECT json_extract(data, '$.message') FROM event WHERE id = :event",
-    "share": "SELECT json_extract(data, '$.artifact_id') FROM event WHERE id = :event",
-    "todo": "SELECT json_extract(data, '$.description') FROM event WHERE id = :event",
-    "read": "SELECT read_at FROM notification WHERE id = :notification",
-    "entry": "SELECT summary FROM worklog_entry WHERE seq = :seq",
-    "comment": "SELECT comment FROM review_comment WHERE id = :comment",
-    "revision": "SELECT digest FROM revision WHERE artifact_id = :artifact_id AND revision_num = :number",
+# How what was acknowledged is looked up; the digest of what is found must be the acknowledged one. What has a
+# name is JSON, and there under that name.
+LOOK_UP: dict[str, tuple[str, str | None]] = {
+    "message": ("SELECT data FROM event WHERE id = :event", "message"),
+    "share": ("SELECT data FROM event WHERE id = :event", "artifact_id"),
+    "todo": ("SELECT data FROM event WHERE id = :event", "description"),
+    "read": ("SELECT read_at FROM notification WHERE id = :notification", None),
+    "entry": ("SELECT summary FROM worklog_entry WHERE seq = :seq", None),
+    "comment": ("SELECT comment FROM review_comment WHERE id = :comment", None),
+    "revision": (
+        "SELECT digest FROM revision WHERE artifact_id = :artifact_id AND revision_num = :number",
+        None,
+    ),
 }
 
 # Each gives what is counted, the count that is kept, and what counting the rows gives.
 COUNTS = {
     "totals": """
-        SELECT coalesce(total.name, counted.name), coalesce(value, 0), coalesce(number, 0)
+        SELECT coalesce(total.name, counted.name) AS name, coalesce(value, 0) AS kept,
+            coalesce(number, 0) AS counted
         FROM (SELECT 'artifact' AS name, count(*) AS number FROM artifact
             UNION ALL SELECT 'session', count(*) FROM session
             UNION ALL SELECT 'session:' || status, count(*) FROM session GROUP BY status
             UNION ALL SELECT 'room', count(*) FROM room
             UNION ALL SELECT 'room:' || persona, count(*) FROM member GROUP BY persona) AS counted
-        FULL JOIN total ON total.name = counted.name WHERE total.name IS NOT 'recoveries'""",
+        FULL JOIN total ON total.name = counted.name
+        WHERE total.name IS NULL OR total.name != 'recoveries'""",
     "events": """
-        SELECT room.id, printf('%d from 1 to %d', event_count, event_count),
-            printf('%d from %d to %d', count(*), min(position), max(position))
-        FROM room LEFT JOIN event ON event.room_id = room.id GROUP BY room.id""",
+        SELECT room.id, event_count AS kept, count(position) AS counted FROM room
+        LEFT JOIN event ON event.room_id = room.id AND position BETWEEN 1 AND event_count GROUP BY room.id""",
+    "all events": """
+        SELECT 0 AS id, count(*) AS kept, (SELECT sum(event_count) FROM room) AS counted FROM event""",
     "revisions": """
-        SELECT artifact.id, printf('%d from 0 to %d', revision_count, revision_count - 1),
-            printf('%d from %d to %d', count(*), coalesce(min(revision_num), -1), max(revision_num))
-        FROM artifact LEFT JOIN revision ON revision.artifact_id = artifact.id GROUP BY artifact.id""",
+        SELECT artifact.id, revision_count AS kept, count(revision_num) AS counted FROM artifact
+        LEFT JOIN revision ON artifact_id = artifact.id AND revision_num BETWEEN 0 AND revision_count - 1
+        GROUP BY artifact.id""",
+    "all revisions": """
+        SELECT 0 AS id, count(*) AS kept, (SELECT sum(revision_count) FROM artifact) AS counted
+        FROM revision""",
     "entries": """
-        SELECT number, printf('%d from 1 to %d', entry_count, entry_count),
-            printf('%d from %d to %d', count(seq), coalesce(min(seq), 1), max(seq))
-        FROM worklog_session LEFT JOIN worklog_entry ON session_number = number GROUP BY number""",
+        SELECT number, entry_count AS kept, count(seq) AS counted FROM worklog_session
+        LEFT JOIN worklog_entry ON session_number = number AND seq BETWEEN 1 AND entry_count
+        GROUP BY number""",
+    "all entries": """
+        SELECT 0 AS id, count(*) AS kept, (SELECT sum(entry_count) FROM worklog_session) AS counted
+        FROM worklog_entry""",
     "entries of agents": """
-        SELECT agent_id, entry_count, (SELECT count(*) FROM worklog_entry
-            WHERE session_number = agent.session_number AND agent_id = agent.agent_id)
+        SELECT agent_id, entry_count AS kept, (SELECT count(*) FROM worklog_entry
+            WHERE session_number = agent.session_number AND agent_id = agent.agent_id) AS counted
         FROM worklog_agent AS agent""",
     "members": """
-        SELECT id, member_count, (SELECT count(*) FROM member WHERE room_id = room.id) FROM room""",
+        SELECT id, member_count AS kept, (SELECT count(*) FROM member WHERE room_id = room.id) AS counted
+        FROM room""",
     "mailboxes": """
-        SELECT mailbox.persona, printf('%d, %d unread', total, unread),
-            printf('%d, %d unread', count(id), count(id) - count(read_at))
+        SELECT mailbox.persona, total AS kept, count(id) AS counted
         FROM mailbox LEFT JOIN notification ON notification.persona = mailbox.persona
         GROUP BY mailbox.persona""",
-    "sessions": """
-        SELECT id, printf('%d rooms, %d artifacts', room_count, artifact_count),
-            printf('%d rooms, %d artifacts', (SELECT count(*) FROM room WHERE session_number = number),
-                (SELECT count(*) FROM session_artifact WHERE session_number = number))
+    "unread": """
+        SELECT mailbox.persona, unread AS kept, count(id) - count(read_at) AS counted
+        FROM mailbox LEFT JOIN notification ON notification.persona = mailbox.persona
+        GROUP BY mailbox.persona""",
+    "rooms of sessions": """
+        SELECT id, room_count AS kept,
+            (SELECT count(*) FROM room WHERE session_number = number) AS counted
+        FROM session""",
+    "artifacts of sessions": """
+        SELECT id, artifact_count AS kept,
+            (SELECT count(*) FROM session_artifact WHERE session_number = number) AS counted
         FROM session""",
 }
 
@@ -234,7 +262,7 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
         with app.stores.database.read() as tx:
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
             found["miscounted"] = _miscounted(tx)
-            found["stray or absent files"] = _odd_files(tx, place / "data" / "artifacts")
+            found["stray or absent files"] = _odd_contents(tx, place / "data" / "artifacts")
         found["log"] = _odd_log(app, place / "project")
     finally:
         app.close()
@@ -242,7 +270,10 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
 
 
 def _is_there(tx: Transaction, said: Acknowledged) -> bool:
-    found = tx.value(LOOK_UP[said["kind"]], **said["key"])
+    sql, name = LOOK_UP[said["kind"]]
+    found = tx.value(sql, **said["key"])
+    if found is not None and name is not None:
+        found = json.loads(found).get(name)
     return found is not None and said["digest"] in (found, digest(str(found)))
 
 
@@ -251,8 +282,22 @@ def _miscounted(tx: Transaction) -> list[str]:
         f"{name} of {what}: {kept}, but {counted}"
         for name, sql in COUNTS.items()
         for what, kept, counted in (row.values() for row in tx.all(sql))
-        if kept != counted
+        if kept != (counted or 0)
     ]
+
+
+def _odd_contents(tx: Transaction, folder: Path) -> list[str]:
+    if engines.ENGINE == "sqlite":
+        return _odd_files(tx, folder)
+    found = [
+        f"changed: {row['digest']}"
+        for row in tx.all("SELECT digest, data FROM content")
+        if digest(row["data"]) != row["digest"]
+    ]
+    stray = (
+        "SELECT digest FROM content WHERE NOT EXISTS (SELECT 1 FROM revision WHERE digest = content.digest)"
+    )
+    return [*found, *(f"no row: {row['digest']}" for row in tx.all(stray))]
 
 
 def _odd_files(tx: Transaction, folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.stores.base.sqlite import driver
+from tests import engines
 
 MEGABYTES = "x" * (10 * 1024 * 1024)
 
@@ -160,12 +160,11 @@ class Onlooker:
 
     def __init__(self, data: Path, project: Path) -> None:
         self._folders = (data, project)
-        # The driver of the stores: two SQLite libraries in one process take each other's locks away.
-        self._connection = driver().connect(str(data / "npl.db"))
+        self._connection, self._version = engines.watched(data)
 
     def state(self) -> tuple[int, list[tuple[str, int, int]]]:
         """Return something that differs after any commit and any change of a file."""
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        (version,) = self._connection.execute(self._version).fetchone()
         return version, sorted(file for folder in self._folders for file in _files(folder))
 
     def close(self) -> None:

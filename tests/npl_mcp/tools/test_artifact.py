@@ -16,6 +16,7 @@ import yaml
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
+from tests import engines
 from tests.conftest import calls, envelope, with_client
 
 Request = tuple[str, dict[str, Any]]
@@ -45,14 +46,14 @@ def history(**more: Any) -> Request:
 
 def kept_files(settings: Settings) -> list[str]:
     """Every file below the artifacts folder, as a path in it."""
-    folder = settings.data_folder / "artifacts"
+    folder = engines.files(settings.data_folder)
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_an_artifact_begins_with_revision_0(settings: Settings) -> None:
     """The answer tells where the two files are; they hold the content and its description."""
     data = calls(settings, [create("A plan", b"hello", filename="plan v1.md", created_by="amy")])[0]["data"]
-    folder = settings.data_folder / "artifacts" / "1"
+    folder = engines.files(settings.data_folder) / "1"
     assert data == {
         "artifact_id": 1,
         "artifact_name": "A plan",
@@ -351,6 +352,7 @@ def test_names_never_become_paths(settings: Settings) -> None:
     assert {path.split("/")[0] for path in kept_files(settings)} == {"1", "2", "3", "4", "5"}
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("harm", ["gone", "changed", "longer", "link", "no description"])
 def test_a_file_that_is_not_what_was_stored_is_not_given(settings: Settings, harm: str) -> None:
     """The error names the revision and no path; other revisions are still given."""
@@ -375,10 +377,11 @@ def test_a_file_that_is_not_what_was_stored_is_not_given(settings: Settings, har
     assert base64.b64decode(whole["data"]["file_content"]) == b"one\n"
 
 
+@pytest.mark.engine("sqlite")
 def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
     """Nothing is written where it leads, and other artifacts can still be written."""
     calls(settings, [create()])
-    folder, elsewhere = settings.data_folder / "artifacts" / "1", settings.cwd / "elsewhere"
+    folder, elsewhere = engines.files(settings.data_folder) / "1", settings.cwd / "elsewhere"
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
     before = sorted(elsewhere.iterdir())
@@ -389,6 +392,7 @@ def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
     assert sorted(elsewhere.iterdir()) == before
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(("blocked", "code"), [("", "DATABASE_ERROR"), ("artifacts", "FILE_SYSTEM_ERROR")])
 def test_a_call_works_again_when_its_folder_does(settings: Settings, blocked: str, code: str) -> None:
     """A file stands where a folder should be, and is taken away, all under one server."""
@@ -423,6 +427,7 @@ def files_no_larger_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.engine("sqlite")
 def test_a_file_that_finds_no_room_leaves_nothing_behind(settings: Settings) -> None:
     """The system refuses in the middle of writing: no row, no file, no folder; later it works."""
     large = b"x" * 8_000_000
@@ -434,7 +439,7 @@ def test_a_file_that_finds_no_room_leaves_nothing_behind(settings: Settings) -> 
         await ask(create("small"))
         with files_no_larger_than(4_000_000):
             failed = [await ask(create("large", large)), await ask(revise(large))]
-        left = kept_files(settings), (settings.data_folder / "artifacts" / "2").exists()
+        left = kept_files(settings), (engines.files(settings.data_folder) / "2").exists()
         assert left == (["1/revision-0-plan.md", "1/revision-0.meta.md"], False)
         listed = [await ask(("artifact_list", {})), await ask(history())]
         return [*failed, *listed, await ask(create("large", large)), await ask(revise(large))]

@@ -24,6 +24,7 @@ from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.spec import ToolSpec
+from tests import engines
 from tests.conftest import envelope
 from tests.npl_mcp.tools.strategies import (
     BY_TYPE,
@@ -177,7 +178,13 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     work, data = folder / "work", folder / "data"
     prepare(work)
     settings = Settings(
-        cwd=work, home=folder, system=folder / "none", data_dir=data, vocabulary_folders=(), warm_up=False
+        cwd=work,
+        home=folder,
+        system=folder / "none",
+        data_dir=data,
+        database_url=engines.address(data),
+        vocabulary_folders=(),
+        warm_up=False,
     )
     app = App(settings)
     with (

@@ -102,7 +102,10 @@ def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[
         "import sys, json, pathlib; from npl_mcp.config.settings import Settings\n"
         "from npl_mcp.core.app import App; from npl_mcp.tools.domains import tool_named\n"
         "work, data, tool, arguments = sys.argv[1:]; work = pathlib.Path(work)\n"
-        "app = App(Settings(cwd=work, home=work, data_dir=pathlib.Path(data), warm_up=False))\n"
+        "from tests import engines\n"
+        "data = pathlib.Path(data)\n"
+        "url = engines.address(data)\n"
+        "app = App(Settings(cwd=work, home=work, data_dir=data, database_url=url, warm_up=False))\n"
         "tool_named(tool).function(app, **json.loads(arguments)); app.close()"
     )
     places = [str(settings.cwd), str(settings.data_folder)]

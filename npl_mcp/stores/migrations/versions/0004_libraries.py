@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0004"
-down_revision = "0002"
+down_revision = "0003"
 
 # STRICT tables of SQLite know only INTEGER; elsewhere ids have 64 bits.
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

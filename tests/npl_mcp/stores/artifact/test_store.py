@@ -17,15 +17,16 @@ import pytest
 from npl_mcp.stores.artifact.files import RevisionFiles
 from npl_mcp.stores.base.errors import TooLargeError
 from npl_mcp.stores.data_folder import Stores
+from tests import engines
 
 LARGEST = 16_000_000
 
 WRITER = """
 import sys
 from pathlib import Path
-from npl_mcp.stores.data_folder import Stores
+from tests import engines
 
-stores = Stores(Path(sys.argv[1]), 16_000_000)
+stores = engines.stores(Path(sys.argv[1]), 16_000_000)
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     content = f"{sys.argv[2]} {number} ".encode() * 5_000
@@ -40,7 +41,7 @@ stores.close()
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Stores]:
     """Stores of a folder in which artifact 1 has revision 0."""
-    stores = Stores(tmp_path / "data", LARGEST)
+    stores = engines.stores(tmp_path / "data", LARGEST)
     stores.artifact.create("shared", "data", b"0", "a.bin")
     yield stores
     stores.close()
@@ -97,10 +98,11 @@ def test_several_processes_number_their_revisions_one_after_the_other(stores: St
     for number in numbers:
         revision, content = stores.artifact.content(1, number)
         assert content == f"{revision.created_by} ".encode() * 5_000
-    assert rows_and_files_agree(stores, tmp_path / "data" / "artifacts") == set.union({(1, 0)}, *told)
+    assert rows_and_files_agree(stores, engines.files(tmp_path / "data")) == set.union({(1, 0)}, *told)
     assert stores.artifact.list().total == 16
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_writers_leave_rows_and_files_together(stores: Stores, tmp_path: Path, seed: int) -> None:
     """What was acknowledged is there; what was half-way is gone, at the latest when somebody looks."""
@@ -114,17 +116,18 @@ def test_killed_writers_leave_rows_and_files_together(stores: Stores, tmp_path: 
             writer.kill()
         told = set().union(*(acknowledged(writer) for writer in writers))
     stores.artifact.recover()
-    assert rows_and_files_agree(stores, tmp_path / "data" / "artifacts") >= told
+    assert rows_and_files_agree(stores, engines.files(tmp_path / "data")) >= told
     assert stores.database.check() == []
     assert (
         stores.artifact.add_revision(1, b"next", "a.bin").revision_num == stores.artifact.history(1).total - 1
     )
 
 
+@pytest.mark.engine("sqlite")
 def test_cleaning_up_waits_for_who_is_writing(stores: Stores, tmp_path: Path) -> None:
     """Files whose rows are not committed yet look like leftovers; they are judged when the writer is done."""
-    other = Stores(tmp_path / "data", LARGEST)
-    folder = tmp_path / "data" / "artifacts"
+    other = engines.stores(tmp_path / "data", LARGEST)
+    folder = engines.files(tmp_path / "data")
     files = RevisionFiles(folder)
     with stores.database.write() as tx:
         tx.run("UPDATE artifact SET revision_count = 2")
@@ -147,7 +150,7 @@ def test_cleaning_up_waits_for_who_is_writing(stores: Stores, tmp_path: Path) ->
 
 def test_contents_made_here_are_capped_too(tmp_path: Path) -> None:
     """The limit holds for whoever calls the store, not only for what arrives in base64."""
-    stores = Stores(tmp_path / "data", 3)
+    stores = engines.stores(tmp_path / "data", 3)
     stores.artifact.create("shared", "data", b"123", "a.bin")
     with pytest.raises(TooLargeError):
         stores.artifact.add_revision(1, b"1234", "a.bin")
@@ -163,15 +166,16 @@ def leave(folder: Path, *names: str) -> None:
         path.write_bytes(b"half")
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("how", ["recover", "first look", "write"])
 def test_leftovers_are_removed(stores: Stores, tmp_path: Path, how: str) -> None:
     """Of unfinished writes everything goes; what rows claim, and what no note names, stays."""
-    folder = tmp_path / "data" / "artifacts"
+    folder = engines.files(tmp_path / "data")
     before = files_below(folder)
     leave(folder, ".writing/1-0", ".writing/1-1", ".writing/2-0", ".writing/3-0")
     leave(folder, "1/revision-1-b.bin", "1/.revision-1.meta.md.tmp", "2/.revision-0-a.bin.tmp")
     leave(folder, "1/revision-10-c.bin", "1/mine.txt")
-    reopened = Stores(tmp_path / "data", LARGEST)
+    reopened = engines.stores(tmp_path / "data", LARGEST)
     if how == "recover":
         reopened.artifact.recover()
     elif how == "first look":
@@ -183,9 +187,10 @@ def test_leftovers_are_removed(stores: Stores, tmp_path: Path, how: str) -> None
     assert files_below(folder) == before | {"1/revision-10-c.bin", "1/mine.txt"}
 
 
+@pytest.mark.engine("sqlite")
 def test_notes_of_other_names_lead_nowhere(stores: Stores, tmp_path: Path) -> None:
     """Only numbers name what is removed."""
-    folder = tmp_path / "data" / "artifacts"
+    folder = engines.files(tmp_path / "data")
     notes = ("1", "1-x", "01-1", "1-01", "1-1.bak", "-1-1", "1-1\n", "..-1", "9" * 20 + "-0")
     leave(folder, *(f".writing/{note}" for note in notes), "1/revision-1-b.bin")
     before = files_below(folder)

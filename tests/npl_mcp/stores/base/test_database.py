@@ -18,8 +18,11 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.database import HEAD, Database
+from npl_mcp.stores.base.engine import Deadline
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.migrating import migrating
+from npl_mcp.stores.base.opening import database_of
+from tests import engines
 
 MIGRATIONS = Path(sqlite.__file__).parents[1] / "migrations"
 
@@ -31,7 +34,12 @@ RELEASED = {
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "data" / "npl.db")
+    return database_of(tmp_path / "data", engines.empty_address(tmp_path / "data"))
+
+
+def place(folder: Path) -> list[str]:
+    """Return what another process needs to open a database."""
+    return [str(folder), *([engines.empty_address(folder) or ""] if engines.SERVER else [])]
 
 
 def add(database: Database, name: str) -> None:
@@ -44,9 +52,9 @@ def names(database: Database) -> list[str]:
         return [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
 
 
-def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database) -> None:
+def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database, tmp_path: Path) -> None:
     """Making the object touches no disk; the first call makes everything."""
-    assert not database.path.parent.exists()
+    assert not (tmp_path / "data").exists()
     add(database, "a")
     assert names(database) == ["a"]
     assert database.check() == []
@@ -67,30 +75,30 @@ def test_released_migrations_are_never_edited() -> None:
     assert {name: found.get(name) for name in RELEASED} == RELEASED
 
 
-def test_a_second_opening_migrates_nothing(database: Database) -> None:
+def test_a_second_opening_migrates_nothing(database: Database, tmp_path: Path) -> None:
     """Neither Alembic nor SQLAlchemy is even loaded for a database that is current."""
     add(database, "a")
     code = (
-        "import sys, pathlib; from npl_mcp.stores.base.database import Database;"
-        "d = Database(pathlib.Path(sys.argv[1])); d.open(); d.close();"
+        "import sys, pathlib; from npl_mcp.stores.base.opening import database_of;"
+        "d = database_of(pathlib.Path(sys.argv[1]), *sys.argv[2:]); d.open(); d.close();"
         "print({'alembic', 'sqlalchemy'} & sys.modules.keys())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(database.path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *place(tmp_path / "data")], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
 
 
-def test_processes_that_open_a_new_database_at_once_agree(database: Database) -> None:
+def test_processes_that_open_a_new_database_at_once_agree(database: Database, tmp_path: Path) -> None:
     """One makes the tables, the others find them."""
     code = (
-        "import sys, pathlib; from npl_mcp.stores.base.database import Database;"
-        "d = Database(pathlib.Path(sys.argv[1]))\n"
-        'with d.write() as tx: tx.run("INSERT INTO total VALUES (:n, 1)", n=sys.argv[2])\n'
+        "import sys, pathlib; from npl_mcp.stores.base.opening import database_of;"
+        "d = database_of(pathlib.Path(sys.argv[2]), *sys.argv[3:])\n"
+        'with d.write() as tx: tx.run("INSERT INTO total VALUES (:n, 1)", n=sys.argv[1])\n'
         "d.close()"
     )
     running = [
-        subprocess.Popen([sys.executable, "-c", code, str(database.path), f"p{number}"])
+        subprocess.Popen([sys.executable, "-c", code, f"p{number}", *place(tmp_path / "data")])
         for number in range(5)
     ]
     assert [process.wait(60) for process in running] == [0] * 5
@@ -194,14 +202,15 @@ def forget_rooms(connection: Connection) -> None:
     connection.exec_driver_sql("DELETE FROM room")
 
 
+@pytest.mark.engine("sqlite")
 def test_a_migration_keeps_the_rows_of_other_tables(database: Database) -> None:
     """A parent table is rebuilt without its children noticing; what would orphan them is not committed."""
     with database.write() as tx:
         tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
         tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")
     with pytest.raises(DatabaseError, match="break 1 references"):
-        migrating(database.path, sqlite.Deadline(), forget_rooms)
-    migrating(database.path, sqlite.Deadline(), rebuild_rooms)
+        migrating(database.engine, Deadline(), forget_rooms, HEAD)
+    migrating(database.engine, Deadline(), rebuild_rooms, HEAD)
     with database.read() as tx:
         assert tx.all("SELECT id, name FROM room") == [{"id": 1, "name": "a"}]
         assert tx.value("SELECT count(*) FROM member") == 1
@@ -220,7 +229,7 @@ def foreign_database(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    first = Database(path)
+    first = database_of(path.parent)
     first.open()
     with first.write() as tx:
         tx.run("UPDATE alembic_version SET version_num = '9999'")
@@ -228,7 +237,7 @@ def newer(path: Path) -> None:
 
 
 def cut(path: Path) -> None:
-    first = Database(path)
+    first = database_of(path.parent)
     with first.write() as tx:
         tx.run_many(
             "INSERT INTO total (name, value) VALUES (:name, 1)",
@@ -248,36 +257,41 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("case", UNUSABLE)
-def test_a_file_that_cannot_be_used_is_left_as_it_is(database: Database, case: str) -> None:
+def test_a_file_that_cannot_be_used_is_left_as_it_is(database: Database, tmp_path: Path, case: str) -> None:
     """The error says what is wrong; when the file is moved away the next call works."""
     make, text = UNUSABLE[case]
-    database.path.parent.mkdir()
-    make(database.path)
-    before = database.path.read_bytes()
+    path = tmp_path / "data" / "npl.db"
+    path.parent.mkdir()
+    make(path)
+    before = path.read_bytes()
     with pytest.raises(DatabaseError, match=text) as caught:
         names(database)
-    assert str(database.path.parent) not in str(caught.value)
-    assert database.path.read_bytes() == before
-    database.path.rename(database.path.with_suffix(".old"))
+    assert str(path.parent) not in str(caught.value)
+    assert path.read_bytes() == before
+    path.rename(path.with_suffix(".old"))
     for leftover in ("-wal", "-shm"):
-        database.path.with_name(database.path.name + leftover).unlink(missing_ok=True)
+        path.with_name(path.name + leftover).unlink(missing_ok=True)
     assert names(database) == []
 
 
-def test_an_empty_file_becomes_the_database(database: Database) -> None:
+@pytest.mark.engine("sqlite")
+def test_an_empty_file_becomes_the_database(database: Database, tmp_path: Path) -> None:
     """A crash before the first commit leaves such a file."""
-    database.path.parent.mkdir()
-    database.path.touch()
+    path = tmp_path / "data" / "npl.db"
+    path.parent.mkdir()
+    path.touch()
     add(database, "a")
     assert names(database) == ["a"]
 
 
+@pytest.mark.engine("sqlite")
 def test_a_folder_in_the_way_is_reported_and_the_next_call_works(tmp_path: Path) -> None:
     """The data folder may become usable while the server runs."""
     blocked = tmp_path / "data"
     blocked.write_text("a file where the folder should be")
-    database = Database(blocked / "npl.db")
+    database = database_of(blocked)
     with pytest.raises(DatabaseError, match="data folder") as caught:
         names(database)
     assert str(tmp_path) not in str(caught.value)
@@ -285,6 +299,7 @@ def test_a_folder_in_the_way_is_reported_and_the_next_call_works(tmp_path: Path)
     assert names(database) == []
 
 
+@pytest.mark.engine("sqlite")
 def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path: Path) -> None:
     """What was committed before the copy began is in it, and the copy is a sound database."""
     add(database, "before")
@@ -299,16 +314,18 @@ def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path
     writer = threading.Thread(target=work)
     writer.start()
     try:
-        database.copy(tmp_path / "copy.db")
+        (tmp_path / "copy").mkdir()
+        assert database.copy(tmp_path / "copy" / "npl.db")
     finally:
         going.set()
         writer.join()
-    copied = Database(tmp_path / "copy.db")
+    copied = database_of(tmp_path / "copy")
     assert "before" in names(copied)
     assert copied.check() == []
     copied.close()
 
 
+@pytest.mark.engine("sqlite")
 def test_a_damaged_database_is_reported_when_the_server_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -325,6 +342,7 @@ def test_a_damaged_database_is_reported_when_the_server_starts(
     assert "damaged" in caplog.text
 
 
+@pytest.mark.engine("sqlite")
 def test_the_driver_is_free_of_the_known_damage() -> None:
     """Where a current SQLite comes with the package it is the one that is used."""
     version = sqlite.driver().sqlite_version_info

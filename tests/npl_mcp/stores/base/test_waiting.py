@@ -6,12 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
+import psycopg
 import pytest
 
-from npl_mcp.stores.base import sqlite
+from npl_mcp.stores.base import engine, postgres, sqlite
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import DatabaseError
+from tests import engines
 
 CALLS = 50
 BUSY = 300
@@ -19,31 +22,37 @@ BUSY = 300
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    monkeypatch.setattr(sqlite, "BUSY_MILLISECONDS", BUSY)
-    made = Database(tmp_path / "npl.db")
+    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", BUSY)
+    made = engines.database(tmp_path)
     made.open()
     yield made
     made.close()
 
 
 @contextmanager
-def held(path: Path, *, whole: bool) -> Iterator[None]:
+def held(folder: Path, *, whole: bool) -> Iterator[None]:
     """Hold the lock of writers, or keep everybody out.
 
     By the driver that the stores use: the system's locks keep out other processes, not another library here.
     """
-    with closing(sqlite.driver().connect(str(path), isolation_level=None)) as connection:
-        if whole:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("INSERT INTO total (name, value) VALUES ('held', 1)")
+    if engines.ENGINE == "sqlite":
+        connection = sqlite.driver().connect(str(folder / "npl.db"), isolation_level=None)
+        begin = ("BEGIN EXCLUSIVE", "INSERT INTO total (name, value) VALUES ('held', 1)")
+        statements = ("PRAGMA locking_mode = EXCLUSIVE", *begin) if whole else begin
+    else:
+        connection = psycopg.connect(engines.address(folder) or "")
+        lock = f"SELECT pg_advisory_xact_lock({postgres.WRITERS})"
+        statements = ("LOCK TABLE alembic_version", lock) if whole else (lock,)
+    with closing(connection):
+        for statement in statements:
+            connection.execute(statement)
         yield
         connection.execute("ROLLBACK")
 
 
 def write(database: Database) -> None:
     with database.write() as tx:
-        tx.run("INSERT INTO total (name, value) VALUES (hex(randomblob(8)), 1)")
+        tx.run("INSERT INTO total (name, value) VALUES (:name, 1)", name=uuid4().hex)
 
 
 def together(database: Database, work: list[str]) -> list[str]:
@@ -69,22 +78,22 @@ def together(database: Database, work: list[str]) -> list[str]:
     return ended
 
 
-def test_reads_do_not_wait_for_writers_that_wait(database: Database) -> None:
+def test_reads_do_not_wait_for_writers_that_wait(database: Database, tmp_path: Path) -> None:
     """Fifty writers wait for another program: the reads that come after them are done first."""
-    with held(database.path, whole=False):
+    with held(tmp_path, whole=False):
         ended = together(database, ["write"] * CALLS + ["read"] * 5)
     assert ended == ["read done"] * 5 + ["write refused"] * CALLS
     write(database)
 
 
-def test_writers_that_wait_do_so_together(database: Database) -> None:
+def test_writers_that_wait_do_so_together(database: Database, tmp_path: Path) -> None:
     """Each has its time from the moment it was called: they do not wait one after the other."""
-    deadline = sqlite.Deadline()
+    deadline = engine.Deadline()
     monitor = threading.Timer(8 * BUSY / 1000, lambda: late.append(threading.active_count()))
     late: list[int] = []
     before = threading.active_count() + 1
     monitor.start()
-    with held(database.path, whole=False):
+    with held(tmp_path, whole=False):
         ended = together(database, ["write"] * CALLS)
         monitor.join()
     assert ended == ["write refused"] * CALLS
@@ -92,14 +101,14 @@ def test_writers_that_wait_do_so_together(database: Database) -> None:
     assert not deadline.seconds
 
 
-def test_opening_is_waited_for_once(database: Database) -> None:
+def test_opening_is_waited_for_once(database: Database, tmp_path: Path) -> None:
     """A program that keeps everybody out: those who wait for the one that opens wait no longer than it."""
     database.close()
     late: list[int] = []
     before = threading.active_count() + 1
     monitor = threading.Timer(8 * BUSY / 1000, lambda: late.append(threading.active_count()))
     monitor.start()
-    with held(database.path, whole=True):
+    with held(tmp_path, whole=True):
         ended = together(database, ["write", "read"] * (CALLS // 2))
         monitor.join()
     assert {one.split()[1] for one in ended} == {"refused"}
@@ -107,7 +116,7 @@ def test_opening_is_waited_for_once(database: Database) -> None:
     write(database)
 
 
-def test_a_refused_row_closes_no_connection(database: Database) -> None:
+def test_a_refused_row_closes_no_connection(database: Database, tmp_path: Path) -> None:
     """The connections are sound, so the next call need not open the database again."""
     opened = database._kinds
     with pytest.raises(DatabaseError, match="contradicts"), database.write() as tx:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.worklog import folder as worklog_files
 from npl_mcp.stores.worklog.format import Entry, cursor_name, line_of, parse_line
 from npl_mcp.stores.worklog.importing import Imported
 from npl_mcp.stores.worklog.store import WorklogStore
+from tests import engines
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> WorklogStore:
-    return WorklogStore(Database(tmp_path / "data" / "npl.db"))
+    return WorklogStore(engines.database(tmp_path / "data"))
 
 
 def sessions(project: Path) -> Path:
@@ -144,7 +144,7 @@ def test_a_log_that_contradicts_the_database_is_set_aside(
 
 def test_two_databases_on_one_folder_do_not_fill_the_disk(project: Path, tmp_path: Path) -> None:
     """Each sets the other's log aside, and only a few are kept; neither loses an entry."""
-    stores = [WorklogStore(Database(tmp_path / name / "npl.db")) for name in ("one", "two")]
+    stores = [WorklogStore(engines.database(tmp_path / name)) for name in ("one", "two")]
     for store in stores:
         store.init(str(project), "s1")
     for turn in range(15):
@@ -366,7 +366,7 @@ def test_a_folder_can_be_taken_in_again(store: WorklogStore, project: Path) -> N
 def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:
     """Several servers that use a project for the first time at once import each session once."""
     old_folder(project)
-    stores = [WorklogStore(Database(tmp_path / "data" / "npl.db")) for _ in range(4)]
+    stores = [WorklogStore(engines.database(tmp_path / "data")) for _ in range(4)]
     found: list[int] = []
 
     def use(store: WorklogStore) -> None:

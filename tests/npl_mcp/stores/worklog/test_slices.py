@@ -7,6 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -15,13 +16,14 @@ from npl_mcp.stores.base.errors import AlreadyExistsError
 from npl_mcp.stores.worklog.format import LONGEST_LINE
 from npl_mcp.stores.worklog.importing import SLICE_ROWS
 from npl_mcp.stores.worklog.store import WorklogStore
+from tests import engines
 
 SLICES = 40
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "data" / "npl.db")
+    return engines.database(tmp_path / "data")
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_others_write_while_a_long_log_is_imported(database: Database, project: 
     def write() -> None:
         while not done.is_set():
             with database.write() as tx:
-                tx.run("INSERT INTO total (name, value) VALUES (hex(randomblob(8)), 1)")
+                tx.run("INSERT INTO total (name, value) VALUES (:name, 1)", name=uuid4().hex)
             between.add(rows(database, "worklog_entry"))
             seen.add(rows(database, f"worklog_session WHERE project = '{project}'"))
 
@@ -94,10 +96,10 @@ def test_what_an_import_left_that_died_is_removed(database: Database, project: P
     assert folder.is_dir()
 
 
-def test_imports_at_once_take_a_log_in_once(database: Database, project: Path) -> None:
+def test_imports_at_once_take_a_log_in_once(database: Database, project: Path, tmp_path: Path) -> None:
     """In one process and in several stores, as several servers have them."""
     old_log(project, *map(line, range(1, 2 * SLICE_ROWS)))
-    stores = [WorklogStore(Database(database.path)) for _ in range(3)]
+    stores = [WorklogStore(engines.database(tmp_path / "data")) for _ in range(3)]
     threads = [
         threading.Thread(target=store.status, args=(str(project), "old"))
         for store in stores

@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.worklog.store import WorklogStore
+from tests import engines
 
 PROCESSES, THREADS, APPENDS = 4, 4, 50
 
 WRITER = """
 import sys, threading
 from pathlib import Path
-from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.worklog.store import WorklogStore
+from tests import engines
+from tests import engines
 
 data, project, name, threads, appends = *sys.argv[1:4], *map(int, sys.argv[4:])
-store = WorklogStore(Database(Path(data)))
+store = WorklogStore(engines.database(Path(data)))
 
 def work(thread):
     for turn in range(appends):
@@ -47,7 +48,7 @@ def project(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(tmp_path: Path) -> WorklogStore:
-    return WorklogStore(Database(tmp_path / "data" / "npl.db"))
+    return WorklogStore(engines.database(tmp_path / "data"))
 
 
 def seqs(store: WorklogStore, project: str, agent: str, **options: Any) -> list[int]:
@@ -59,7 +60,7 @@ def test_numbers_are_never_lost_repeated_or_reordered(
 ) -> None:
     """Several threads of several processes log at once: the database and the file have each entry once."""
     store.init(project, "s1")
-    common = [str(tmp_path / "data" / "npl.db"), project]
+    common = [str(tmp_path / "data"), project]
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, *common, str(name), str(THREADS), str(APPENDS)])
         for name in range(PROCESSES)
@@ -235,13 +236,14 @@ def test_an_unknown_session_changes_nothing(store: WorklogStore, project: str) -
     assert not (Path(project) / ".npl").exists()
 
 
+@pytest.mark.engine("sqlite")
 def test_status_does_not_depend_on_the_number_of_entries(
     store: WorklogStore, project: str, tmp_path: Path
 ) -> None:
     """No statement of a status, an entry or a read without news looks at the entries that are there."""
     store.init(project, "s1")
     store.log(project, "a", "found", "x")
-    database = Database(tmp_path / "data" / "npl.db")
+    database = engines.database(tmp_path / "data")
     queries = (
         "SELECT * FROM worklog_session WHERE project = 'p' AND id = 's1' AND archived_as IS NULL",
         "SELECT * FROM worklog_agent WHERE session_number IN (1) AND entry_count > 0 ORDER BY agent_id",

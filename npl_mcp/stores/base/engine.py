@@ -1,0 +1,352 @@
+"""What an engine is: all that the database module needs to know of SQLite or PostgreSQL.
+
+Statements are the same for all engines: SQL text with ``:name`` parameters. An engine opens connections,
+begins and ends transactions, says what its driver's errors mean, and knows how its databases are made and
+checked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from npl_mcp.stores.base.errors import DatabaseError
+
+BUSY_MILLISECONDS = 10_000
+"""How long a call waits: for its turn in this process and for other programs, together."""
+
+READERS = 4
+
+Row = dict[str, Any]
+
+
+class BusyError(DatabaseError):
+    """Others held the database for too long; the connections are sound."""
+
+
+def page_of(table: str) -> int:
+    """Return how many rows of a table a check reads at a time; contents are long."""
+    return 1 if table in _LONG else 500
+
+
+_LONG = frozenset({"content", "library_content", "library_index_part"})
+
+
+class RefusedError(DatabaseError):
+    """A constraint refused a row; the connections are sound."""
+
+
+class Deadline:
+    """When a call that waits gives up."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew: something was done meanwhile, and nobody waited for it."""
+        self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
+
+    @property
+    def milliseconds(self) -> int:
+        """What is left, at least 1."""
+        return max(1, int((self._end - time.monotonic()) * 1000))
+
+    @property
+    def seconds(self) -> float:
+        """What is left, at least 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+class Schema(NamedTuple):
+    """The tables that a database has.
+
+    :param number: of its newest migration; empty if it should have one and has none.
+    :param oldest: the oldest newest migration that a program may know and still use the database.
+    """
+
+    number: str
+    oldest: str
+
+
+class Table(NamedTuple):
+    """A table of the stores.
+
+    :param name: its name.
+    :param columns: their names.
+    :param key: columns of its primary key.
+    :param parents: tables that its rows refer to.
+    :param numbered: whether the database numbers its rows, by the key.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    parents: frozenset[str]
+    numbered: bool
+
+
+class TableRow(NamedTuple):
+    """A row as a check meets it.
+
+    :param table: where it is.
+    :param place: which it is.
+    :param row: its columns; empty if it cannot be read.
+    :param problem: what is wrong if it cannot be read.
+    """
+
+    table: str
+    place: str
+    row: Row
+    problem: str | None = None
+
+
+class Commits(ABC):
+    """Tells that somebody committed, in this process or another; used by one thread."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> bool:
+        """Wait; return whether something was committed since the last call, or may have been.
+
+        :raises DatabaseError: the database cannot be used.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close its connection."""
+
+
+class Migration(NamedTuple):
+    """How SQLAlchemy is brought to migrate a database.
+
+    :param dialect: an address without a place.
+    :param options: of SQLAlchemy's ``create_engine``.
+    :param raw: the connection that migrates, and nothing else.
+    :param begin: the statement that begins the transaction, or the first in it.
+    :param finish: called before the transaction ends, with a function that executes SQL, and what becomes
+        :attr:`Schema.oldest`.
+    """
+
+    dialect: str
+    options: Mapping[str, Any]
+    raw: Any
+    begin: str
+    finish: Callable[[Callable[[str], Any], str], None]
+
+
+class Engine(ABC):
+    """One database as its driver reaches it; opens nothing when made.
+
+    ``raw`` is a connection of the driver: it has ``execute``, ``cursor`` and ``close``.
+    """
+
+    keeps_contents = False
+    """Whether the contents of artifacts are kept in the database; else they are files beside it."""
+
+    @property
+    def name(self) -> str:
+        """What tells this database from others, as a part of a file's name."""
+        return ""
+
+    @property
+    @abstractmethod
+    def operational(self) -> type[Exception]:
+        """The driver's class of errors that are not the statement's fault."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return whether there is a database, without making one."""
+
+    def is_lost(self) -> bool:
+        """Return whether the database is missing though something is there that only it describes."""
+        return False
+
+    def mark(self) -> object:
+        """Return what connections belong to; when it is another, they must be opened again."""
+        return None
+
+    def prepare(self) -> bool:
+        """Make what the database lies in; return whether an empty one would mean that it was lost.
+
+        :raises DatabaseError: it was lost, or cannot be made.
+        """
+        return False
+
+    def lost(self, state: str) -> DatabaseError:
+        """Return the error for a database that was lost."""
+        return DatabaseError(f"the database is {state}")
+
+    @abstractmethod
+    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
+        """Open a connection."""
+
+    def is_alive(self, raw: Any) -> bool:  # noqa: ARG002
+        """Return whether an idle connection can be handed out, as far as that is known without asking."""
+        return True
+
+    @abstractmethod
+    def is_idle(self, raw: Any) -> bool:
+        """Return whether a connection is sound and in no transaction."""
+
+    def waiting(self, raw: Any, deadline: Deadline) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Let a call wait for other programs only as long as it has left."""
+        return nullcontext()
+
+    @abstractmethod
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:
+        """Begin a transaction; one that may write is the only one of its kind."""
+
+    @abstractmethod
+    def commit(self, raw: Any, *, read_only: bool) -> None:
+        """Commit a transaction; when this returns, it survives whatever comes."""
+
+    @abstractmethod
+    def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return a statement and its parameters as the driver takes them; ``IN :name`` takes a list."""
+
+    @abstractmethod
+    def translated(self) -> AbstractContextManager[None]:
+        """Turn errors of the driver into :class:`DatabaseError`."""
+
+    @abstractmethod
+    def as_database_error(self, error: BaseException) -> DatabaseError:
+        """Return the error for one of the driver, in words that show no path and no password."""
+
+    def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:  # noqa: ARG002
+        """Return which row of a query's result holds a text that is none, where an error is about that."""
+        return None
+
+    @abstractmethod
+    def schema(self, raw: Any) -> Schema | None:
+        """Return which tables a database has; ``None`` if it is empty.
+
+        :raises DatabaseError: it is another program's.
+        """
+
+    def check_content(self, raw: Any) -> None:  # noqa: B027
+        """Check the structure of the database when it is opened.
+
+        :raises DatabaseError: it is damaged.
+        """
+
+    def before_migration(self, found: Schema) -> None:  # noqa: B027
+        """Keep what a migration might spoil."""
+
+    @abstractmethod
+    def migration(self, deadline: Deadline) -> Migration:
+        """Open a connection for a migration."""
+
+    def after_migration(self) -> None:  # noqa: B027
+        """Put right what a migration made."""
+
+    @abstractmethod
+    def problems(self, transaction: Any) -> list[str]:
+        """Return what is wrong with structure and references."""
+
+    @abstractmethod
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+
+    @abstractmethod
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+
+    @abstractmethod
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
+
+    @abstractmethod
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
+        """Return every row of every table.
+
+        :param read: begins a transaction of :class:`~npl_mcp.stores.base.database.Transaction`.
+        """
+
+    @abstractmethod
+    def commits(self) -> Commits:
+        """Return what tells that somebody committed."""
+
+    def copy(self, target: Path) -> bool:  # noqa: ARG002
+        """Copy the database to a file of SQLite while it is used.
+
+        :param target: must not exist.
+        :returns: whether the engine can do that, and did.
+        """
+        return False
+
+
+class Connections:
+    """The connections of one kind to one database, handed out to one caller each.
+
+    :param engine: opens them.
+    :param most: connections that are open at once.
+    :param read_only: they can change nothing.
+    """
+
+    def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
+        self._engine, self._read_only = engine, read_only
+        self._turns = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[Any] = []
+        self._closed = False
+
+    @contextmanager
+    def transaction(self, deadline: Deadline) -> Iterator[Any]:
+        """Begin a transaction; it is committed at the end, or rolled back on any error.
+
+        :returns: the driver's connection.
+        :raises BusyError: there was no turn, or no lock, before the deadline.
+        """
+        engine = self._engine
+        with self._connection(deadline) as raw, engine.waiting(raw, deadline):
+            try:
+                engine.begin(raw, deadline, read_only=self._read_only)
+                yield raw
+                engine.commit(raw, read_only=self._read_only)
+            except BaseException:
+                # Some errors, such as a full disk, have already rolled it back.
+                if not engine.is_idle(raw):
+                    with suppress(engine.operational):
+                        raw.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the connections; those in use are closed when their callers are done."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for raw in idle:
+            raw.close()
+
+    @contextmanager
+    def _connection(self, deadline: Deadline) -> Iterator[Any]:
+        if not self._turns.acquire(timeout=deadline.seconds):
+            raise BusyError("the database cannot be used: too many calls wait for it; try again")
+        try:
+            raw = self._idle_one() or self._engine.connect(deadline, read_only=self._read_only)
+            try:
+                yield raw
+            finally:
+                self._put_back(raw)
+        finally:
+            self._turns.release()
+
+    def _idle_one(self) -> Any:
+        while True:
+            with self._lock:
+                raw = self._idle.pop() if self._idle else None
+            if raw is None or self._engine.is_alive(raw):
+                return raw
+            raw.close()
+
+    def _put_back(self, raw: Any) -> None:
+        if self._engine.is_idle(raw):
+            with self._lock:
+                if not self._closed:
+                    self._idle.append(raw)
+                    return
+        raw.close()

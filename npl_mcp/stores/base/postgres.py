@@ -1,0 +1,437 @@
+"""What is particular to PostgreSQL: connecting, one writer, what its errors mean, checking.
+
+Where SQLite has its one writer, an advisory lock is taken at the beginning of each transaction that may write
+and freed by its end, however that comes about. So nothing can be written between what a store reads and what
+it writes, and ids grow in the order in which they can be seen. Readers see one state and wait for nobody.
+
+An id may be skipped when a transaction is rolled back; none is given twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import selectors
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import urlsplit
+
+from npl_mcp.stores.base import engine
+from npl_mcp.stores.base.engine import (
+    BusyError,
+    Commits,
+    Deadline,
+    Engine,
+    Migration,
+    RefusedError,
+    Schema,
+    Table,
+    TableRow,
+)
+from npl_mcp.stores.base.errors import DatabaseError
+
+WRITERS = 0x4E504C44  # "NPLD"
+"""Key of the advisory lock that writers take; it holds for one database."""
+
+COMMITTED = "npl_committed"
+"""Channel on which each commit is told."""
+
+OLDEST_SERVER = 14
+SILENCE_SECONDS = 60
+"""How long an answer may take: no statement of a store takes a second, but a check of many rows may."""
+
+IDLE_SECONDS = 10
+"""How long a transaction may do nothing: a process that stands still in one holds up all writers."""
+
+# A connection whose other end vanished without a word is given up after eleven seconds.
+_NETWORK = {
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+
+@cache
+def driver() -> Any:
+    """Return the driver, psycopg 3.
+
+    :raises DatabaseError: it is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise DatabaseError(
+            "NPL_DATABASE_URL needs a driver that is not installed", hint="install npl-mcp[postgres]"
+        ) from None
+    return psycopg
+
+
+@cache
+def _connection_class() -> Any:
+    class Connection(driver().Connection):  # type: ignore[misc]
+        """Gives up when the other end says nothing for too long."""
+
+        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = SILENCE_SECONDS) -> Any:
+            return super().wait(gen, interval, timeout)
+
+    return Connection
+
+
+class PostgresEngine(Engine):
+    """A database of a PostgreSQL server.
+
+    :param address: ``postgresql://…``, as libpq reads it.
+    """
+
+    keeps_contents = True
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    @property
+    def name(self) -> str:
+        """What tells this database from others: a digest of where it is, without user and password."""
+        place = urlsplit(self._address)
+        where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
+        return blake2b(where.encode(), digest_size=6).hexdigest()
+
+    @property
+    def operational(self) -> type[Exception]:
+        """The driver's class of errors that are not the statement's fault."""
+        return driver().OperationalError  # type: ignore[no-any-return]
+
+    def exists(self) -> bool:
+        """Return that there is a database: its address was given."""
+        return True
+
+    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
+        """Open a connection; transactions begin where the program says so."""
+        raw = self._connected(deadline, autocommit=True)
+        raw.execute(
+            f"SET lock_timeout = {engine.BUSY_MILLISECONDS};"
+            # What is fast for one room or persona is not for another, and planning takes a tenth of a
+            # millisecond.
+            " SET plan_cache_mode = force_custom_plan;"
+            f" SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
+            prepare=False,
+        )
+        return raw
+
+    def _connected(self, deadline: Deadline, *, autocommit: bool) -> Any:
+        conninfo = driver().conninfo
+        try:
+            given = conninfo.conninfo_to_dict(self._address)
+        except driver().ProgrammingError:
+            raise DatabaseError(
+                "NPL_DATABASE_URL cannot be read", hint="e.g. postgresql://user@host/database"
+            ) from None
+        # Less than two seconds would be none (libpq).
+        waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
+        where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
+        raw = _connection_class().connect(where, autocommit=autocommit)
+        try:
+            _check_server(raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def is_alive(self, raw: Any) -> bool:
+        """Return whether the server has said nothing; to an idle connection it says only that it ends."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(raw.fileno(), selectors.EVENT_READ)
+            return not selector.select(0)
+
+    def is_idle(self, raw: Any) -> bool:
+        """Return whether a connection is sound and in no transaction."""
+        idle = driver().pq.TransactionStatus.IDLE
+        return not raw.closed and raw.pgconn.transaction_status == idle
+
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:
+        """Begin a transaction; one that may write waits for its turn among all that use the database."""
+        if read_only:
+            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", prepare=False)
+            return
+        # A statement sees what was committed before it, so the first one after the lock sees everything.
+        raw.execute(
+            "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
+            f" SET LOCAL lock_timeout = {deadline.milliseconds}; SELECT pg_advisory_xact_lock({WRITERS});"
+            f" NOTIFY {COMMITTED}",  # sent when it is committed
+            prepare=False,
+        )
+
+    def commit(self, raw: Any, *, read_only: bool) -> None:
+        """Commit a transaction.
+
+        :raises DatabaseError: the connection was lost, and nobody knows whether it was committed.
+        """
+        if raw.pgconn.transaction_status == driver().pq.TransactionStatus.INERROR:
+            raise DatabaseError("the database cannot be used: a statement failed, so nothing was changed")
+        try:
+            raw.execute("COMMIT", prepare=False)
+        except driver().OperationalError as error:
+            if read_only or error.sqlstate is not None:
+                raise
+            raise DatabaseError(
+                "the database cannot be used: the connection was lost before it answered",
+                hint="look whether it was done, then try again",
+            ) from error
+
+    def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return a statement with parameters in the driver's form; a list is one parameter, an array."""
+        lists = tuple(name for name, value in values.items() if value.__class__ in (list, tuple))
+        given = {**values, **{name: list(values[name]) for name in lists}} if lists else values
+        return _translated(sql, lists), given
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn errors of the driver into :class:`DatabaseError`."""
+        try:
+            yield
+        except driver().Error as error:
+            raise self.as_database_error(error) from error
+
+    def as_database_error(self, error: BaseException) -> DatabaseError:
+        """Return the error for one of the driver, in words that show no address and no password."""
+        state = getattr(error, "sqlstate", None)
+        if state is None and isinstance(error, driver().DataError):
+            state = "22000"  # the driver itself refused a value
+        if state is None:
+            return _unreachable(str(error).lower())
+        for start, meaning, hint, kind in _REASONS:
+            if state.startswith(start):
+                return kind(f"the database cannot be used: {meaning}", hint=hint)
+        return DatabaseError(f"the database cannot be used: {type(error).__name__}")
+
+    def schema(self, raw: Any) -> Schema | None:
+        """Return which tables the database has; ``None`` if it has none of ours.
+
+        :raises DatabaseError: another program keeps its own version there.
+        """
+        found = "SELECT to_regclass('alembic_version')::oid, obj_description(to_regclass('alembic_version'))"
+        table, comment = raw.execute(found).fetchone()
+        if table is None:
+            return None
+        ours = _COMMENT.fullmatch(comment or "")
+        if ours is None:
+            raise DatabaseError(f"the database cannot be used: {_FOREIGN}", hint=_OWN)
+        row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
+        return Schema("" if row is None else str(row[0]), ours[1])
+
+    def migration(self, deadline: Deadline) -> Migration:
+        """Open a connection for a migration; texts are compared byte by byte, as in SQLite."""
+        from sqlalchemy import Text
+        from sqlalchemy.ext.compiler import compiles
+
+        compiles(Text, "postgresql")(lambda *_, **__: 'TEXT COLLATE "C"')
+        raw = self._connected(deadline, autocommit=False)
+        # Others who migrate the same database, and readers of a table that is changed.
+        raw.execute(f"SET lock_timeout = '{SILENCE_SECONDS}s'")
+        raw.commit()
+        begin = f"SELECT pg_advisory_xact_lock({WRITERS})"
+        return Migration("postgresql+psycopg://", {}, raw, begin, _finish)
+
+    def problems(self, transaction: Any) -> list[str]:
+        """Return what is wrong with constraints, indexes and references."""
+        found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
+        found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
+        for key in transaction.all(_REFERENCES):
+            pairs = list(zip(key["columns"], key["parent_columns"], strict=True))
+            present = " AND ".join(f"child.{own} IS NOT NULL" for own, _ in pairs)
+            same = " AND ".join(f"parent.{theirs} = child.{own}" for own, theirs in pairs)
+            count = transaction.value(
+                f"SELECT count(*) FROM {key['child']} AS child WHERE {present}"
+                f" AND NOT EXISTS (SELECT 1 FROM {key['parent']} AS parent WHERE {same})"
+            )
+            missing = f"a row of {key['child']} refers to a missing row of {key['parent']}"
+            found += [missing] * count
+        return found
+
+    def tables(self, transaction: Any) -> list[Table]:
+        """Return all tables of the stores."""
+        return [
+            Table(
+                row["name"],
+                tuple(row["columns"]),
+                tuple(row["key"]),
+                frozenset(row["parents"]),
+                row["numbered"],
+            )
+            for row in transaction.all(_TABLES)
+        ]
+
+    def last_number(self, transaction: Any, table: Table) -> int:
+        """Return the last number that a row of a numbered table got."""
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
+        return found
+
+    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+        """Let the next row of a numbered table get the number after another."""
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
+
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
+        """Return every row of every table, a page at a time."""
+        with read() as tx:
+            tables = self.tables(tx)
+        for table in tables:
+            yield from _rows(read, table, engine.page_of(table.name))
+
+    def commits(self) -> Commits:
+        """Return what tells that somebody committed."""
+        return _Commits(self)
+
+
+class _Commits(Commits):
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+        self._raw: Any = None
+
+    def wait(self, seconds: float) -> bool:
+        try:
+            with self._engine.translated():
+                if self._raw is None:
+                    self._raw = self._engine.connect(Deadline(), read_only=True)
+                    self._raw.execute(f"LISTEN {COMMITTED}")
+                    return True  # nobody said what was committed before
+                return bool(list(self._raw.notifies(timeout=seconds, stop_after=1)))
+        except DatabaseError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+
+def _rows(read: Callable[[], AbstractContextManager[Any]], table: Table, most: int) -> Iterator[TableRow]:
+    name, key = table.name, table.key
+    names = ", ".join(key)
+    beyond, last = "", dict[str, Any]()
+    while True:
+        with read() as tx:
+            page = tx.all(f"SELECT * FROM {name} {beyond} ORDER BY {names} LIMIT {most}", **last)
+        for row in page:
+            yield TableRow(name, ", ".join(f"{column} {row[column]}" for column in key), row)
+        if len(page) < most:
+            return
+        beyond = f"WHERE ({names}) > ({', '.join(f':last_{column}' for column in key)})"
+        last = {f"last_{column}": page[-1][column] for column in key}
+
+
+def _check_server(raw: Any) -> None:
+    if raw.info.server_version < OLDEST_SERVER * 10_000:
+        raise DatabaseError(f"the database cannot be used: PostgreSQL {OLDEST_SERVER} or later is needed")
+    if raw.info.parameter_status("server_encoding") != "UTF8":
+        raise DatabaseError("the database cannot be used: its encoding is not UTF8", hint=_OWN)
+
+
+def _finish(execute: Callable[[str], Any], oldest: str) -> None:
+    # Whose tables these are, and who may use them.
+    execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
+
+
+_COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")
+
+# A text, which stays as it is; a cast; a parameter; a sign that the driver would take for its own.
+_PARTS = re.compile(r"'[^']*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%")
+
+
+@lru_cache(1_024)  # the stores have fewer statements
+def _translated(sql: str, lists: tuple[str, ...]) -> str:
+    for name in lists:
+        sql = sql.replace(f"IN :{name}", f"= ANY(:{name})")
+
+    def written(found: re.Match[str]) -> str:
+        name = found["name"]
+        return found[0].replace("%", "%%") if name is None else f"%({name})s"
+
+    return _PARTS.sub(written, sql)
+
+
+def _unreachable(text: str) -> DatabaseError:
+    """Return the error for a connection that was refused or lost; only its text says why."""
+    for part, meaning in _REFUSALS:
+        if part in text:
+            return DatabaseError(f"the database cannot be used: {meaning}")
+    return DatabaseError(
+        "the database cannot be used: PostgreSQL cannot be reached, or the connection was lost", hint=_AGAIN
+    )
+
+
+_OWN = "give npl a database of its own"
+_AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
+_FOREIGN = "its tables are another program's"
+
+_REFUSALS = (
+    ("password", "the server refuses the user or the password of NPL_DATABASE_URL"),
+    ("authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
+    ("pg_hba.conf", "the server lets nobody in from here"),
+    ("role", "the server does not know the user of NPL_DATABASE_URL"),
+    ("does not exist", "the server has no database of that name"),
+    ("too many", "the server has no connection left; try again, or let it take more"),
+)
+
+# By the beginning of the SQLSTATE.
+_REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] = (
+    ("55P03", "it was locked by another program for too long; try again", None, BusyError),
+    ("40", "somebody else changed the same; try again", None, BusyError),
+    ("57014", "the server ended a statement that took too long; try again", None, BusyError),
+    ("53100", "the disk is full", None, DatabaseError),
+    ("53300", "the server has no connection left; try again, or let it take more", None, DatabaseError),
+    ("53", "the server has too little room or memory", _AGAIN, DatabaseError),
+    ("57P", "the server is starting or ending", _AGAIN, DatabaseError),
+    ("08", "the connection was lost", _AGAIN, DatabaseError),
+    ("25P03", "the call stood still for too long", "try again", DatabaseError),
+    ("25006", "it is read-only", None, DatabaseError),
+    ("28", "the server refuses the user of NPL_DATABASE_URL", None, DatabaseError),
+    ("3D", "the server has no database of that name", None, DatabaseError),
+    ("42501", "the user of NPL_DATABASE_URL may not do that", None, DatabaseError),
+    ("42P07", _FOREIGN, _OWN, DatabaseError),
+    ("42P01", "tables are missing; restore a backup", None, DatabaseError),
+    ("XX", "it is damaged; restore a backup", None, DatabaseError),
+    ("23", "it refused a row that contradicts others", None, RefusedError),
+    ("22", "it refused a row that contradicts its columns", None, RefusedError),
+)
+
+_HERE = "relnamespace = current_schema()::regnamespace"
+
+_UNCHECKED = f"""
+SELECT conname AS name FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE NOT convalidated AND {_HERE}"""
+
+_INVALID = f"""
+SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT (indisvalid AND indisready) AND {_HERE}"""
+
+_COLUMNS = """
+ARRAY(SELECT attname::text FROM unnest({key}) WITH ORDINALITY AS part (number, place)
+    JOIN pg_attribute ON attrelid = {table} AND attnum = part.number ORDER BY place)"""
+
+_REFERENCES = f"""
+SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent,
+    {_COLUMNS.format(key="conkey", table="conrelid")} AS columns,
+    {_COLUMNS.format(key="confkey", table="confrelid")} AS parent_columns
+FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
+
+_TABLES = f"""
+SELECT relname AS name,
+    ARRAY(SELECT attname::text FROM pg_attribute
+        WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns,
+    {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
+    ARRAY(SELECT DISTINCT confrelid::regclass::text FROM pg_constraint AS reference
+        WHERE reference.conrelid = pg_class.oid AND contype = 'f') AS parents,
+    EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = conkey[1]
+        AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
+FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE contype = 'p' AND {_HERE} ORDER BY relname"""
+
+_SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

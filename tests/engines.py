@@ -1,0 +1,194 @@
+"""The engine that the tests run on: SQLite, or PostgreSQL under ``make postgres``.
+
+A test that opens a store asks here for the database of its data folder. Tests of what one engine has alone
+are marked with its name: ``@pytest.mark.engine("sqlite")``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.folder import ARTIFACT_FOLDER
+from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.base.sqlite import driver
+from npl_mcp.stores.data_folder import Stores
+from tests.postgres_server import OURS
+
+SERVER = os.environ.get(OURS)
+ENGINE = "sqlite" if SERVER is None else "postgres"
+
+_TEMPLATE = "npl_template"
+_MAKING_TEMPLATE = 1
+
+made: set[str] = set()
+"""Names of the databases that this process made."""
+
+
+def address(folder: Path) -> str | None:
+    """Return the address of a data folder's database, which has the tables and no rows at first.
+
+    :returns: ``None`` on SQLite: the database lies in the folder.
+    """
+    return None if SERVER is None else _made(_name(folder), _template())
+
+
+def empty_address(folder: Path) -> str | None:
+    """Return the address of a data folder's database, which has no tables at first."""
+    return None if SERVER is None else _made(_name(folder), "template0")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the variables by which a program finds the database of a data folder."""
+    return {} if SERVER is None else {"NPL_DATABASE_URL": address(folder) or ""}
+
+
+def database(folder: Path) -> Database:
+    """Return the database of a data folder."""
+    return database_of(folder, address(folder))
+
+
+def stores(folder: Path, max_artifact_bytes: int = 16_000_000) -> Stores:
+    """Return the stores of a data folder."""
+    return Stores(folder, max_artifact_bytes, address(folder))
+
+
+def files(folder: Path) -> Path:
+    """Return where the files of artifacts lie in a data folder."""
+    name = ARTIFACT_FOLDER if SERVER is None else f"{ARTIFACT_FOLDER}-{database(folder).engine.name}"
+    return folder / name
+
+
+def execute(folder: Path, statement: str) -> None:
+    """Change a database as no store does, with foreign keys off."""
+    if SERVER is None:
+        with closing(driver().connect(str(folder / "npl.db"))) as connection, connection:
+            connection.execute(statement)
+        return
+    with psycopg.connect(address(folder) or "") as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(statement)
+
+
+def query(folder: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Look into a database beside the stores."""
+    if SERVER is None:
+        with closing(driver().connect(str(folder / "npl.db"))) as connection, connection:
+            return connection.execute(statement).fetchall()
+    with psycopg.connect(address(folder) or "") as connection:
+        return connection.execute(statement).fetchall()
+
+
+def watched(folder: Path) -> tuple[Any, str]:
+    """Return a connection to a database, and a query whose result differs after any commit of others."""
+    if SERVER is None:
+        # The driver of the stores: two SQLite libraries in one process take each other's locks away.
+        return driver().connect(str(folder / "npl.db")), "PRAGMA data_version"
+    parts = (f"SELECT count(*) AS n, sum(xmin::text::bigint) AS s FROM {name}" for name in tables(folder))
+    seen = f"SELECT array_agg(n || ' ' || coalesce(s, 0)) FROM ({' UNION ALL '.join(parts)}) AS each"
+    return psycopg.connect(address(folder) or "", autocommit=True), seen
+
+
+def close_gaps(folder: Path) -> None:
+    """Let ids go on after the highest: PostgreSQL leaves out those of refused calls, SQLite none."""
+    if SERVER is not None:
+        with psycopg.connect(address(folder) or "") as connection:
+            found = "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"
+            numbered = "relkind = 'r' AND pg_get_serial_sequence(relname, attname) IS NOT NULL"
+            for table, column in connection.execute(
+                f"{found} WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND {numbered}"
+            ).fetchall():
+                sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+                last = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"
+                connection.execute(f"SELECT setval({sequence}, {last}, false)")
+
+
+def tables(folder: Path) -> list[str]:
+    """Name the tables of a database."""
+    sqlite = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    postgres = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    return sorted(name for (name,) in query(folder, sqlite if SERVER is None else postgres))
+
+
+@contextmanager
+def refusing(folder: Path) -> Iterator[None]:
+    """Break all connections to a database and let nobody in."""
+    address(folder)
+    name, allow = _name(folder), "ALTER DATABASE {} ALLOW_CONNECTIONS {}"
+    _administrator().execute(allow.format(name, "false"))
+    _administrator().execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+    )
+    yield
+    _administrator().execute(allow.format(name, "true"))
+
+
+def keep(folder: Path) -> None:
+    """Keep a database that nobody uses as it is; on SQLite it lies in the folder, which can be copied."""
+    if SERVER is not None:
+        _made(f"{_name(folder)}_kept", _name(folder))
+
+
+def restore(folder: Path) -> None:
+    """Make a database what it was when it was kept."""
+    if SERVER is not None:
+        drop({_name(folder)})
+        _made(_name(folder), f"{_name(folder)}_kept")
+
+
+def drop(names: set[str]) -> None:
+    """Remove databases, whoever is connected."""
+    for name in names:
+        _administrator().execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        made.discard(name)
+
+
+def _name(folder: Path) -> str:
+    return "t" + blake2b(str(folder.resolve()).encode(), digest_size=10).hexdigest()
+
+
+@cache
+def _administrator() -> Any:
+    return psycopg.connect(SERVER or "", autocommit=True)
+
+
+def _at(name: str) -> str:
+    return (SERVER or "").replace("/postgres?", f"/{name}?")
+
+
+def _exists(name: str) -> bool:
+    found = _administrator().execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
+    return found.fetchone() is not None
+
+
+def _made(name: str, template: str) -> str:
+    if name not in made and not _exists(name):
+        # Another process was faster, or as fast.
+        with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+            _administrator().execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        made.add(name)
+    return _at(name)
+
+
+@cache
+def _template() -> str:
+    """Make a database with tables, which others are copies of: in a third of the time of making tables."""
+    administrator = _administrator()
+    administrator.execute("SELECT pg_advisory_lock(%s)", [_MAKING_TEMPLATE])
+    try:
+        if not _exists(_TEMPLATE):
+            administrator.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
+            database = database_of(Path(), _at(_TEMPLATE))
+            database.open()
+            database.close()
+    finally:
+        administrator.execute("SELECT pg_advisory_unlock(%s)", [_MAKING_TEMPLATE])
+    return _TEMPLATE

@@ -1,0 +1,115 @@
+"""Stores go from one database to another whole, between engines and back, and may be begun again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.__main__ import main
+from npl_mcp.core.maintenance import check
+from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
+from npl_mcp.stores.copying import copy_stores
+from npl_mcp.stores.data_folder import Stores
+from tests import engines
+from tests.npl_mcp.stores.writer import Writer
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A place that was worked in."""
+    (tmp_path / "project").mkdir()
+    writer = Writer(tmp_path, "w")
+    writer.first()
+    for _ in range(40):
+        writer.next()
+    writer.app.close()
+    return tmp_path
+
+
+def rows(folder: Path) -> dict[str, list[Any]]:
+    """Return all rows that are copied."""
+    names = set(engines.tables(folder)) - {"alembic_version", "content"}
+    return {name: sorted(engines.query(folder, f"SELECT * FROM {name}"), key=repr) for name in names}
+
+
+def test_everything_is_copied_and_goes_on(place: Path) -> None:
+    """Rows, contents, descriptions; ids go on where the source's would."""
+    source, target = engines.stores(place / "data"), engines.stores(place / "other")
+    copied, revisions = copy_stores(source, target)
+    assert check(target).problems == ()
+    found = rows(place / "data")
+    assert rows(place / "other") == found
+    assert copied == sum(map(len, found.values()))
+    assert revisions == len(found["revision"])
+    for artifact in source.artifact.list(limit=1_000).items:
+        (one, content), (other, copy) = (
+            source.artifact.content(artifact.id),
+            target.artifact.content(artifact.id),
+        )
+        assert (content, one.metadata) == (copy, other.metadata)
+    numbers = [stores.artifact.create("next", "t", b"x", "x.txt").artifact_id for stores in (source, target)]
+    assert numbers[0] == numbers[1]
+    source.close()
+    target.close()
+
+
+def test_only_what_is_empty_is_copied_to(place: Path) -> None:
+    """Neither stores that hold something, nor a copy for the second time."""
+    source, target = engines.stores(place / "data"), engines.stores(place / "other")
+    copy_stores(source, target)
+    before = rows(place / "other")
+    with pytest.raises(AlreadyExistsError, match="has rows"):
+        copy_stores(source, target)
+    assert rows(place / "other") == before
+    source.close()
+    target.close()
+
+
+LOSE = {
+    # How a content is lost, and comes back.
+    "sqlite": ("UPDATE revision SET digest = 'gone ' || digest WHERE id = 3", "substr(digest, 6)"),
+    "postgres": ("UPDATE content SET data = 'gone'::bytea || data", "substr(data, 5)"),
+}
+
+
+def test_a_copy_that_was_interrupted_can_be_begun_again(place: Path) -> None:
+    """A content that is lost ends the copy; the target holds nothing, and the next copy is whole."""
+    lose, found = LOSE[engines.ENGINE]
+    source, target = engines.stores(place / "data"), engines.stores(place / "other")
+    engines.execute(place / "data", lose)
+    with pytest.raises(StoreError, match="not the one that was stored"):
+        copy_stores(source, target)
+    left = rows(place / "other")
+    assert [name for name, found in left.items() if found and name != "total"] == []
+    table, column = lose.split()[1], lose.split()[3]
+    only = " WHERE id = 3" if table == "revision" else ""
+    engines.execute(place / "data", f"UPDATE {table} SET {column} = {found}{only}")
+    copy_stores(source, target)
+    assert check(target).problems == ()
+    source.close()
+    target.close()
+
+
+def test_a_copy_of_files_goes_to_a_server_and_back(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the command; what comes back is what went."""
+    data, back = place / "data", place / "back"
+    steps = [str(data), *([engines.address(place / "server")] if engines.SERVER else []), str(back)]
+    if engines.ENGINE == "postgres":  # then it begins there
+        steps = [
+            engines.address(data) or "",
+            str(place / "files"),
+            engines.address(place / "server") or "",
+            str(back),
+        ]
+    for source, target in pairwise(steps):
+        assert main(["copy", source, target]) == 0, capsys.readouterr().err
+    assert "copied and compared" in capsys.readouterr().out
+    stores = Stores(back, 1)
+    assert check(stores).problems == ()
+    with stores.database.read() as tx:
+        events = [tuple(row.values()) for row in tx.all("SELECT * FROM event ORDER BY id")]
+    stores.close()
+    assert events == sorted(engines.query(data, "SELECT * FROM event"))

