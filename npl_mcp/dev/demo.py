@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,14 @@ async def run(write: Callable[[str], object], server: Any = None) -> None:
     """
     corpus = corpus_folder()
     write(f"$ npl-mcp --root {corpus.name}     # an MCP server over standard input and output\n")
-    command = ["-m", "npl_mcp", "--root", str(corpus)]
-    async with Client(server or StdioTransport(sys.executable, command, keep_alive=False)) as client:
+    with tempfile.TemporaryDirectory() as data:  # nobody's own data is touched
+        command = ["-m", "npl_mcp", "--root", str(corpus), "--data-dir", data]
+        started = server or StdioTransport(sys.executable, command, keep_alive=False)
+        await _run(write, started)
+
+
+async def _run(write: Callable[[str], object], server: Any) -> None:
+    async with Client(server) as client:
         tools = await client.list_tools()
         loading = [tool.name for tool in tools if tool.name.startswith("npl_")]
         write(f"{len(loading)} tools for prompts: {', '.join(loading)}")

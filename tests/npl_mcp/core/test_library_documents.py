@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.building import APART
 from npl_mcp.core.libraries import Libraries
+from npl_mcp.stores.access import Sight
 from npl_mcp.stores.base.sqlite import driver
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.tools.npl import npl_load_tailored
+from npl_mcp.tools.npl import IndexReply, npl_load_tailored, npl_section_index
 from tests.conftest import GUIDE, Call, calls
 from tests.npl_mcp.core.many import put, write
 
@@ -301,29 +303,21 @@ def test_a_folder_may_be_called_like_the_scheme(settings: Settings, tmp_path: Pa
     assert again["data"]["sections"][0]["heading"] == "Root 1"
 
 
-def test_what_a_caller_may_not_see_is_not_there(
-    settings: Settings, push: Push, docs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One place says which libraries those are; errors, patterns and selectors know nothing of others."""
+def test_what_a_caller_may_not_see_is_not_there(settings: Settings, push: Push, docs: Path) -> None:
+    """Errors, patterns and selectors know nothing of other libraries."""
     push()
     push(docs / "plants", "docs2")
-    monkeypatch.setattr(App, "sees_library", lambda _, name: name == "docs2")
-    requests = [
-        ("npl_section_index", {"file": "lib:docs"}),
-        ("npl_section_index", {"file": "lib:docs@1/guide.md"}),
-        ("npl_section_index", {"file": "lib:docs3"}),
-        ("npl_section_index", {"file": "lib:*"}),
-        ("npl_load_tailored", {"selectors": ["lib:docs/guide > ## Compost"]}),
-    ]
-    answers = calls(replace(settings, roots=()), requests)
-    assert [answer.get("error_code") for answer in answers[:3]] == ["NOT_FOUND"] * 3
-    assert answers[0]["error"] == "there is no library 'docs'; near: lib:docs2"
-    assert answers[2]["error"] == "there is no library 'docs3'; near: lib:docs2"
-    assert [node["name"] for node in answers[3]["data"]["sections"]] == [
-        "lib:docs2/beans.md",
-        "lib:docs2/roses.md",
-    ]
-    assert answers[4]["success"] is False
+    with closing(App(replace(settings, roots=()))) as app:
+        seen = app.seen_by(Sight(libraries=("docs2",)))
+        for name in ("lib:docs", "lib:docs@1/guide.md", "lib:docs3"):
+            with pytest.raises(DocumentNotFoundError) as refused:
+                npl_section_index(seen, file=name)
+            assert refused.value.hint == "near: lib:docs2"
+        every = npl_section_index(seen, file="lib:*")
+        assert isinstance(every, IndexReply)
+        assert [node.name for node in every.sections] == ["lib:docs2/beans.md", "lib:docs2/roses.md"]
+        with pytest.raises(NPLError):
+            npl_load_tailored(seen, selectors=["lib:docs/guide > ## Compost"])
 
 
 def test_a_damaged_content_is_left_out_and_named(call: Call, push: Push, settings: Settings) -> None:

@@ -14,11 +14,12 @@ from npl_mcp.__main__ import main
 from npl_mcp.stores.access import AccessStore, Sight, digest_of
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
+from tests import engines
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(tmp_path / "data" / "npl.db")
+    found = engines.database(tmp_path / "data")
     yield found
     found.close()
 
@@ -28,7 +29,8 @@ def access(database: Database) -> AccessStore:
     return AccessStore(database)
 
 
-def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Database) -> None:
+@pytest.mark.engine("sqlite")
+def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Database, tmp_path: Path) -> None:
     """Nothing in the data folder holds what a caller sends."""
     token = access.add("alice")
     assert re.fullmatch(r"npl_[\w-]{43}", token)
@@ -36,14 +38,14 @@ def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Data
     assert known is not None
     assert known[digest_of(token)].name == "alice"
     database.close()
-    for file in database.path.parent.rglob("*"):
+    for file in (tmp_path / "data").rglob("*"):
         assert not file.is_file() or token.encode() not in file.read_bytes()
 
 
-def test_no_token_was_ever_made(access: AccessStore, database: Database) -> None:
+def test_no_token_was_ever_made(access: AccessStore, database: Database, tmp_path: Path) -> None:
     """To ask makes no data folder."""
     assert access.known() is None
-    assert not database.path.parent.exists()
+    assert not (tmp_path / "data").exists()
     database.open()
     assert access.known() is None
 
