@@ -127,22 +127,26 @@ class _Keeper:
         self._run("initdb", *options, *locale, "--pgdata", str(self._folder / "data"))
 
     def start(self) -> None:
+        late = time.monotonic() + PATIENCE
+        self._running = self._started()
+        while not self._ready(self._running):
+            if time.monotonic() > late:
+                raise RuntimeError((self._folder / "log").read_text())
+            if self._running.poll() is not None:  # what a killed one left may still be ending
+                self._running = self._started()
+            time.sleep(0.02)
+
+    def _started(self) -> subprocess.Popen[bytes]:
         settings = ("listen_addresses=", f"unix_socket_directories={self._folder}", *self._settings)
         options = [part for one in settings for part in ("-c", one)]
-        log = (self._folder / "log").open("ab")
-        with log:
-            self._running = subprocess.Popen(
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
                 [self._programs / "postgres", "-D", self._folder / "data", *options],
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
                 **self._as,
             )
-        late = time.monotonic() + PATIENCE
-        while not self._ready():
-            if self._running.poll() is not None or time.monotonic() > late:
-                raise RuntimeError((self._folder / "log").read_text())
-            time.sleep(0.02)
 
     def end(self, how: signal.Signals = signal.SIGQUIT) -> None:
         if self._running is not None:
@@ -154,10 +158,11 @@ class _Keeper:
     def pid(self) -> int:
         return 0 if self._running is None else self._running.pid
 
-    def _ready(self) -> bool:
-        # Its last line says "ready" when it takes connections.
-        with suppress(OSError):
-            return "ready" in (self._folder / "data" / "postmaster.pid").read_text().splitlines()[-1]
+    def _ready(self, running: subprocess.Popen[bytes]) -> bool:
+        # The file begins with the server's number, and its last line says when it takes connections.
+        with suppress(OSError, IndexError):
+            lines = (self._folder / "data" / "postmaster.pid").read_text().splitlines()
+            return lines[0] == str(running.pid) and "ready" in lines[-1]
         return False
 
     def _reachable(self) -> bool:

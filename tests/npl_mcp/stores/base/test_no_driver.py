@@ -1,0 +1,27 @@
+"""PostgreSQL without its driver."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+WITHOUT = """
+import sys
+from pathlib import Path
+sys.modules["psycopg"] = None
+from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.base.errors import DatabaseError
+try:
+    database_of(Path("nowhere"), "postgresql://nobody@/none").open()
+except DatabaseError as error:
+    print(error)
+"""
+
+
+def test_a_driver_that_is_missing_is_named() -> None:
+    """With what brings it; and without an address nothing asks for it."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    assert "npl-mcp[postgres]" in done.stdout
+    loaded = "import sys; import npl_mcp.stores.data_folder; print('psycopg' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

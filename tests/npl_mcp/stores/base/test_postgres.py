@@ -1,0 +1,294 @@
+"""What PostgreSQL has alone: broken connections, dying servers, schemas of others, a clock set back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.stores.base import paging, postgres
+from npl_mcp.stores.base.database import HEAD, Database
+from npl_mcp.stores.base.engine import BusyError
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.opening import database_of
+from tests import engines
+from tests.npl_mcp.stores.test_faults import ask
+from tests.npl_mcp.stores.writer import settings_in
+from tests.postgres_server import Server, serving
+
+pytestmark = pytest.mark.engine("postgres")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = engines.database(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server that may be killed; what it said to be committed it has handed to the system."""
+    with serving("fsync=off") as made:
+        yield made
+
+
+@pytest.fixture
+def app(tmp_path: Path, server: Server) -> Iterator[App]:
+    """An application on that server, with a room."""
+    (tmp_path / "project").mkdir()
+    name = f"t{abs(hash(tmp_path.name)):x}"
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    made = App(
+        Settings(
+            cwd=tmp_path / "project",
+            home=tmp_path,
+            data_dir=tmp_path / "data",
+            database_url=server.address(name),
+            warm_up=False,
+        )
+    )
+    assert ask(made, "chat_create_room", name="room", members=["alice", "bob"])["success"]
+    yield made
+    made.close()
+
+
+def say(app: App, text: str) -> dict[str, Any]:
+    return ask(app, "chat_send_message", room_id=1, persona="alice", message=text)
+
+
+def messages(app: App) -> list[str]:
+    feed = ask(app, "chat_get_feed", room_id=1, limit=1_000)["data"]["items"]
+    return [one["data"]["message"] for one in feed if one["event_type"] == "message"]
+
+
+def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: Server) -> None:
+    """What was acknowledged is there; calls meanwhile say to try again; then the same process goes on."""
+    kept: list[str] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            if say(app, text := f"m{len(kept)}").get("success"):
+                kept.append(text)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(kept) < 20:
+        stop.wait(0.01)
+    server.ask("kill")
+    stop.set()
+    writer.join()
+    refused = [say(app, "lost"), ask(app, "chat_get_feed", room_id=1)]
+    assert [one["error_code"] for one in refused] == ["DATABASE_ERROR"] * 2
+    assert all("try again" in one["error"] for one in refused)
+    server.ask("start")
+    assert say(app, "after")["success"]
+    found = messages(app)
+    assert [text for text in found if text in kept] == kept
+    assert found[-1] == "after"
+    assert app.stores.database.check() == []
+
+
+def test_a_connection_that_was_broken_while_idle_is_noticed(app: App, server: Server) -> None:
+    """The call opens another one; nobody is told."""
+    assert say(app, "before")["success"]
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'npl'"
+        connection.execute(others)
+    assert say(app, "after")["success"]
+    assert messages(app) == ["before", "after"]
+
+
+def test_a_transaction_whose_connection_breaks_is_rolled_back(database: Database, tmp_path: Path) -> None:
+    """The error says to try again, and the next transaction has a new connection."""
+
+    def work() -> None:
+        with database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
+            own = tx.value("SELECT pg_backend_pid()")
+            with psycopg.connect(engines.address(tmp_path) or "", autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", [own])
+            tx.run("INSERT INTO total (name, value) VALUES ('b', 1)")
+
+    with pytest.raises(DatabaseError, match="try again"):
+        work()
+    with database.write() as tx:
+        assert tx.value("SELECT count(*) FROM total") == 0
+
+
+def test_a_commit_whose_answer_is_lost_may_have_been_done(app: App, server: Server) -> None:
+    """The error says so: trying again blindly could do it twice."""
+
+    def work() -> None:
+        with app.stores.database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
+            os.kill(tx.value("SELECT pg_backend_pid()"), signal.SIGKILL)
+
+    with pytest.raises(DatabaseError, match="look whether it was done"):
+        work()
+    late = time.monotonic() + 30
+    while not say(app, "after").get("success"):  # the server begins anew by itself
+        assert time.monotonic() < late
+        time.sleep(0.05)
+
+
+def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path) -> None:
+    """One of the two is told to try again, and its connection is sound."""
+    with database.write() as tx:
+        tx.run_many("INSERT INTO total (name, value) VALUES (:name, 1)", [{"name": "a"}, {"name": "b"}])
+    raised: list[BaseException] = []
+    with psycopg.connect(engines.address(tmp_path) or "") as other:
+        other.execute("UPDATE total SET value = 2 WHERE name = 'b'")
+
+        def cross() -> None:
+            try:
+                other.execute("UPDATE total SET value = 2 WHERE name = 'a'")
+            except psycopg.errors.DeadlockDetected as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=cross)
+        try:
+            with database.write() as tx:
+                tx.run("UPDATE total SET value = 3 WHERE name = 'a'")
+                thread.start()
+                tx.run("UPDATE total SET value = 3 WHERE name = 'b'")
+        except BusyError as error:
+            assert "try again" in str(error)
+            raised.append(error)
+        thread.join()
+        other.rollback()
+    assert len(raised) == 1
+    with database.write() as tx:
+        assert tx.run("UPDATE total SET value = 4") == 2
+
+
+def test_a_process_that_stands_still_holds_nobody_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its transaction is ended by the server, and it learns that when it goes on."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)
+    other = engines.database(tmp_path)
+
+    def work() -> None:
+        with database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES ('still', 1)")
+            with other.write() as second:  # waits until the first is ended
+                second.run("INSERT INTO total (name, value) VALUES ('second', 1)")
+            tx.run("INSERT INTO total (name, value) VALUES ('late', 1)")
+
+    with pytest.raises(DatabaseError):
+        work()
+    with other.read() as tx:
+        assert [row["name"] for row in tx.all("SELECT name FROM total")] == ["second"]
+    other.close()
+
+
+def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feeds follow ids, and times in a room never fall."""
+    (tmp_path / "project").mkdir()
+    app = App(settings_in(tmp_path))
+    ask(app, "chat_create_room", name="room", members=["alice", "bob"])
+    assert say(app, "first")["success"]
+    monkeypatch.setattr(paging, "datetime", Yesterday)
+    assert say(app, "second")["success"]
+    feed = ask(app, "chat_get_feed", room_id=1)["data"]["items"]
+    assert messages(app) == ["first", "second"]
+    times = [one["timestamp"] for one in feed]
+    assert times == sorted(times)
+    app.close()
+
+
+class Yesterday(paging.datetime):
+    """A clock that was set back."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return super().now(tz).replace(year=2020)
+
+
+VERSIONS = {
+    "a newer one": ("9999", "npl, from schema 9999 on", "newer version"),
+    "an unknown one": ("zz", "npl, from schema zz on", "does not know"),
+    "another program's": ("0001", None, "another program"),
+}
+
+
+@pytest.mark.parametrize("case", VERSIONS)
+def test_a_database_of_others_is_refused_and_not_touched(
+    database: Database, tmp_path: Path, case: str
+) -> None:
+    """Whether their version is newer, or none of ours."""
+    version, comment, said = VERSIONS[case]
+    database.open()
+    database.close()
+    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{version}'")
+    quoted = "NULL" if comment is None else f"'{comment}'"
+    engines.execute(tmp_path, f"COMMENT ON TABLE alembic_version IS {quoted}")
+    connection, query = engines.watched(tmp_path)
+    before = connection.execute(query).fetchone()
+    with pytest.raises(DatabaseError, match=said), database.read():
+        pass
+    assert connection.execute(query).fetchone() == before
+    connection.close()
+
+
+def test_a_replica_one_version_behind_goes_on(database: Database, tmp_path: Path) -> None:
+    """Where the newer schema says so: while replicas are upgraded one after the other."""
+    database.open()
+    database.close()
+    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 1:04}'")
+    engines.execute(tmp_path, f"COMMENT ON TABLE alembic_version IS 'npl, from schema {HEAD} on'")
+    engines.execute(tmp_path, "ALTER TABLE room ADD COLUMN newer TEXT")
+    engines.execute(tmp_path, "CREATE TABLE newer (id BIGINT PRIMARY KEY)")
+    with database.write() as tx:
+        assert tx.value("INSERT INTO room (name, created_at) VALUES ('a', 't') RETURNING id") == 1
+    assert database.check() == []
+
+
+REFUSED = {
+    "postgresql://nobody@127.0.0.1:1/x": "cannot be reached",
+    "postgresql://nobody@/none?host={host}": "no database of that name",
+    "postgresql://who@/postgres?host={host}": "does not know the user",
+    "postgresql://nobody:secret@[": "cannot be read",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_address_that_cannot_be_used_says_why(tmp_path: Path, case: str) -> None:
+    """In words that hold neither address nor password."""
+    host = (engines.SERVER or "").rpartition("host=")[2]
+    database = database_of(tmp_path, case.format(host=host))
+    with pytest.raises(DatabaseError, match=REFUSED[case]) as caught:
+        database.open()
+    assert "secret" not in str(caught.value)
+    assert "nobody@" not in str(caught.value)
+    assert not any(tmp_path.iterdir())
+
+
+def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
+    """As in SQLite, whatever the server's language."""
+    words = ["Z", "a", "é", "B", "_", "10", "9", "A"]
+    with database.write() as tx:
+        tx.run_many("INSERT INTO total (name, value) VALUES (:name, 1)", [{"name": word} for word in words])
+        found = [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
+    assert found == sorted(words, key=str.encode)
+
+
+def test_a_colon_or_a_percent_sign_in_a_text_is_no_parameter(database: Database) -> None:
+    """Nor is a cast."""
+    with database.read() as tx:
+        found = tx.one(
+            "SELECT ':no %s 100%' AS text, CAST(:yes AS TEXT)::text AS given, 7 % 4 AS rest", yes="%x"
+        )
+    assert found == {"text": ":no %s 100%", "given": "%x", "rest": 3}
