@@ -6,7 +6,7 @@ SETUP := $(VENV)/.set-up
 
 # Tests of what is kept in the database, which hold for every engine.
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/core/test_sets_of_stores.py \
-	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat review session worklog hostile_arguments) \
+	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry)
 
 .PHONY: setup run test coverage lint types check postgres postgres-shell hostile durability conformance bench docs pin clean

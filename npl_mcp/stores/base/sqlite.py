@@ -8,7 +8,6 @@ refused at once, whatever the busy timeout, when somebody else wrote in between.
 from __future__ import annotations
 
 import importlib.util
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.stores.base import engine
+from npl_mcp.stores.base import sqlite_damage as damage
 from npl_mcp.stores.base.engine import (
     BusyError,
     Commits,
@@ -175,7 +175,7 @@ class SqliteEngine(Engine):
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
         """Return which row of a query's result holds a text that is none, where an error is about that."""
-        return undecodable(raw, sql, values, error)
+        return damage.undecodable(raw, sql, values, error)
 
     def schema(self, raw: Any) -> Schema | None:
         """Return which tables the file has; ``None`` if it is empty."""
@@ -264,7 +264,7 @@ class SqliteEngine(Engine):
         with read() as tx:
             tables = self.tables(tx)
         for table in tables:
-            yield from _rows(read, table.name)
+            yield from damage.rows(read, table.name)
 
     def commits(self) -> Commits:
         """Return what tells that somebody committed."""
@@ -305,48 +305,6 @@ def _finish(execute: Callable[[str], Any], oldest: str) -> None:  # noqa: ARG001
     execute(f"PRAGMA application_id = {APPLICATION_ID}")
     if broken := execute("PRAGMA foreign_key_check").fetchall():
         raise DatabaseError(f"the migration would break {len(broken)} references")
-
-
-def _rows(read: Callable[[], AbstractContextManager[Any]], table: str) -> Iterator[TableRow]:
-    last = -1
-    while True:
-        with read() as tx:
-            page = _page(tx, table, last, engine.page_of(table))
-            # Then one by one, up to the row that cannot be read.
-            while page is None and (page := _page(tx, table, last, 1)):
-                last = page[0]["_rowid"]
-                yield TableRow(table, f"row {last}", page[0])
-                page = None
-            if page is None:
-                last = tx.value(f"SELECT min(rowid) FROM {table} WHERE rowid > :last", last=last)
-                yield TableRow(table, f"row {last}", {}, _text_damage(tx, table, last))
-                continue
-        for row in page:
-            yield TableRow(table, f"row {row['_rowid']}", row)
-        if not page:
-            return
-        last = page[-1]["_rowid"]
-
-
-def _page(tx: Any, table: str, last: int, most: int) -> list[engine.Row] | None:
-    """Return the next rows; ``None`` if one of them holds a text that is none."""
-    try:
-        found: list[engine.Row] = tx.all(
-            f"SELECT rowid AS _rowid, * FROM {table} WHERE rowid > :last ORDER BY rowid LIMIT :most",
-            last=last,
-            most=most,
-        )
-    except DatabaseError:
-        return None
-    return found
-
-
-def _text_damage(tx: Any, table: str, rowid: int) -> str:
-    try:
-        tx.one(f"SELECT rowid AS row, * FROM {table} WHERE rowid = :rowid", rowid=rowid)
-    except DatabaseError as error:
-        return error.message
-    return f"a row of {table} (row {rowid}) cannot be read"
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
@@ -446,43 +404,6 @@ def copy(path: Path, target: Path) -> None:
     with closing(module.connect(str(path))) as source, closing(module.connect(str(target))) as copied:
         source.backup(copied)
 
-
-def undecodable(raw: Any, sql: str, values: object, error: BaseException) -> str | None:
-    """Return which row of a query's result holds a text that is none, where an error is about that.
-
-    :param sql: the query; only those that change nothing are asked again.
-    """
-    found = _COLUMN.search(str(error))
-    table = _TABLE.search(sql)
-    if found is None or table is None or not sql.lstrip().upper().startswith(("SELECT", "WITH")):
-        return None
-    before, raw.text_factory = raw.text_factory, bytes
-    try:
-        cursor = raw.execute(sql, values)
-        names = [column[0] for column in cursor.description]
-        for row in cursor:
-            if any(isinstance(value, bytes) and not _is_text(value) for value in row):
-                shown = [
-                    f"{name} {value}"
-                    for name, value in zip(names, row, strict=True)
-                    if isinstance(value, int)
-                ]
-                return f"a row of {table[1]} ({', '.join(shown[:2])}), column {found[1]}"
-    finally:
-        raw.text_factory = before
-    return None
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-_COLUMN = re.compile(r"decode to UTF-8 column '(\w{1,64})'")
-_TABLE = re.compile(r"\bFROM\s+(\w+)")
 
 _FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
 

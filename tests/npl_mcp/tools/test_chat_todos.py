@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from contextlib import closing
 from typing import Any
 
 import anyio
@@ -12,7 +11,7 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.base.sqlite import driver
+from tests import engines
 from tests.conftest import Call, envelope, with_client
 from tests.npl_mcp.tools.test_waiting import elsewhere
 
@@ -49,11 +48,8 @@ def listed(call: Call, **which: Any) -> list[int]:
 
 def end_leases(settings: Settings) -> None:
     """Let all claims be over, as they are after a time."""
-    # The driver of the stores: two SQLite libraries in one process take each other's locks away.
-    with closing(driver().connect(str(settings.data_folder / "npl.db"))) as connection, connection:
-        connection.execute(
-            "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z' WHERE lease_until > ''"
-        )
+    over = "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z' WHERE lease_until > ''"
+    engines.execute(settings.data_folder, over)
 
 
 def test_a_claim_is_a_lease(den: Call) -> None:

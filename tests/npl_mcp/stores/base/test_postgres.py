@@ -164,7 +164,6 @@ def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path
                 thread.start()
                 tx.run("UPDATE total SET value = 3 WHERE name = 'b'")
         except BusyError as error:
-            assert "try again" in str(error)
             raised.append(error)
         thread.join()
         other.rollback()
