@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -326,6 +327,10 @@ class Collection:
 
         rows, _ = self.postings.named(np.array([number]))
         return set(self.postings.terms.texts(rows.tolist()))
+
+    def tokens_of(self, document: int) -> array[int]:
+        """Return what is kept of the tokens of a document's sections; it may be nothing."""
+        return self.postings.tokens(int(self.firsts[document]))
 
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 where it is nothing but the heading."""
