@@ -278,6 +278,14 @@ class Postings:
         part = self._part(number)
         return int(part.segment.levels[number - part.first]) & LEVEL
 
+    def headings_in(self, first: int, size: int) -> int:
+        """Return how many sections of a document have a heading, by the number of its first section."""
+        import numpy as np
+
+        part = self._part(first)
+        begin = first - part.first
+        return int(np.count_nonzero(part.segment.levels[begin : begin + size] & LEVEL))
+
     def holding(self, level: int | None, traits: Sequence[str]) -> NDArray[Any]:
         """Return the living sections of a level whose own text has some traits."""
         import numpy as np

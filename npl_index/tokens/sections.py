@@ -169,14 +169,12 @@ class Unmeasured:
             return counter.upper_bound(max(self.followed[index], self.last[index]))
 
         size = len(self.measured)
-        return TokenCounts(
-            counter.name,
-            _Column(size, lambda index: self.followed[measured(index)]),
-            _Column(size, lambda index: self.last[measured(index)]),
-            _Column(size, cost),
-            0,
-            self.escaped,
-        )
+        followed: Sequence[int] = self.followed
+        last: Sequence[int] = self.last
+        if not all(self.measured):
+            followed = _Column(size, lambda index: self.followed[measured(index)])
+            last = _Column(size, lambda index: self.last[measured(index)])
+        return TokenCounts(counter.name, followed, last, _Column(size, cost), 0, self.escaped)
 
 
 class _Column(Sequence[int]):
