@@ -112,11 +112,15 @@ def section_index(
             count_sections(one.tree, counter),
             conditions or TraitFilter(),
             name=one.document.path if several else None,
-            selectors=[qualified(document_name(one.document.path), steps) for steps in one.steps],
+            selector=partial(_selector, one),
             depth=depth,
         )[0]
         for one in indexed
     )
+
+
+def _selector(one: IndexedDocument, section: int) -> str:
+    return qualified(document_name(one.document.path), one.step(section))
 
 
 def _read(path: Path) -> tuple[list[IndexedDocument], tuple[str, ...]]:

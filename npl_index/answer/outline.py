@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -87,7 +87,7 @@ class _View:
 
     tree: SectionTree
     counts: TokenCounts
-    selectors: Sequence[str]
+    selector: Callable[[int], str]
     matching: frozenset[int] | None
     shown: frozenset[int] | None
 
@@ -97,22 +97,21 @@ def outline(
     counts: TokenCounts,
     conditions: TraitFilter,
     *,
-    selectors: Sequence[str],
+    selector: Callable[[int], str],
     name: str | None = None,
     depth: int | None = None,
-) -> tuple[OutlineNode, int]:
+) -> tuple[OutlineNode, int | None]:
     """Show a document as one node of level 0.
 
     :param counts: of the document's sections.
     :param conditions: sections that do not match are left out, but for the ancestors of those that do.
-    :param selectors: of all sections.
+    :param selector: returns that of a section.
     :param name: of the document's node, instead of the document's own.
     :param depth: levels of subsections to show below the document; ``None`` for all. A title counts as the
         document.
-    :returns: the node and the number of headings that match.
+    :returns: the node, and the number of headings that match; ``None`` without conditions.
     """
-    matching = shown = None
-    total = sum(section.level > 0 for section in tree.sections)
+    matching = shown = total = None
     if conditions != TraitFilter():
         found = {
             section.index
@@ -122,7 +121,7 @@ def outline(
         matching = frozenset(found)
         shown = frozenset(found.union(*(tree.ancestors(index) for index in found)))
         total = len(matching)
-    view = _View(tree, counts, selectors, matching, shown)
+    view = _View(tree, counts, selector, matching, shown)
     return _node(view, tree.sections[0], depth, name), total
 
 
@@ -133,10 +132,10 @@ def _node(view: _View, section: Section, depth: int | None, name: str | None = N
     if depth is not None and index == tree.title:
         depth += 1
     deeper = None if depth is None else depth - 1
-    whole = section.whole_traits
+    whole, tokens = section.whole_traits, view.counts.total(inside)
     return OutlineNode(
         name=name or section.name,
-        selector=view.selectors[index],
+        selector=view.selector(index),
         level=section.level,
         heading_level=section.level,
         heading=section.heading,
@@ -149,9 +148,9 @@ def _node(view: _View, section: Section, depth: int | None, name: str | None = N
         has_code=whole.has_code,
         has_definitions=whole.has_definitions,
         word_count=whole.word_count,
-        token_count=view.counts.total(inside),
+        token_count=tokens,
         children=() if depth == 0 else tuple(_node(view, tree.sections[child], deeper) for child in children),
-        own=_own(section, view.counts.last[index], view.counts.total(inside)) if section.children else None,
+        own=_own(section, view.counts.last[index], tokens) if section.children else None,
         version=section.version,
         matches=False if view.matching is not None and section.level and index not in view.matching else None,
         more=len(inside) - 1 if depth == 0 and children else None,

@@ -167,6 +167,8 @@ class SectionTree:
 
     def subtree(self, index: int) -> range:
         """Return the indices of a section and all its descendants (they are contiguous)."""
+        if not index:
+            return range(len(self.sections))
         last = index
         while self.sections[last].children:
             last = self.sections[last].children[-1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -37,17 +38,21 @@ class ParsedDocument:
     """One document and its sections.
 
     :param document: of one of a set the bytes are left out; its text is read when it is needed.
-    :param known_steps: see :attr:`steps`; empty where nobody has written them yet.
+    :param known_steps: returns :attr:`steps` where somebody has written them.
     """
 
     document: Document
     tree: SectionTree
-    known_steps: tuple[str, ...] = field(default=(), kw_only=True)
+    known_steps: Callable[[], tuple[str, ...]] | None = field(default=None, kw_only=True, compare=False)
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
         """What follows the document's name in the selector of each section."""
-        return self.known_steps or steps_of(self.tree)
+        return steps_of(self.tree) if self.known_steps is None else self.known_steps()
+
+    def step(self, section: int) -> str:
+        """Return what follows the document's name in the selector of one; nothing for the document."""
+        return self.steps[section] if section else ""
 
     @cached_property
     def longest(self) -> int:
@@ -326,6 +331,14 @@ class Collection:
 
         rows, _ = self.postings.named(np.array([number]))
         return set(self.postings.terms.texts(rows.tolist()))
+
+    def headings(self, document: int) -> int:
+        """Return how many sections of a document have a heading."""
+        return self.postings.headings_in(int(self.firsts[document]), int(self.sizes[document]))
+
+    def tokens_of(self, document: int) -> array[int]:
+        """Return what is kept of the tokens of a document's sections; it may be nothing."""
+        return self.postings.tokens(int(self.firsts[document]))
 
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 where it is nothing but the heading."""

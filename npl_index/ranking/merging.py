@@ -95,7 +95,7 @@ def write_merged(living: Sequence[Survivor], target: Columns) -> None:
     for name in ("bodies", "headings", "named"):
         _write_lists(name, living, [one.sections for one in living], rows, target)
     _write_lists("files", living, [one.documents for one in living], rows, target)
-    for name in ("titles", "records"):
+    for name in ("titles", "records", "tokens"):
         _write_lists(name, living, [one.documents for one in living], None, target)
     spelt = _write_listed("spelt", living, target)
     _write_headings_by_term(spelt, living, rows, terms, target)

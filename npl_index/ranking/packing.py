@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"NPLSEGM2"
 
-SEGMENT_FORMAT = f"4.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
+SEGMENT_FORMAT = f"5.{INDEX_FORMAT}.{unicodedata.unidata_version}.{sys.byteorder}"
 """What a segment was made by: the layout here, parsing and analysis, the characters known, the byte order."""
 
 _START = struct.Struct("<8sQII")  # magic; place, length and checksum of the directory

@@ -8,6 +8,7 @@ whole numbers. So statistics, and with them every score, are those of a set that
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -277,6 +278,14 @@ class Postings:
         part = self._part(number)
         return int(part.segment.levels[number - part.first]) & LEVEL
 
+    def headings_in(self, first: int, size: int) -> int:
+        """Return how many sections of a document have a heading, by the number of its first section."""
+        import numpy as np
+
+        part = self._part(first)
+        begin = first - part.first
+        return int(np.count_nonzero(part.segment.levels[begin : begin + size] & LEVEL))
+
     def holding(self, level: int | None, traits: Sequence[str]) -> NDArray[Any]:
         """Return the living sections of a level whose own text has some traits."""
         import numpy as np
@@ -288,7 +297,8 @@ class Postings:
 
     def title(self, first: int) -> tuple[str, str]:
         """Return the names of a document and of its first section, by the number of the latter."""
-        name, _, title = self._of_document("titles", first).decode(errors="surrogatepass").partition("\0")
+        names = self._of_document("titles", first).tobytes().decode(errors="surrogatepass")
+        name, _, title = names.partition("\0")
         return name, title
 
     def spelt_with(self, rows: Sequence[int]) -> set[str]:
@@ -307,13 +317,20 @@ class Postings:
 
     def record(self, first: int) -> bytes:
         """Return what the segment has of the sections of a document, by the number of its first section."""
-        return self._of_document("records", first)
+        return self._of_document("records", first).tobytes()
 
-    def _of_document(self, name: str, first: int) -> bytes:
+    def tokens(self, first: int) -> array[int]:
+        """Return what the segment has of the tokens of a document's sections, by the same number."""
+        return array("I", self._of_document("tokens", first).tobytes())
+
+    def _of_document(self, name: str, first: int) -> NDArray[Any]:
+        import numpy as np
+
         part = self._part(first)
-        ordinal = part.segment.documents.searchsorted(first - part.first)
+        # Of another type it would make all of them that type first.
+        ordinal = part.segment.documents.searchsorted(np.uint32(first - part.first))
         lists: Lists = getattr(part.segment, name)
-        return lists.of(int(ordinal)).tobytes()
+        return lists.of(int(ordinal))
 
     def _part(self, number: int) -> Part:
         return next(part for part in reversed(self.parts) if part.first <= number)

@@ -122,6 +122,8 @@ class Segment:
     :param titles: name of each document and of its first section in UTF-8, a NUL between.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading.
     :param records: the sections of each document as bytes, for who makes its tree again; may be empty.
+    :param tokens: the tokens of each document's sections (:func:`npl_index.tokens.sections.kept_counts`),
+        uint32; may be empty.
     """
 
     terms: Strings
@@ -154,6 +156,7 @@ class Segment:
     titles: Lists
     sizes: NDArray[Any]
     records: Lists
+    tokens: Lists
 
     @property
     def size(self) -> int:
@@ -282,10 +285,12 @@ class Layout(NamedTuple):
         return cls(range(size), [0, size], [Name(0, "", "")] * size, ["\0"], [1] * size)
 
 
-def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> Segment:
+def segment_of(
+    documents: Sequence[Indexed], records: Sequence[bytes] = (), tokens: Sequence[Sequence[int]] = ()
+) -> Segment:
     """Make a segment of some documents, at least one, in memory.
 
-    :param records: of each document, or none at all.
+    :param records: of each document, or none at all; so are the tokens.
     """
     parents: list[int] = []
     page_starts: list[int] = []
@@ -306,10 +311,15 @@ def segment_of(documents: Sequence[Indexed], records: Sequence[bytes] = ()) -> S
             sizes.append(0 if blank else own.stop - own.start)
     titles = [f"{one.tree.name}\0{one.tree.sections[0].name}" for one in documents]
     layout = Layout(parents, [*page_starts, len(parents)], names, titles, sizes)
-    return segment_from([indexed.counts for indexed in documents], layout, records)
+    return segment_from([indexed.counts for indexed in documents], layout, records, tokens)
 
 
-def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[bytes] = ()) -> Segment:
+def segment_from(
+    parts: Sequence[Counts],
+    layout: Layout,
+    records: Sequence[bytes] = (),
+    tokens: Sequence[Sequence[int]] = (),
+) -> Segment:
     """Make a segment of counts, at least one."""
     import numpy as np
 
@@ -354,6 +364,7 @@ def segment_from(parts: Sequence[Counts], layout: Layout, records: Sequence[byte
         titles=_bytes([title.encode(errors="surrogatepass") for title in layout.titles], len(parts)),
         sizes=np.array(layout.sizes, dtype=np.uint32),
         records=_bytes(records, len(parts)),
+        tokens=_numbers(tokens, len(parts)),
     )
 
 
@@ -363,6 +374,14 @@ def _bytes(texts: Sequence[bytes], count: int) -> Lists:
 
     lengths = np.array(list(map(len, texts)) or [0] * count, np.int64)
     return Lists(np.frombuffer(b"".join(texts), np.uint8), ends(lengths))
+
+
+def _numbers(lists: Sequence[Sequence[int]], count: int) -> Lists:
+    """Return numbers as lists; empty ones where there are none."""
+    import numpy as np
+
+    lengths = np.array(list(map(len, lists)) or [0] * count, np.int64)
+    return Lists(np.fromiter(chain.from_iterable(lists), np.uint32, int(lengths.sum())), ends(lengths))
 
 
 def _postings(

@@ -50,6 +50,7 @@ class _Row(NamedTuple):
 
 
 _PARENT = _Row._fields.index("parent")
+_LENGTH = 4  # bytes of the number that says how long a text is
 
 
 def dump(indexed: IndexedDocument) -> tuple[str, str]:
@@ -63,12 +64,32 @@ def dump(indexed: IndexedDocument) -> tuple[str, str]:
 
 
 def dump_sections(parsed: ParsedDocument) -> bytes:
-    """Write a document's sections down, and what selectors call them."""
-    index = {**_dump_tree(parsed.tree), "steps": parsed.steps}
-    return zlib.compress(_json(index).encode(), 1)
+    """Write a document's sections down, and what selectors call them.
+
+    What says most about the document as a whole comes first, so that it can be read alone.
+    """
+    tree = _dump_tree(parsed.tree)
+    first, *others = tree.pop("sections")
+    head = {**tree, "first": first, "parents": [row.parent for row in (first, *others)]}
+    start = _json(head).encode()
+    rest = zlib.compress(_json({"sections": others, "steps": parsed.steps}).encode(), 1)
+    return len(start).to_bytes(_LENGTH, "little") + start + rest
 
 
-def _dump_tree(tree: SectionTree) -> dict[str, object]:
+def check_sections(packed: bytes) -> bool:
+    """Return whether a text that :func:`dump_sections` wrote is whole."""
+    try:
+        return bool(_Later(_parts(packed)[1]).known)
+    except ValueError:
+        return False
+
+
+def _parts(packed: bytes) -> tuple[bytes, bytes]:
+    end = _LENGTH + int.from_bytes(packed[:_LENGTH], "little")
+    return packed[_LENGTH:end], packed[end:]
+
+
+def _dump_tree(tree: SectionTree) -> dict[str, Any]:
     return {
         "name": tree.name,
         "front_matter": tree.front_matter,
@@ -115,7 +136,9 @@ def restore(document: Document, index_json: str, keywords_json: str) -> IndexedD
         source = _source(document.data)
         lines = KnownLines(source, find_lines(source))
         index = json.loads(index_json)
-        tree = _restore_tree(document.name, index, lines, len(lines.starts), len(document.data) + 1)
+        rows = index["sections"]
+        sections = _Sections(rows, [row[_PARENT] for row in rows], len(lines.starts), len(document.data) + 1)
+        tree = _restore_tree(document.name, index, lines, sections)
         tree = replace(tree, sections=tuple(tree.sections))
         counts = _restore_counts(json.loads(keywords_json), len(tree.sections))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
@@ -132,12 +155,46 @@ def restore_sections(
     :param read: returns them when the text is needed.
     """
     try:
-        index = json.loads(zlib.decompress(packed).decode())
+        head, rest = _parts(packed)
+        index, later = json.loads(head), _Later(rest)
         document = known(_text(index["name"]))
-        tree = _restore_tree(document.name, index, UnreadLines(read), sys.maxsize, sys.maxsize)
-        return ParsedDocument(document, tree, known_steps=tuple(index["steps"]))
-    except (zlib.error, ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        rows = _Rows(index["first"], len(index["parents"]), later)
+        sections = _Sections(rows, index["parents"], sys.maxsize, sys.maxsize)
+        tree = _restore_tree(document.name, index, UnreadLines(read), sections)
+        return ParsedDocument(document, tree, known_steps=lambda: tuple(later.known["steps"]))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+class _Later:
+    """What :func:`dump_sections` wrote of all sections but the first; it is read when it is needed."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed = packed
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """The rows of the sections, and what selectors call all of them."""
+        try:
+            found = json.loads(zlib.decompress(self._packed))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+        _check(isinstance(found, dict))
+        return dict(found)
+
+
+class _Rows(Sequence[Sequence[Any]]):
+    """The rows of a document's sections, of which the first is there."""
+
+    def __init__(self, first: Sequence[Any], size: int, later: _Later) -> None:
+        self._first, self._size, self._later = first, size, later
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int) -> Sequence[Any]:  # type: ignore[override]
+        row: Sequence[Any] = self._later.known["sections"][index - 1] if index else self._first
+        return row
 
 
 class UnreadLines:
@@ -179,18 +236,14 @@ def _source(data: bytes) -> str:
     return with_line_feeds(data.decode("utf-8")).removeprefix("\ufeff")
 
 
-def _restore_tree(
-    name: str, index: dict[str, Any], lines: Lines, line_stop: int, byte_stop: int
-) -> SectionTree:
-    """Read a tree; positions of lines and bytes are below some numbers."""
-    rows = index["sections"]
-    _check(bool(rows))
-    sections = _Sections(rows, line_stop, byte_stop)
-    title = None if index["title"] is None else _number(index["title"], len(rows))
+def _restore_tree(name: str, index: dict[str, Any], lines: Lines, sections: _Sections) -> SectionTree:
+    """Read a tree."""
+    _check(bool(sections))
+    title = None if index["title"] is None else _number(index["title"], len(sections))
     dialect = _text(index["dialect"])
     _check(index["name"] == name and dialect in ("commonmark", "npl"))
     front = _text(index["front_matter"])
-    doubtful = tuple(_number(line, line_stop) for line in index["doubtful_fences"])
+    doubtful = tuple(_number(line, sections.line_stop) for line in index["doubtful_fences"])
     return SectionTree(name, sections, lines, front, dialect, title, doubtful)
 
 
@@ -198,15 +251,17 @@ class _Sections(Sequence[Section]):
     """Sections that are read when they are asked for.
 
     :param rows: what :func:`_row` makes of each.
+    :param parents: of each.
     :param line_stop: what positions of lines are below, and ``byte_stop`` what those of bytes are below.
     """
 
-    def __init__(self, rows: Sequence[Sequence[Any]], line_stop: int, byte_stop: int) -> None:
-        self._rows, self._lines, self._bytes = rows, line_stop, byte_stop
+    def __init__(
+        self, rows: Sequence[Sequence[Any]], parents: Sequence[Any], line_stop: int, byte_stop: int
+    ) -> None:
+        self._rows, self.line_stop, self._bytes = rows, line_stop, byte_stop
         self._read: dict[int, Section] = {}
-        self._children: list[list[int]] = [[] for _ in rows]
-        for number, row in enumerate(rows):
-            parent = row[_PARENT]
+        self._children: list[list[int]] = [[] for _ in parents]
+        for number, parent in enumerate(parents):
             if number:
                 self._children[_number(parent, number)].append(number)
             else:
@@ -228,7 +283,7 @@ class _Sections(Sequence[Section]):
     __hash__ = None  # type: ignore[assignment]
 
     def _section(self, number: int, row: _Row) -> Section:
-        lines, bytes_ = self._lines, self._bytes
+        lines, bytes_ = self.line_stop, self._bytes
         return Section(
             index=number,
             level=_number(row.level, 7),

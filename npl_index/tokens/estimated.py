@@ -127,11 +127,15 @@ class PieceCosts(dict[str, int]):
 
         Where an ending is what words share, this is the way that tiktoken goes.
         """
-        stop, cost = len(piece), 0
+        stop, cost, get = len(piece), 0, self.get
         while stop:
-            starts = range(max(0, stop - _LONGEST), stop - 1)
-            start = next((start for start in starts if self.get(piece[start:stop]) == 1), stop - 1)
-            cost += 1 if start < stop - 1 else self._character(piece[start])
+            for start in range(max(0, stop - _LONGEST), stop - 1):
+                if get(piece[start:stop]) == 1:
+                    cost += 1
+                    break
+            else:
+                start = stop - 1
+                cost += self._character(piece[start])
             stop = start
         return cost
 
@@ -145,7 +149,11 @@ class PieceCosts(dict[str, int]):
             if len(piece) > _LONGEST_CACHED:
                 longest = min(longest, self._longest.get(window[0], 1))
             lengths = range(min(len(window), longest), 1, -1)
-        return start + next((length for length in lengths if self.get(window[:length]) == 1), 1)
+        get = self.get
+        for length in lengths:
+            if get(window[:length]) == 1:
+                return start + length
+        return start + 1
 
     def _character(self, character: str) -> int:
         if character in self:

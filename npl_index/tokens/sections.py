@@ -8,6 +8,7 @@ tokens of the whole are the sum of the sections' tokens, each counted with the b
 from __future__ import annotations
 
 import json
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _TAIL = 4_096
 _AHEAD = 1 << 18
 """Characters of a document whose sections are counted escaped, too, before one is asked for: some 30 ms. Of a
 longer one those are counted that an answer may bring."""
+
+NOTHING = array("I")
+"""Counts of a document of which none are kept."""
 
 dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Writes compact JSON; characters outside ASCII stay as they are."""
@@ -94,6 +98,19 @@ def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = N
     return TokenCounts(counter.name, followed, last, costs, max(costs), array("I", bytes(4 * len(costs))))
 
 
+def kept_counts(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> array[int]:
+    """Return the counts of every section's own text as they are kept: whose they are, ``followed``, ``last``.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    counts = count_sections(tree, counter, clock)
+    return array("I", [_number_of(counter), *counts.followed, *counts.last])
+
+
+def _number_of(counter: TokenCounter) -> int:
+    return zlib.crc32(counter.name.encode())
+
+
 def escaped_tokens(text: str, counter: TokenCounter) -> int:
     """Return the tokens of a text inside a JSON string, with the blank line before it."""
     return counter.count(dumped("\n" + text)[1:-1])
@@ -118,12 +135,16 @@ class Unmeasured:
     A set has many documents, and an answer needs a few sections of each.
 
     :param sections: how many there are.
+    :param counter: counts them.
+    :param kept: what :func:`kept_counts` returned for the document; of another counter it says nothing.
     """
 
-    def __init__(self, sections: int) -> None:
-        self.followed, self.last = (array("I", bytes(4 * sections)) for _ in range(2))
+    def __init__(self, sections: int, counter: TokenCounter, kept: array[int] = NOTHING) -> None:
+        known = len(kept) == 2 * sections + 1 and kept[0] == _number_of(counter)
+        numbers = array("I", kept[1:].tobytes() if known else bytes(8 * sections))
+        self.followed, self.last = numbers[:sections], numbers[sections:]
         self.escaped = array("I", bytes(4 * sections))
-        self.measured = bytearray(sections)
+        self.measured = bytearray([known]) * sections
 
     @property
     def nbytes(self) -> int:
@@ -148,14 +169,12 @@ class Unmeasured:
             return counter.upper_bound(max(self.followed[index], self.last[index]))
 
         size = len(self.measured)
-        return TokenCounts(
-            counter.name,
-            _Column(size, lambda index: self.followed[measured(index)]),
-            _Column(size, lambda index: self.last[measured(index)]),
-            _Column(size, cost),
-            0,
-            self.escaped,
-        )
+        followed: Sequence[int] = self.followed
+        last: Sequence[int] = self.last
+        if not all(self.measured):
+            followed = _Column(size, lambda index: self.followed[measured(index)])
+            last = _Column(size, lambda index: self.last[measured(index)])
+        return TokenCounts(counter.name, followed, last, _Column(size, cost), 0, self.escaped)
 
 
 class _Column(Sequence[int]):

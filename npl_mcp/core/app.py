@@ -379,14 +379,16 @@ class App(Files):
         self, collection: Collection, clock: Deadline = NO_DEADLINE
     ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Return the counter, and the counts it made of each document of a collection."""
-        counter = self.counter
-        counted = self.state.token_counts if len(collection.documents) == 1 else self.state.section_counts
+        counter, alone = self.counter, len(collection.documents) == 1
 
         @cache
         def counts(document: int) -> TokenCounts:
-            return counted(collection.documents[document], counter, clock)
+            own = collection.documents[document]
+            if alone:
+                return self.state.token_counts(own, counter, clock)
+            return self.state.section_counts(own, counter, clock, lambda: collection.tokens_of(document))
 
-        if len(collection.documents) == 1:
+        if alone:
             # Who asks about one file asks again, and no later question should wait for its counts.
             count_ahead(collection.documents[0].tree, counts(0), counter, clock)
         return counter, counts

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.fingerprints import is_settled
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
+from npl_index.markdown.state import Deadline
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
 from npl_index.ranking.segments import Segment, segment_of
 from npl_index.ranking.storing import dump_sections
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.sections import NOTHING, kept_counts
 from npl_mcp.core.scratch import Place
 
 FILES = 64
@@ -58,6 +62,34 @@ class Reader(Protocol):
     def sent(self, founds: Sequence[Found]) -> Reader:
         """Return what reads these documents in another process."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """How files are indexed, here and in other processes.
+
+    :param seconds: to read and index one file.
+    :param vocabulary: that tokens are estimated for. Exact counts take as long as all else together, and no
+        process but the server loads what they need; so they are made when an answer needs them.
+    """
+
+    seconds: float
+    vocabulary: str
+
+    def index(self, document: Document) -> IndexedDocument:
+        """Return the index of a document.
+
+        :raises DocumentError: it cannot be indexed.
+        """
+        return index_document(document, deadline=time.monotonic() + self.seconds)
+
+    def tokens(self, indexed: IndexedDocument) -> array[int]:
+        """Return the token counts that are kept with a document: none if they take too long."""
+        clock = Deadline(indexed.document.name, time.monotonic() + self.seconds)
+        try:
+            return kept_counts(indexed.tree, estimator(self.vocabulary), clock)
+        except DocumentTimeoutError:
+            return NOTHING
 
 
 class Asked(NamedTuple):
@@ -112,7 +144,7 @@ def batches(files: Iterable[Asked]) -> Iterator[Batch]:
 def index_batch(
     batch: Batch,
     read: Callable[[Found], Document],
-    index: Callable[[Document], IndexedDocument],
+    indexer: Indexer,
     *,
     keep: bool = False,
 ) -> Piece:
@@ -129,13 +161,14 @@ def index_batch(
             if (document.path, document.digest) == known:
                 same.append(_member(document))
             else:
-                fresh.append(index(document))
+                fresh.append(indexer.index(document))
         except (DocumentError, DocumentNotFoundError) as error:
             failures.append((state, f"{found.path}: {error.message}"))
     members = tuple(_member(one.document, ordinal) for ordinal, one in enumerate(fresh))
     records = [dump_sections(one) for one in fresh]
     documents = tuple(ParsedDocument(one.document, one.tree) for one in fresh) if keep else ()
-    segment = segment_of(fresh, records) if fresh else None
+    tokens = [indexer.tokens(one) for one in fresh]
+    segment = segment_of(fresh, records, tokens) if fresh else None
     sections = 0 if segment is None else segment.size
     return Piece(segment, members, tuple(same), tuple(failures), sections, documents)
 

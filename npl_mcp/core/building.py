@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Found
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
-from npl_mcp.core.batches import Member, Piece, Reader, batches, index_batch
+from npl_index.ranking.indexing import ParsedDocument
+from npl_mcp.core.batches import Indexer, Member, Piece, Reader, batches, index_batch
 from npl_mcp.core.scratch import Scratch
 from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import Update
@@ -36,8 +36,7 @@ Read = Callable[[Found], Document]
 class Builder:
     """Indexes files; safe for several threads.
 
-    :param index: makes an index of a document.
-    :param seconds: to read and index one file.
+    :param indexer: says how.
     :param keep: is given the documents of a small set, whose texts are needed soon.
 
     ``built`` counts the documents that were indexed.
@@ -45,11 +44,10 @@ class Builder:
 
     def __init__(
         self,
-        index: Callable[[Document], IndexedDocument],
-        seconds: float,
+        indexer: Indexer,
         keep: Callable[[Member, ParsedDocument], None],
     ) -> None:
-        self._index, self._seconds, self._keep = index, seconds, keep
+        self._indexer, self._keep = indexer, keep
         self._workers: set[Workers] = set()
         self._closed = False
         self.built = 0
@@ -81,7 +79,7 @@ class Builder:
                 most = 0 if apart is None or os.name != "posix" else os.cpu_count() or 1
                 update.scratch = Scratch.made(folder, 1 + most)
                 if apart is not None and most:
-                    workers = Workers(apart, self._seconds, update.scratch)
+                    workers = Workers(apart, self._indexer, update.scratch)
         if workers is None:
             yield None
             return
@@ -118,7 +116,7 @@ class Builder:
         for number, batch in tuple(left.items()):
             self.go_on()
             # Of a large set an answer needs few.
-            put(number, index_batch(batch, read, self._index, keep=len(update.states) < SMALL))
+            put(number, index_batch(batch, read, self._indexer, keep=len(update.states) < SMALL))
 
     def join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
         """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""

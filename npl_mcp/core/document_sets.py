@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,9 +20,9 @@ from cachetools import LRUCache
 from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocumentError
 from npl_index.library.documents import Document, Found
 from npl_index.markdown.sections import parse_sections
-from npl_index.ranking.indexing import Collection, IndexedDocument, ParsedDocument
+from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.storing import restore_sections
-from npl_mcp.core.batches import NEW, Member, Reader
+from npl_mcp.core.batches import NEW, Indexer, Member, Reader
 from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
@@ -153,28 +153,25 @@ class KeptDocuments:
 class DocumentSets:
     """The sets of a server; safe for several threads.
 
-    :param index: makes an index of a document.
+    :param indexer: says how files are indexed.
     :param store: keeps sets in the data folder; ``None`` for memory only.
     :param maxsize: bytes of memory that all sets may take; the one used last stays in any case.
-    :param seconds: to read and index one file.
     :param patience: seconds that a call waits for a set; ``None`` for as long as it takes.
-
     """
 
     def __init__(
         self,
-        index: Callable[[Document], IndexedDocument],
+        indexer: Indexer,
         store: SegmentStore | None,
         maxsize: int,
         *,
-        seconds: float,
         patience: float | None = None,
     ) -> None:
         self._store, self._maxsize, self._patience = store, maxsize, patience
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(max(1, maxsize // 16))
-        self._builder = Builder(index, seconds, self._documents.put)
+        self._builder = Builder(indexer, self._documents.put)
         self._threads: set[threading.Thread] = set()
 
     @property

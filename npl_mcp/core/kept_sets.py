@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
+from npl_index.ranking.storing import check_sections
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.segment_store import Row, SegmentStore, Stored
@@ -103,8 +103,6 @@ def _kept(row: Row, stored: Stored) -> Kept:
             continue
         starts = segment.documents
         sections += int(starts[member.ordinal + 1]) - int(starts[member.ordinal])
-        try:
-            zlib.decompress(segment.records.of(member.ordinal).tobytes())
-        except zlib.error:
+        if not check_sections(segment.records.of(member.ordinal).tobytes()):
             problems.append(f"{path}: its sections cannot be read")
     return Kept(row, len(stored.members), sections, tuple(problems))

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import threading
-import time
+from array import array
+from collections.abc import Callable
 
 from cachetools import LRUCache
 
 from npl_index.answer.suggestions import Companions
 from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
-from npl_index.library.documents import Document
 from npl_index.library.watching import Watcher
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
-from npl_index.tokens.sections import TokenCounts, Unmeasured, count_sections
+from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_sections
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.batches import Indexer
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.index_cache import SqliteIndexCache
 from npl_mcp.core.library_documents import Listings
@@ -57,7 +58,8 @@ class SharedState:
         memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
             settings.cache_bytes, lambda indexed: indexed.nbytes
         )
-        self.indices = BuildingCache(memory, self._build, below)
+        indexer = Indexer(settings.time_limit, settings.vocabulary)
+        self.indices = BuildingCache(memory, indexer.index, below)
         # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
         # caller's work does not hold up the others. Two may then make the same value, which does no harm.
         self.lock = threading.Lock()
@@ -65,10 +67,9 @@ class SharedState:
         if settings.cache_mode != "memory":
             self._segments = SharedSegments(settings.data_folder, settings.index_bytes, self.stores.database)
         self.sets = DocumentSets(
-            self._build,
+            indexer,
             self._segments,
             settings.cache_bytes,
-            seconds=settings.time_limit,
             patience=settings.patience,
         )
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
@@ -112,14 +113,23 @@ class SharedState:
         return kept
 
     def section_counts(
-        self, document: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+        self,
+        document: ParsedDocument,
+        counter: TokenCounter,
+        clock: Deadline = NO_DEADLINE,
+        kept_with_set: Callable[[], array[int]] = lambda: NOTHING,
     ) -> TokenCounts:
-        """Return the token counts of a document of a set, which are made section by section."""
+        """Return the token counts of a document of a set, which are made section by section.
+
+        :param kept_with_set: returns those that its set has, where none are in memory.
+        """
         key = _counted(self, document, counter)
         with self.lock:
             kept = self._token_counts.get(key)
             if kept is None:
-                kept = self._token_counts[key] = Unmeasured(len(document.tree.sections))
+                kept = self._token_counts[key] = Unmeasured(
+                    len(document.tree.sections), counter, kept_with_set()
+                )
         return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
 
     def kept_counts(self, indexed: IndexedDocument) -> TokenCounts | None:
@@ -137,6 +147,3 @@ class SharedState:
         if self._segments is not None:
             self._segments.close()
         self.stores.close()
-
-    def _build(self, document: Document) -> IndexedDocument:
-        return index_document(document, deadline=time.monotonic() + self.settings.time_limit)

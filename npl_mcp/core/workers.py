@@ -16,7 +16,6 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -25,11 +24,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from npl_index.errors import NPLError
-from npl_index.library.documents import Document
-from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.merging import survivors
 from npl_index.ranking.packing import write, write_living
-from npl_mcp.core.batches import Batch, Piece, Reader, index_batch
+from npl_mcp.core.batches import Batch, Indexer, Piece, Reader, index_batch
 from npl_mcp.core.scratch import Place, Scratch, write_file
 
 logger = logging.getLogger(__name__)
@@ -65,12 +62,12 @@ class Workers:
     """As many processes as there are cores; they start with the first batch.
 
     :param reader: reads the files.
-    :param seconds: to read and index one file.
+    :param indexer: says how they are indexed.
     :param scratch: where they write, with one more file than there are processes: the first is for this one.
     """
 
-    def __init__(self, reader: Reader, seconds: float, scratch: Scratch) -> None:
-        self._reader, self._seconds = reader, seconds
+    def __init__(self, reader: Reader, indexer: Indexer, scratch: Scratch) -> None:
+        self._reader, self._indexer = reader, indexer
         self._scratch = scratch
         self._lock = threading.Lock()
         self._processes: list[_Worker] = []
@@ -145,7 +142,7 @@ class Workers:
         if isinstance(task, Join):
             return partial(_joined, task)
         reader = self._reader.sent([one.found for one in task.batch])
-        return partial(_indexed, reader, self._seconds, task.batch)
+        return partial(_indexed, reader, self._indexer, task.batch)
 
     def _failed(self, error: Exception) -> None:
         if not self._ended:
@@ -216,11 +213,8 @@ def _send(stream: IO[bytes], value: object) -> None:
     stream.flush()
 
 
-def _indexed(reader: Reader, seconds: float, batch: Batch, number: int, scratch: Scratch) -> Piece:
-    def index(document: Document) -> IndexedDocument:
-        return index_document(document, deadline=time.monotonic() + seconds)
-
-    return kept(index_batch(batch, reader.read, index), number, scratch)
+def _indexed(reader: Reader, indexer: Indexer, batch: Batch, number: int, scratch: Scratch) -> Piece:
+    return kept(index_batch(batch, reader.read, indexer), number, scratch)
 
 
 def kept(piece: Piece, number: int, scratch: Scratch) -> Piece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from npl_index.answer.folding import fold
 from npl_index.answer.forms import partial_note
@@ -13,6 +14,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import TraitFilter
+from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App, Gathered
@@ -85,6 +87,7 @@ def section_index(
     if depth is None and gathered.several and request.conditions == TraitFilter():
         depth = 0
     documents: list[OutlineNode] = []
+    warnings: list[str] = []
     total = matching = tokens = 0
     for number, indexed in enumerate(gathered.collection.documents):
         tree = indexed.tree
@@ -94,12 +97,15 @@ def section_index(
             counts(number),
             request.conditions,
             name=file if gathered.several else None,
-            selectors=[qualified(document_name(file), steps) for steps in indexed.steps],
+            selector=partial(_selector, indexed, file),
             depth=depth,
         )
-        total += sum(section.level > 0 for section in tree.sections)
-        matching += found
+        headings = gathered.collection.headings(number)
+        total += headings
+        matching += headings if found is None else found
         tokens += node.token_count
+        if tree.doubtful_fences:
+            warnings.append(_warning(tree, f"{file}: " if gathered.several else ""))
         if found or request.conditions == TraitFilter():
             documents.append(node)
     text = OutlineText(
@@ -120,7 +126,7 @@ def section_index(
         token_counter=counter.name,
         version=text.version,
         unreadable=gathered.unreadable or None,
-        warnings=_warnings(gathered) or None,
+        warnings=tuple(warnings) or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
     )
@@ -130,16 +136,12 @@ def section_index(
     return Written(replace(reply, sections=nodes), written)
 
 
-def _warnings(gathered: Gathered) -> tuple[str, ...]:
-    """Name the lines where a fence looks wrong, for each document with such a line."""
-    return tuple(
-        _warning(indexed.tree, f"{file}: " if gathered.several else "")
-        for indexed, file in zip(gathered.collection.documents, gathered.files, strict=True)
-        if indexed.tree.doubtful_fences
-    )
+def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
+    return qualified(document_name(file), indexed.step(section))
 
 
 def _warning(tree: SectionTree, lead: str) -> str:
+    """Name the lines of a document where a fence looks wrong."""
     lines = tree.doubtful_fences
     named = ", ".join(str(line + 1) for line in lines[:_LINES_NAMED])
     more = f" and {len(lines) - _LINES_NAMED} more" if len(lines) > _LINES_NAMED else ""

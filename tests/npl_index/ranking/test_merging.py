@@ -39,11 +39,16 @@ def test_merging_makes_the_segment_that_is_made_anew(sections: int) -> None:
     chance = Random(1)
     documents = [indexed(f"d/{number}.md", text(chance, sections)) for number in range(6)]
     records = [f"record {number}".encode() * number for number in range(6)]
-    first, second = segment_of(documents[:3], records[:3]), segment_of(documents[3:5], records[3:5])
-    third = segment_of(documents[5:], records[5:])
+    tokens = [[number, *range(number)] for number in range(6)]
+    first, second, third = (
+        segment_of(documents[some], records[some], tokens[some])
+        for some in (slice(3), slice(3, 5), slice(5, 6))
+    )
     living = survivors([(first, alive(first, 1)), (unpack(packed(second)), None), (third, None)])
     chosen = [0, 2, 3, 4, 5]
-    anew = arrays_of(segment_of([documents[one] for one in chosen], [records[one] for one in chosen]))
+    anew = arrays_of(
+        segment_of(*([every[one] for one in chosen] for every in (documents, records, tokens)))  # type: ignore[arg-type]
+    )
     file = io.BytesIO()
     write_living(living, file)
     for found in (arrays_of(merge(living)), arrays_of(unpack(file.getvalue()))):
