@@ -301,8 +301,11 @@ class Library:
         return (path for path in meant if path is not None and self.roots.is_there(path, text))
 
     def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
-        """Return the roots and the paths below them that spellings may mean, root after root."""
-        return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=True))
+        r"""Return the roots and the paths below them that spellings may mean, root after root.
+
+        Where one climbs there are none: ``\..`` does, and ``\...md`` alone would not.
+        """
+        return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=False))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
         """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from npl_index.errors import (
@@ -160,6 +160,7 @@ NAMES = st.sampled_from(
 # A folder listing now and then takes longer than hypothesis allows by default.
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(ALPHABET, NAMES), max_size=8).map("".join), st.booleans())
+@example("\\..", False)
 def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bool) -> None:
     """Whatever is asked for, the answer is files of the root or an expected error."""
     root = Path(next(iter(hostile.roots)).path)

@@ -25,6 +25,8 @@ DEVICE = "the null device, which takes the place of a stream"
 FOLDER = "the one way itself: a method of Folder, or a file that it opened"
 PRIVATE = "in the data folder, into which nobody else can put anything"
 
+DATABASE = "the database; its driver opens what it has"
+
 ALLOWED = {
     "npl_index/ranking/analysis.py": {
         "resources.files('npl_index').joinpath('data').joinpath(name).read_text": OWN
@@ -64,7 +66,9 @@ ALLOWED = {
     "npl_mcp/http/service.py": {"os.open": PRIVATE},
     "npl_mcp/http/serving.py": {"os.open": PRIVATE, "os.fdopen": PRIVATE, "log.read_bytes": PRIVATE},
     "npl_mcp/projects/git.py": {"tempfile.TemporaryFile": "it has no name"},
-    "npl_mcp/stores/data_folder.py": {"self.database.open": "the database; SQLite opens its own files"},
+    "npl_mcp/stores/data_folder.py": {"self.database.open": DATABASE},
+    "npl_mcp/stores/base/database.py": {"self.open": DATABASE},
+    "npl_mcp/stores/copying.py": {"source.database.open": DATABASE, "target.database.open": DATABASE},
     "npl_mcp/core/segment_store.py": {"folder.open": FOLDER},
     "npl_mcp/core/scratch.py": {
         "tempfile.TemporaryFile": "it has no name",

@@ -256,7 +256,8 @@ def test_the_switch(switch: str) -> None:
 def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
     """Names that no model provider would take are listed and accepted like others."""
     old = "directive/spec.template"
-    middleware = OldNames({old: Alias("npl_load_style")}, listed=True)
+    tools = {old: next(spec for spec in listed_tools() if spec.name == "npl_load_style")}
+    middleware = OldNames({old: Alias("npl_load_style")}, tools, listed=True)
     server: FastMCP[Any] = FastMCP("old", middleware=[middleware])
     register_all(server, App(settings), listed_tools())
 
