@@ -301,10 +301,7 @@ class Library:
         return (path for path in meant if path is not None and self.roots.is_there(path, text))
 
     def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
-        r"""Return the roots and the paths below them that spellings may mean, root after root.
-
-        Where one climbs there are none: ``\..`` does, and ``\...md`` alone would not.
-        """
+        """Return the roots and paths that spellings may mean, root after root; none where one climbs."""
         return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=False))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
