@@ -18,7 +18,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from npl_index.library.documents import Document
 from npl_index.markdown.newlines import with_line_feeds
@@ -270,8 +270,18 @@ class _Sections(Sequence[Section]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, index: int) -> Section:  # type: ignore[override]
-        number = range(len(self._rows))[index]
+    @overload
+    def __getitem__(self, index: int) -> Section: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Section, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Section | tuple[Section, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self._at, range(len(self._rows))[index]))
+        return self._at(range(len(self._rows))[index])
+
+    def _at(self, number: int) -> Section:
         section = self._read.get(number)
         if section is None:
             section = self._read[number] = self._section(number, _Row(*self._rows[number]))

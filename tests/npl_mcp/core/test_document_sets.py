@@ -303,6 +303,8 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
     OPENED.clear()
     with pytest.raises(SectionNotFoundError):
         npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
+    with pytest.raises(SectionNotFoundError, match="did you mean"):
+        npl_load_tailored(app, selectors=["## Care of pages"], file=".")
     assert OPENED == []
     found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
     assert set(OPENED) == {Path(section.file or "").name for section in found.value.sections}
