@@ -15,10 +15,15 @@ import anyio
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
+from hypothesis import settings as hypothesis_settings
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from tests import engines
+
+# Half of what it tries by default: all tests together stay within their time.
+hypothesis_settings.register_profile("npl", max_examples=50)
+hypothesis_settings.load_profile("npl")
 
 GUIDE = """\
 ---
