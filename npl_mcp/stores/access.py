@@ -7,14 +7,12 @@ that is slow to make would protect nothing more, and each request would wait for
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 
-from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, json_of
@@ -25,7 +23,6 @@ PREFIX = "npl_"
 """How tokens begin, so that programs that look for secrets in texts recognise them."""
 
 _BYTES = 32
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ class AccessStore:
         :raises InvalidRequestError: the name cannot be used.
         :raises AlreadyExistsError: the name has a valid token, or one is the same but for case.
         """
-        clean = _name(name)
+        clean = checks.short_name(name, "name")
         token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
         ends = None if lifetime is None else stamp(datetime.now(timezone.utc) + lifetime)
         values = {
@@ -194,18 +191,6 @@ ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, domains = excluded.do
     read_only = excluded.read_only, roots = excluded.roots, libraries = excluded.libraries,
     created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = NULL
 """
-
-
-def _name(value: str) -> str:
-    clean = checks.line(value, "name")
-    if _NAME.fullmatch(clean) is None:
-        # It has to serve as a persona, as the id of an agent, and behind the sign of a mention.
-        raise InvalidRequestError(
-            f"name is {clean!r}",
-            parameter="name",
-            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
-        )
-    return clean
 
 
 def _written(values: Sequence[str] | None) -> str | None:

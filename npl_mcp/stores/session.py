@@ -6,13 +6,12 @@ together or not at all. :class:`SessionStore` is what the session tools call.
 
 from __future__ import annotations
 
-import re
 import secrets
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import MissingRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
@@ -25,7 +24,6 @@ SHOWN = 200
 """Most rooms, and most artifacts, that one answer lists; the session's counts include all."""
 
 _PAGE = 20
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
 _COMPARED = 500
@@ -145,7 +143,7 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
     :returns: number and id.
     """
     clean = checks.maybe(checks.line, title, "session_title")
-    wanted = None if session_id is None else _id(session_id)
+    wanted = None if session_id is None else checks.short_name(session_id, "session_id")
     if wanted is not None:
         number = tx.value("SELECT number FROM session WHERE id = :id", id=wanted)
         if number is not None:
@@ -209,7 +207,7 @@ class SessionStore:
         :param session_id: letters, digits, ``.``, ``_`` and ``-``; at most 64. ``None``: a random one.
         """
         clean = checks.maybe(checks.line, title, "title")
-        wanted = None if session_id is None else _id(session_id)
+        wanted = None if session_id is None else checks.short_name(session_id, "session_id")
         with self._database.write() as tx:
             return _session(_insert(tx, wanted, clean))
 
@@ -288,17 +286,6 @@ JOIN revision ON revision.artifact_id = artifact.id
     AND revision.revision_num = artifact.revision_count - 1
 WHERE link.session_number = :number ORDER BY link.artifact_id DESC LIMIT :most
 """
-
-
-def _id(value: str) -> str:
-    clean = checks.line(value, "session_id")
-    if _ID.fullmatch(clean) is None:
-        raise InvalidRequestError(
-            f"session_id is {clean!r}",
-            parameter="session_id",
-            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
-        )
-    return clean
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:

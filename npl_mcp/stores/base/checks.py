@@ -15,6 +15,8 @@ from typing import Any
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_names
 
+_SHORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
 LINE = 200
 """Characters of a name, a title or a persona."""
 
@@ -51,6 +53,18 @@ def line(value: str, parameter: str, longest: int = LINE) -> str:
     if _CONTROL.search(clean):
         raise InvalidRequestError(
             f"{parameter} has a line break or a control character", parameter=parameter, hint="use one line"
+        )
+    return clean
+
+
+def short_name(value: str, parameter: str) -> str:
+    """Check a name that also stands in paths, behind the sign of a mention and as an agent's id."""
+    clean = line(value, parameter)
+    if _SHORT_NAME.fullmatch(clean) is None:
+        raise InvalidRequestError(
+            f"{parameter} is {clean!r}",
+            parameter=parameter,
+            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
         )
     return clean
 
