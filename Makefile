@@ -4,12 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
+# Compiled modules are kept whatever the environment says: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests of what is kept in the database, which hold for every engine.
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/core/test_sets_of_stores.py \
-	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments) \
-	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry)
+	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search) \
+	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
+	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py tests/test_bench_teams.py
 
-.PHONY: setup run test coverage lint types check postgres postgres-shell hostile durability conformance bench docs pin clean
+.PHONY: setup run test coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
 
 setup: $(SETUP)
 
@@ -25,7 +29,7 @@ run: $(SETUP)
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-# The same tests, which take twice as long when every line is counted.
+# The same tests, which take almost twice as long when every line is counted, also in what they start.
 coverage: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term:skip-covered
 
@@ -36,7 +40,9 @@ lint: $(SETUP)
 types: $(SETUP)
 	$(BIN)/mypy
 
-check: lint types test
+# TESTS=coverage runs the same tests once, with every line counted.
+TESTS ?= test
+check: lint types $(TESTS)
 
 # The stores on PostgreSQL, on a server of their own that ends with them.
 postgres: $(SETUP)
@@ -46,6 +52,14 @@ postgres: $(SETUP)
 postgres-shell: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.postgres_server sh -c '$(CMD)'
 
+# The pages in a real browser, which the system has to have: Debian's package is chromium.
+browser: $(SETUP)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser
+
+# The pictures of the pages.
+pictures: $(SETUP)
+	$(BIN)/python -m tests.browser.pictures docs
+
 # The protocol's official suite, its inspector and clients written by others; needs npm and the network.
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
@@ -54,12 +68,15 @@ conformance: $(SETUP)
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run
 
-# Writers are killed two hundred times; the tests do it six times.
+# Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and thirty claim a thousand todos
+# through replicas; the tests do less of it.
 durability: $(SETUP)
-	$(BIN)/python -m tests.npl_mcp.stores.writer --kills 200
+	$(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
+	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
+	$(BIN)/python -m tests.postgres_server $(BIN)/python -m tests.npl_mcp.stores.claiming
 
 clean:
-	rm -rf $(VENV) .conformance .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
 bench: $(SETUP)
@@ -67,9 +84,13 @@ bench: $(SETUP)
 	$(BIN)/python -m benchmarks.bench_server
 	$(BIN)/python benchmarks/bench_folder.py
 	$(BIN)/python -m benchmarks.bench_scale
+	$(BIN)/python -m benchmarks.bench_shards
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python -m benchmarks.bench_waiting
+	$(BIN)/python -m benchmarks.bench_replicas
+	$(BIN)/python -m benchmarks.bench_teams
+	$(BIN)/python -m benchmarks.bench_news
 	$(BIN)/python benchmarks/bench_http.py
 	$(BIN)/python benchmarks/bench_cli.py
 	$(BIN)/python benchmarks/bench_index.py
@@ -80,5 +101,19 @@ bench: $(SETUP)
 docs: $(SETUP)
 	$(BIN)/python -m npl_mcp.dev.reference
 
+# What is published, in dist: checked, and tried with every supported Python that is here, without extras and with all. Needs the network.
+package: $(SETUP)
+	$(BIN)/python -m tests.packaging.build
+
+# What an installation brings, in the table of OPERATIONS.md. Needs the network.
+weigh: $(SETUP)
+	$(BIN)/python -m tests.packaging.weigh
+
+# Clients that npm has start the server from what they are told to write; needs npm and the network.
+clients: $(SETUP)
+	$(BIN)/python -m tests.packaging.real_clients
+
+# Without the extra "exact": tests say what is estimated, and make their own vocabulary.
 pin:
-	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --group dev -o requirements.txt
+	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra pictures --extra postgres --group dev -o requirements.txt
+	sed -i '1i # Every package `make` installs, pinned by hash; `make pin` writes it from pyproject.toml' requirements.txt

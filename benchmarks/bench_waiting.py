@@ -10,74 +10,22 @@ that only the database tells. Measured is from the end of the write to the arriv
 from __future__ import annotations
 
 import http.client
-import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from npl_mcp.config.server_state import read_state
+from benchmarks.team import Caller, cpu, replicas
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 
 CLAIMERS = 30
-
-
-class Caller:
-    """One connection to a server.
-
-    :param port: of the server.
-    """
-
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-
-    def send(self, tool: str, **arguments: Any) -> None:
-        """Send a call."""
-        headers = {"Content-Type": "application/json"}
-        self._connection.request("POST", f"/mcp/tools/{tool}", json.dumps(arguments), headers)
-
-    def receive(self) -> Any:
-        """Return the answer to the last call."""
-        answer = json.loads(self._connection.getresponse().read())
-        if not answer["success"]:
-            raise SystemExit(answer["error"])
-        return answer["data"]
-
-    def call(self, tool: str, **arguments: Any) -> Any:
-        """Make a call."""
-        self.send(tool, **arguments)
-        return self.receive()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[tuple[int, int]]:
-    """Run a server; return its port and its process."""
-    variables = {**os.environ, "NPL_MCP_DATA_DIR": str(folder), "NPL_MCP_NO_TOKEN": "1", "NPL_MCP_PORT": "0"}
-    command = [sys.executable, "-m", "npl_mcp.http.serving"]
-    with subprocess.Popen(
-        command, cwd=folder.parent, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            while (state := read_state(folder)) is None or state.url is None:
-                time.sleep(0.05)
-            yield int(state.url.rpartition(":")[2]), process.pid
-        finally:
-            process.terminate()
 
 
 def waiting(port: int) -> int:
@@ -87,12 +35,6 @@ def waiting(port: int) -> int:
     text = connection.getresponse().read().decode()
     connection.close()
     return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
-
-
-def cpu(process: int) -> float:
-    """Return the seconds a process has computed."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wakes(port: int, say: Any, rounds: int) -> list[float]:
@@ -117,9 +59,7 @@ def sends(port: int, count: int) -> list[float]:
     """Return milliseconds of messages to a room, one after the other."""
     caller, found = Caller(port), []
     for _ in range(count):
-        began = time.perf_counter()
-        caller.call("chat_send_message", room_id=1, persona="a", message="m")
-        found.append((time.perf_counter() - began) * 1000)
+        found.append(caller.timed("chat_send_message", room_id=1, persona="a", message="m"))
     caller.close()
     return found
 
@@ -155,10 +95,11 @@ def main(rounds: int = 200, waiters: int = 1_000, todos: int = 1_000) -> None:
     """Measure and print."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * waiters + 200)), hard))
-    with tempfile.TemporaryDirectory() as place, serving(Path(place) / "data") as (port, process):
+    with tempfile.TemporaryDirectory() as place, replicas(Path(place)) as (server,):
+        port, process = server.port, server.pid
         caller = Caller(port)
         caller.call("chat_create_room", name="r", members=["a", "b"])
-        settings = Settings(cwd=Path(place), home=Path(place), data_dir=Path(place) / "data", warm_up=False)
+        settings = Settings(cwd=Path(place), home=Path(place), data_dir=Path(place) / "data0", warm_up=False)
         here = App(settings)
         shown("wakes, same server", wakes(port, lambda: sends(port, 1), rounds))
         chat = here.stores.chat

@@ -2,12 +2,14 @@
 
 Usage: ``python -m benchmarks.tokens_to_answer [--set FOLDER]... [--svg FILE] [--readme FILE]``
 
-Sets are those of :mod:`benchmarks.relevance`; without one, the bundled corpus and its questions. Four ways:
+Sets are those of :mod:`benchmarks.relevance`; without one, the bundled corpus and its questions. Five ways:
 
 - *file*: the whole file, as ``cat`` prints it;
 - *grep*: ``grep -n`` for the question's words, then the lines around the best hits, window after window;
   where none of the first few holds the answer, the whole file as well;
 - *outline*: the outline of the file, then the section, which is assumed to be chosen rightly;
+- *fts5*: whole sections in the order of SQLite FTS5 (headings weighted 4 times, stemmed, words joined by OR),
+  as many as fit into 1,000 tokens and at least one; if the answer is not in them, the whole file too;
 - *tailored*: one tailored load with a budget of 1,000 tokens; if the answer is not in it, the whole file too.
 
 The file that holds the answer is known (*page*), or all files are looked through (*folder*); the whole file
@@ -29,9 +31,12 @@ from tempfile import TemporaryDirectory
 from benchmarks.common import settings
 from benchmarks.figures import drawing, put_between, text_at
 from benchmarks.relevance.__main__ import HERE, Label, Question, read_documents, read_questions
+from benchmarks.relevance.plain import PlainSearch
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import IndexedDocument
+from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.writing import qualified
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
@@ -48,8 +53,14 @@ MOST_LINES = 100
 """Lines of hits that an agent lets itself be shown, as with ``| head -100``."""
 
 MARKS = ("<!-- tokens to answer -->", "<!-- /tokens to answer -->")
-WAYS = ("file", "grep", "outline", "tailored")
-COLORS = {"file": "#9aa5b1", "grep": "#d9a441", "outline": "#7aa874", "tailored": "#3b6fb6"}
+WAYS = ("file", "grep", "outline", "fts5", "tailored")
+COLORS = {
+    "file": "#9aa5b1",
+    "grep": "#d9a441",
+    "outline": "#7aa874",
+    "fts5": "#8a63a8",
+    "tailored": "#3b6fb6",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,8 @@ class Agent:
 
     def __init__(self, folder: Mapping[str, IndexedDocument], app: App, count: Callable[[str], int]) -> None:
         self._folder, self._app, self._count = folder, app, count
+        self._collection = Collection.build(list(folder.values()))
+        self._plain = PlainSearch(self._collection)
 
     def costs(self, question: Question, page: Page, *, known: bool) -> dict[str, int]:
         """Return the tokens that each way takes.
@@ -98,13 +111,15 @@ class Agent:
         :param known: the file that holds the answer is.
         """
         return {
-            "file": self._file(page),
+            "file": self.file(page),
             "grep": self._grep(question, page, known=known),
             "outline": self._outline(page, known=known),
+            "fts5": self._fts5(question, page, known=known),
             "tailored": self._tailored(question, page, known=known),
         }
 
-    def _file(self, page: Page) -> int:
+    def file(self, page: Page) -> int:
+        """Return the tokens of reading a whole file."""
         return self._count(f"cat {page.name}") + self._count(page.text)
 
     def _grep(self, question: Question, page: Page, *, known: bool) -> int:
@@ -136,7 +151,7 @@ class Agent:
                 seen += "\n" + window
                 if page.is_in(seen):
                     return spent
-        return spent + self._file(page)
+        return spent + self.file(page)
 
     def _outline(self, page: Page, *, known: bool) -> int:
         spent = 0
@@ -147,11 +162,28 @@ class Agent:
         answer = npl_load_tailored(self._app, selectors=[selector], file=page.name, format="markdown")
         return spent + self._call(selectors=[selector], file=page.name) + self._count(answer.text)
 
+    def _fts5(self, question: Question, page: Page, *, known: bool) -> int:
+        collection = page.indexed.collection if known else self._collection
+        plain = PlainSearch(collection) if known else self._plain
+        shown: list[str] = []
+        room = BUDGET
+        for document, number in map(collection.place, plain.rank(question.text)):
+            indexed = collection.documents[document]
+            text = indexed.tree.text(indexed.tree.sections[number].own)
+            needed = self._count(text)
+            if shown and needed > room:
+                continue
+            shown.append(text)
+            room -= needed
+        answer = "\n".join(shown)
+        spent = self._call(query=question.text) + self._count(answer)
+        return spent if page.is_in(answer) else spent + self.file(page)
+
     def _tailored(self, question: Question, page: Page, *, known: bool) -> int:
         request = {"context": question.text, "file": page.name if known else ".", "token_budget": BUDGET}
         answer = npl_load_tailored(self._app, format="markdown", **request)  # type: ignore[arg-type]
         spent = self._call(**request) + self._count(answer.text)
-        return spent if page.is_in(answer.text) else spent + self._file(page)
+        return spent if page.is_in(answer.text) else spent + self.file(page)
 
     def _call(self, **arguments: object) -> int:
         return self._count(str(arguments))
@@ -236,6 +268,19 @@ def picture(results: Mapping[str, Means]) -> str:
     return drawing(title, (640, y - gap + 12), left, parts)
 
 
+def sets_of(folders: Sequence[Path]) -> list[tuple[str, Path, list[Question]]]:
+    """Return name, folder of documents and questions of each set; of the bundled one if none is given."""
+    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in folders]
+    if not sets:
+        sets = [("corpus", HERE.parents[1] / "corpus", [HERE / "corpus_queries.jsonl"])]
+    return [(name, corpus, read_questions(files)) for name, corpus, files in sets]
+
+
+def best_counter() -> TokenCounter:
+    """Return the exact counter if its vocabulary is on the machine, else the estimator."""
+    return load_vocabulary("o200k_base", Settings.from_env().vocabulary_folders) or estimator("o200k_base")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, and draw the picture."""
     parser = argparse.ArgumentParser(prog="benchmarks.tokens_to_answer", description=__doc__.split("\n")[0])
@@ -245,13 +290,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--svg", type=Path, help="draw the means to this file")
     parser.add_argument("--readme", type=Path, help="put the tables between the marks in this file")
     given = parser.parse_args(arguments)
-    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in given.set]
-    if not sets:
-        sets = [("corpus", HERE.parents[1] / "corpus", [HERE / "corpus_queries.jsonl"])]
-    exact = load_vocabulary("o200k_base", Settings.from_env().vocabulary_folders)
-    with TemporaryDirectory() as data:
-        counter = exact or App(settings(Path(data))).counter
-    results = {name: measure(corpus, read_questions(files), counter.count) for name, corpus, files in sets}
+    counter = best_counter()
+    results = {
+        name: measure(corpus, questions, counter.count) for name, corpus, questions in sets_of(given.set)
+    }
     text = "\n\n".join(table(results, scope) for scope in ("page", "folder")) + "\n"
     print(f"tokens: {counter.name}\n\n{text}")
     if given.readme:

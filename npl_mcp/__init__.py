@@ -1,3 +1,3 @@
 """The MCP server of npl_index: settings, tools, server."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

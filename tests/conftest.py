@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,10 +20,11 @@ from hypothesis import settings as hypothesis_settings
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
+from npl_mcp.server.startup import lasting
 from tests import engines
 
-# Half of what it tries by default: all tests together stay within their time.
-hypothesis_settings.register_profile("npl", max_examples=50)
+# Half of what it tries by default, and nothing is kept: all tests together stay within their time.
+hypothesis_settings.register_profile("npl", max_examples=50, database=None)
 hypothesis_settings.load_profile("npl")
 
 GUIDE = """\
@@ -72,6 +74,14 @@ Turn the heap every month.
 """
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Import all tests without garbage collection; later ones are few and pass over what tests consist of."""
+    gc.set_threshold(10_000, 20, 20)
+    with lasting():
+        return (yield)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests drop a database that they did not close: it closes its connections, and the driver warns."""
     config.addinivalue_line("filterwarnings", "ignore:.* was deleted while still open:ResourceWarning")
@@ -94,8 +104,9 @@ def used_databases() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No setting of the machine reaches a test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-configuration"))
     for name in list(os.environ):
         if name.startswith(("NPL_", "TIKTOKEN", "DATA_GYM")):
             monkeypatch.delenv(name)

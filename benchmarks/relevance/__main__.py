@@ -1,6 +1,7 @@
 """How well the ranking finds the sections that people labelled as the answer.
 
-Usage: ``python -m benchmarks.relevance [--set FOLDER]... [--sets FOLDER] [--npl FOLDER] [--json FILE]``
+Usage: ``python -m benchmarks.relevance [FILE]... [--set FOLDER]... [--sets FOLDER] [--npl FOLDER] [--json
+FILE]``
 
 A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of the latter holds ``query`` and
 ``relevant``, a list of ``{"file": …, "line": …}`` (line of the heading, from 1; the section counts with all
@@ -8,9 +9,11 @@ inside it), ``{"file": …, "heading": …}`` (the section's own text), or ``{"f
 ``--sets`` names a folder of sets; means over families of questions follow then, where sets of one kind (the
 part of the name behind the last ``_``, if several share it) are one family. A set with ``tasks.json`` instead
 of questions (``q``, and ``gold``: the names of all files that the task needs) is asked over its folder.
-``--npl`` names a folder of NPL prompts, to which the questions in ``npl_queries.jsonl`` beside this file
-belong: tasks of prompt authors, with the sections they would want to read, written before the ranking was
-tried on them. Without any of these the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
+A *FILE* is a list of questions that people labelled on the page Ask (``labels/NAME.jsonl`` in the data
+folder): lines as above, each with ``corpus``, the folder of the documents. ``--npl`` names a folder of NPL
+prompts, to which the questions in ``npl_queries.jsonl`` beside this file belong: tasks of prompt authors,
+with the sections they would want to read, written before the ranking was tried on them. Without any of these
+the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
 
 Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
 are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
@@ -27,10 +30,11 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 from benchmarks.relevance.packing import measure_tasks, pack
 from benchmarks.relevance.plain import PlainSearch
@@ -70,9 +74,22 @@ def read_questions(files: Iterable[Path]) -> list[Question]:
         for line in file.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             if row.get("scope", "section") == "section":
-                labels = (Label(r["file"], r.get("line"), r.get("heading")) for r in row["relevant"])
-                questions.append(Question(row["query"], tuple(labels)))
+                questions.append(question_of(row))
     return questions
+
+
+def read_labelled(file: Path) -> dict[Path, list[Question]]:
+    """Read the questions of a list that says for each which folder it is about."""
+    asked: dict[Path, list[Question]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        asked.setdefault(Path(json.loads(line)["corpus"]), []).append(question_of(json.loads(line)))
+    return asked
+
+
+def question_of(row: dict[str, Any]) -> Question:
+    """Return the question of a line."""
+    labels = (Label(one["file"], one.get("line"), one.get("heading")) for one in row["relevant"])
+    return Question(row["query"], tuple(labels))
 
 
 def read_documents(folder: Path) -> dict[str, IndexedDocument]:
@@ -122,6 +139,8 @@ class Scope:
             chosen = [section.index for section in tree.sections if section.name == label.heading]
         elif label.line is not None:
             at = [s.index for s in tree.sections if s.level and s.heading_lines.start == label.line - 1]
+            if not at:
+                raise SystemExit(f"{label.file} has no heading in line {label.line} any more; label it again")
             chosen = tree.subtree(at[0])
         numbers = {self._numbers[label.file, index] for index in chosen}
         return {number for number in numbers if number is not None}
@@ -246,16 +265,11 @@ def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(prog="benchmarks.relevance", description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--set", action="append", default=[], type=Path, help="folder with corpus/ and queries*.jsonl"
-    )
-    parser.add_argument("--sets", type=Path, help="folder of such folders")
-    parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
-    given = parser.parse_args(arguments)
+def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
+    """Ask what the command line names."""
+    for file in given.labelled:
+        for folder, questions in read_labelled(file).items():
+            yield f"{file.stem} {folder}", measure(read_documents(folder), questions)
     folders = [
         *given.set,
         *(sorted(path.parent for path in given.sets.glob("*/corpus")) if given.sets else ()),
@@ -263,15 +277,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in folders]
     if given.npl:
         sets.append(("npl", given.npl, [HERE / "npl_queries.jsonl"]))
-    if not sets:
+    if not sets and not given.labelled:
         sets.append(("corpus", HERE.parents[1] / "corpus", [HERE / "corpus_queries.jsonl"]))
-    results = {}
     for name, corpus, files in sets:
         documents, tasks = read_documents(corpus), corpus.parent / "tasks.json"
-        results[name] = (
-            measure(documents, read_questions(files)) if files else measure_tasks(documents, tasks)
-        )
-        for scope, row in results[name].items():
+        if files:
+            yield name, measure(documents, read_questions(files))
+        else:
+            yield name, measure_tasks(documents, tasks)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.relevance", description=__doc__.split("\n")[0])
+    parser.add_argument("labelled", nargs="*", type=Path, help="questions labelled on the page Ask")
+    parser.add_argument(
+        "--set", action="append", default=[], type=Path, help="folder with corpus/ and queries*.jsonl"
+    )
+    parser.add_argument("--sets", type=Path, help="folder of such folders")
+    parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    given = parser.parse_args(arguments)
+    results = {}
+    for name, rows in measured(given):
+        results[name] = rows
+        for scope, row in rows.items():
             print(f"{name:16} {scope:7}", *(f"{key} {value}" for key, value in row.items()), sep="  ")
     if len(results) > 1:
         results["all"] = families(results)

@@ -51,7 +51,9 @@ class _Blocks(NamedTuple):
 def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | None:
     """Keep of a part the run of blocks that holds most of what was asked for, within ``room`` tokens.
 
-    Where nothing of that is found, the part's beginning is kept. A fence is never cut.
+    What the heading says needs no place in the text: it comes with every run. Where no block with something
+    that was asked for fits, lines of a paragraph are kept; where nothing is found, the part's beginning. A
+    fence is never cut.
 
     :returns: what is kept, then what stands before it and behind it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
@@ -60,23 +62,43 @@ def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | Non
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     begin, end = tree.line_starts[body], tree.line_starts[part.lines.stop]
     found = documents.once(
-        ("found", part.document, begin, end), lambda: find_all(tree.source, begin, end, documents.wanted)
+        ("found", part.document, begin, end),
+        lambda: find_all(tree.source, begin, end, _wanted(documents, part)),
     )
     reach = _reach(documents, part, room, found)
-    pieces = _cut_within(documents, part, room, reach, found)
-    if pieces is None and reach.start > part.lines.start:
-        # It stands in a block that does not fit.
-        pieces = _cut_within(documents, part, room, _reach(documents, part, room, ()), ())
-    return pieces
+    pieces = None
+    for by_line in (False, True) if found else ():
+        pieces = pieces or _cut_within(documents, part, room, reach, found, by_line=by_line)
+    # Else nothing is found, or it stands in a block that does not fit.
+    return pieces or _cut_within(documents, part, room, _reach(documents, part, room, ()), ())
+
+
+def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]:
+    """Return the terms that are asked for and that a section's heading does not say."""
+    tree = documents.tree(part.document)
+    heading = tree.sections[part.section].heading_lines
+    begin, end = tree.line_starts[heading.start], tree.line_starts[heading.stop]
+    said = {one.term for one in find_all(tree.source, begin, end, documents.wanted)}
+    return tuple(term for number, term in enumerate(documents.wanted) if number not in said)
 
 
 def _cut_within(
-    documents: DocumentSet, part: Part, room: int, reach: Span, found: Sequence[Found]
+    documents: DocumentSet,
+    part: Part,
+    room: int,
+    reach: Span,
+    found: Sequence[Found],
+    *,
+    by_line: bool = False,
 ) -> tuple[Part, ...] | None:
-    """Cut a part as :func:`cut` does, with a look at some of its lines only."""
+    """Cut a part as :func:`cut` does, with a look at some of its lines only.
+
+    :param found: what a run has to hold some of; where nothing is given, the beginning is kept.
+    :param by_line: between the lines of paragraphs, too.
+    """
     bounds = documents.once(
-        ("bounds", part.document, part.section, part.lines, reach),
-        lambda: _bounds(documents.tree(part.document), part, reach, documents.clock),
+        ("bounds", part.document, part.section, part.lines, reach, by_line),
+        lambda: _bounds(documents.tree(part.document), part, reach, documents.clock, by_line=by_line),
     )
     blocks = _measured(documents, part, bounds, found, room)
     at_start = bounds[0] == part.lines.start
@@ -110,11 +132,15 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
     return Span(line, min(part.lines.stop, max(stop, line + 1)))
 
 
-def _bounds(tree: SectionTree, part: Part, lines: Span, clock: Deadline) -> list[int]:
+def _bounds(
+    tree: SectionTree, part: Part, lines: Span, clock: Deadline, *, by_line: bool = False
+) -> list[int]:
     """Return the lines before which a cut falls between blocks, in order.
 
     Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; a
     fence is never cut, and more than the heading is kept.
+
+    :param by_line: the lines of a paragraph are blocks.
     """
     first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     while first < lines.start and not tree.line(first).strip():
@@ -123,6 +149,9 @@ def _bounds(tree: SectionTree, part: Part, lines: Span, clock: Deadline) -> list
     source = tree.source[tree.line_starts[start] : tree.line_starts[lines.stop]]
     tokens = [token for token in parse_blocks(source, npl=tree.dialect == "npl", deadline=clock) if token.map]
     ends = {start + token.map[1] for token in tokens if token.map}
+    for token in tokens:
+        if by_line and token.type == "paragraph_open" and token.map:
+            ends.update(range(start + token.map[0] + 1, start + token.map[1]))
     if tokens and source.startswith("|"):  # rows of a table whose head stands before
         ends.update(range(start + 1, start + (tokens[0].map or (0, 1))[1]))
     bounds = [start, *sorted(end for end in ends if max(first, start) < end < lines.stop)]
@@ -186,7 +215,7 @@ def _best_run(
         for one in found[start] if stop > start else ():
             inside[one.term] -= 1
             terms -= 0.0 if inside[one.term] else one.worth
-    if not runs or not (most[0] or at_start):
+    if not runs or (any(found) and not most[0]) or not (most[0] or at_start):
         return None
     return runs[0] if at_start and not runs[0][0] else runs[len(runs) // 2]
 

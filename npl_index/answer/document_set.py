@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 from typing import TypeVar
 
 from npl_index.answer.budget import Part, Size, Unit
 from npl_index.answer.finding import table_head
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
-from npl_index.library.references import document_name
+from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
@@ -103,7 +102,7 @@ class DocumentSet:
         aliases = self.aliases or [()] * len(number)
         return Scope(
             Trees(self.collection.documents),
-            [tuple(_ends(self.path(document))) for document in number],
+            [tuple(path_ends(self.path(document))) for document in number],
             self.clock,
             [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
             CollectionRegister(self.collection) if len(number) > 1 else None,
@@ -218,11 +217,3 @@ class DocumentSet:
         places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
-
-
-def _ends(path: str) -> Iterator[str]:
-    """Return the ends of a path without its suffix, also with dots, as items are called."""
-    parts = PurePosixPath(path).with_suffix("").parts
-    for start in range(len(parts)):
-        yield "/".join(parts[start:])
-        yield ".".join(parts[start:])

@@ -48,6 +48,10 @@ class Companions:
                 if len(counter) > _PARTNERS_KEPT:
                     del counter[counter.most_common()[-1][0]]
 
+    def unrecorded(self) -> Companions:
+        """Return what answers the same, and notes nothing of calls: for those who only look at an answer."""
+        return _Unrecorded(self)
+
     def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
         """Return sections of the collection that were asked for with this one, most often first."""
         with self._lock:
@@ -58,6 +62,16 @@ class Companions:
                 known = collection.documents[document].steps
                 if section < len(known) and known[section] == selector:
                     yield (document, section), count
+
+
+class _Unrecorded(Companions):
+    """What another one has counted."""
+
+    def __init__(self, counted: Companions) -> None:
+        self._lock, self._counts = counted._lock, counted._counts
+
+    def record(self, collection: Collection, places: Sequence[Place]) -> None:
+        """Count nothing."""
 
 
 def _key(collection: Collection, place: Place) -> _Key:

@@ -17,6 +17,7 @@ from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.cut import cut
+from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look, rank
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
@@ -136,15 +137,43 @@ def write(
 
     :param form: of the text, which the budget bounds.
     """
-    found = _find(request, documents, weights)
-    documents = replace(documents, wanted=_terms(request, found.keywords))
+    found = find(request, documents, weights)
+    return answer(request, found, documents, form, weights, companions or Companions()).written
+
+
+class Answered(NamedTuple):
+    """An answer, and what it was made from.
+
+    :param documents: as the answer shows them.
+    :param packed: what fits.
+    """
+
+    documents: DocumentSet
+    packed: Packed
+    written: Written[Tailored]
+
+
+def answer(
+    request: TailorRequest,
+    found: Found,
+    documents: DocumentSet,
+    form: Form,
+    weights: Weights,
+    companions: Companions,
+) -> Answered:
+    """Pack and write what was found.
+
+    :param form: of the text, which the budget bounds.
+    """
+    documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
     packing = _pack(request, found, documents, form)
     marked = documents.several or isinstance(form, Markdown)
     if marked and documents.tagged(packing.packed.kept).tag:
         # With other marks something else may fit, so that none of what is wanted may imitate them.
         documents = documents.tagged(found.units)
         packing = _pack(request, found, documents, form)
-    return _written(request, found, documents, form, packing, weights, companions or Companions())
+    written = _written(request, found, documents, form, packing, weights, companions)
+    return Answered(documents, packing.packed, written)
 
 
 class _Packing(NamedTuple):
@@ -160,7 +189,7 @@ class _Packing(NamedTuple):
     packed: Packed
 
 
-def _pack(request: TailorRequest, found: _Found, documents: DocumentSet, form: Form) -> _Packing:
+def _pack(request: TailorRequest, found: Found, documents: DocumentSet, form: Form) -> _Packing:
     nothing = Tailored(
         content="",
         sections=(),
@@ -185,7 +214,7 @@ def _pack(request: TailorRequest, found: _Found, documents: DocumentSet, form: F
 
 def _written(
     request: TailorRequest,
-    found: _Found,
+    found: Found,
     documents: DocumentSet,
     form: Form,
     packing: _Packing,
@@ -212,7 +241,7 @@ def _written(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """What a request leads to.
 
     :param keywords: of the context.
@@ -231,7 +260,11 @@ class _Found:
     failures: tuple[str, ...]
 
 
-def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _Found:
+def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Found:
+    """Return what a request leads to, whatever fits.
+
+    :raises SectionNotFoundError: there are selectors, and none selects anything.
+    """
     keywords = extract_keywords(request.context)
     scope = _scope(request, documents)
     selections, failures = _selected(scope, "selectors", request.selectors)
@@ -243,15 +276,22 @@ def _find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> _
     generous = request.token_budget is not None
     relevant = cut(hits, documents.collection, query, generous=generous, looked=looked)
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
-    return _Found(
+    return Found(
         keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)
     )
 
 
-def _terms(request: TailorRequest, keywords: Keywords) -> tuple[tuple[str, float], ...]:
-    """Return the index terms that a request asks for, and how much."""
+def _terms(
+    request: TailorRequest, keywords: Keywords, collection: Collection
+) -> tuple[tuple[str, float], ...]:
+    """Return the index terms that a request asks for, and how much: what is rare says best what is meant."""
     named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
-    return tuple({**dict(keywords.weights), **named}.items())
+    wanted = {**dict(keywords.weights), **named}
+    rows = {term: row for term in wanted if (row := collection.postings.terms.row(term)) is not None}
+    idf = dict(zip(rows, collection.weighing.idf(list(rows.values())).tolist(), strict=True))
+    # A term that is nowhere may begin others, which is a guess.
+    least = min(idf.values(), default=1.0)
+    return tuple((term, weight * idf.get(term, least)) for term, weight in wanted.items())
 
 
 def _scope(request: TailorRequest, documents: DocumentSet) -> Scope | None:
@@ -294,7 +334,7 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
 
 
 def _ideas(
-    found: _Found,
+    found: Found,
     documents: DocumentSet,
     packed: Packed,
     content: str,
@@ -328,7 +368,7 @@ def _ideas(
     return [*best, *rest][:MAX_SUGGESTIONS]
 
 
-def _near(found: _Found, documents: DocumentSet) -> list[tuple[Place, Suggestion]]:
+def _near(found: Found, documents: DocumentSet) -> list[tuple[Place, Suggestion]]:
     """Return those of the best hits that are not wanted: an answer that hides one of them misleads."""
     wanted = {(part.document, part.section) for unit in found.units for part in unit.parts}
     near = []

@@ -21,6 +21,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -269,16 +270,21 @@ class Folder:
         """Remove a file."""
         os.unlink(self._at(name), dir_fd=self._handle)
 
-    def remove_temporaries(self) -> None:
+    def remove_temporaries(self, age: float = 0.0) -> None:
         """Remove what our processes left that were killed while they wrote a file.
 
-        Call it only while nobody else of this program can write here, i.e. under the lock that writers hold:
-        a temporary file that is being written looks the same. Files of other programs are never touched.
+        A temporary file that is being written looks the same. So call it only under the lock that all writers
+        of this program hold here, or spare what is younger than any write. Files of other programs are never
+        touched.
+
+        :param age: seconds; younger ones stay.
         """
         for name in self.names():
             if _TEMPORARY.fullmatch(name):
                 with suppress(OSError):
-                    self.remove(name)
+                    status = self.stat(name) if age else None
+                    if status is None or time.time() - status.st_mtime > age:
+                        self.remove(name)
 
     def sync(self) -> None:
         """Make sure that the names in the folder are on the disk."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 
@@ -76,6 +77,14 @@ def document_name(path: str) -> str:
     """Return how selectors call a file: its path without ``.md``, which is looked for where it is missing."""
     name = path.removesuffix(".md")
     return path if name.lower().endswith(MARKDOWN_SUFFIXES) else name
+
+
+def path_ends(path: str) -> Iterator[str]:
+    """Return the ends of a path without its suffix, also with dots, as items are called."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    for start in range(len(parts)):
+        yield "/".join(parts[start:])
+        yield ".".join(parts[start:])
 
 
 def near_names(

@@ -269,7 +269,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
         weights = {term: weight for term, weight in weights.items() if term in kept}
     pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
     shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
-    parts = tuple((part, whole) for part, whole in _identifier_parts(runs).items() if part in weights)
+    parts = tuple(one for one in _identifier_parts(runs).items() if weights.keys() >= set(one))
     keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rapidfuzz import fuzz, process
-
 from npl_index.ranking.analysis import without_compounds
 from npl_index.ranking.bm25f import K1, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
+from npl_index.ranking.together import ALONE, Together
 from npl_index.ranking.weighing import FIELD_WEIGHTS
 
 if TYPE_CHECKING:
@@ -58,21 +57,22 @@ _SIMILARITY_CUTOFF = 80.0
 _MARKS = frozenset("._#+")
 
 
-def from_page(matches: Matches) -> NDArray[Any]:
+def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
     """Return what their page adds to sections that match.
 
     Headings such as "Usage" stand on every page; which one is meant is said elsewhere on the page. The whole
     document's evidence helps to choose among its passages (Callan, "Passage-level evidence in document
     retrieval", SIGIR 1994).
 
-    :param matches: at least one score is above 0.
+    :param best: the highest score, above 0.
+    :param best_page: the weight of the best page.
     """
     import numpy as np
 
-    scores, best = matches.scores, matches.pages.max()
-    if not best:
+    scores = matches.scores
+    if not best_page:
         return np.zeros(len(scores))
-    return np.where(scores > 0, PAGE_SHARE * scores.max() / best * matches.pages, 0)
+    return np.where(scores > 0, PAGE_SHARE * best / best_page * matches.pages, 0)
 
 
 def above(collection: Collection, matches: Matches) -> NDArray[Any]:
@@ -96,7 +96,7 @@ def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
-def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
+def from_word_pairs(collection: Collection, texts: Texts, together: Together = ALONE) -> NDArray[Any]:
     """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
@@ -108,10 +108,10 @@ def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
 
     in_heading, in_body = counts_of(texts)
     mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
-    holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
+    holders = np.maximum(together.total((mass > 0).sum(axis=1, keepdims=True)), 1)
     weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
-    added: NDArray[Any] = (weight * mass / (mass + K1)).sum(axis=0)
-    return added
+    # One pair after another: numpy's own sum takes another order where one section is read alone.
+    return sum(weight * mass / (mass + K1), np.zeros(len(texts.numbers)))
 
 
 def from_nearness(texts: Texts) -> NDArray[Any]:
@@ -185,6 +185,8 @@ def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> dict[int, 
 
 
 def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[str, float]]:
+    from rapidfuzz import fuzz, process  # only topics need it, and it is slow to import
+
     topic = " ".join(words)
     wanted = set(words)
     for heading, similarity, _ in process.extract(

@@ -47,6 +47,37 @@ class Statistics(NamedTuple):
     path: NDArray[Any]
     common: NDArray[Any]
 
+    @classmethod
+    def of(cls, segment: Segment) -> Statistics:
+        """Return those of one segment."""
+        import numpy as np  # slow to import, see postings.count
+
+        words = int(segment.lengths.sum(dtype=np.int64))
+        holders = np.diff(segment.starts)
+        return cls(
+            segment.size, segment.page_count, words, segment.own, holders, segment.path, segment.common
+        )
+
+    def plus(self, rows: NDArray[Any], more: Statistics, fresh: int) -> Statistics:
+        """Return the sum with further ones.
+
+        :param rows: of their terms here.
+        :param fresh: how many of those are new.
+        """
+        import numpy as np
+
+        own, holders, path = (
+            np.concatenate((array, np.zeros(fresh, array.dtype))) for array in (self.own, self.any, self.path)
+        )
+        for total, counts in ((own, more.own), (holders, more.any), (path, more.path)):
+            total[rows] += counts
+        common = self.common
+        if fresh:
+            common = np.concatenate((common, np.zeros(fresh)))
+            common[rows] = more.common
+        sizes = self.sections + more.sections, self.pages + more.pages, self.words + more.words
+        return Statistics(*sizes, own, holders, path, common)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -119,21 +150,7 @@ class Postings:
     @classmethod
     def of(cls, segment: Segment) -> Postings:
         """Return the postings of one segment."""
-        import numpy as np  # slow to import, see postings.count
-
-        return cls(
-            (Part(segment, 0),),
-            Statistics(
-                sections=segment.size,
-                pages=segment.page_count,
-                words=int(segment.lengths.sum(dtype=np.int64)),
-                own=segment.own,
-                any=np.diff(segment.starts),
-                path=segment.path,
-                common=segment.common,
-            ),
-            {},
-        )
+        return cls((Part(segment, 0),), Statistics.of(segment), {})
 
     @cached_property
     def size(self) -> int:
@@ -152,10 +169,16 @@ class Postings:
         )
 
     @cached_property
+    def alone(self) -> Segment | None:
+        """The segment that these are, where it is one, nothing in it is dead, and others have no terms."""
+        base, *others = self.parts
+        return None if others or self.added or base.alive is not None else base.segment
+
+    @cached_property
     def terms(self) -> Terms:
         """The terms that living sections hold."""
-        alone = len(self.parts) == 1 and self.parts[0].alive is None
-        return Terms(self.parts[0].segment.terms, self.added, None if alone else self.statistics.any)
+        holders = self.statistics.any if self.alone is None else None
+        return Terms(self.parts[0].segment.terms, self.added, holders)
 
     @cached_property
     def variants(self) -> Callable[[str], Variants]:
@@ -357,31 +380,22 @@ def with_segment(postings: Postings, segment: Segment) -> Postings:
     """Return postings with one more segment."""
     import numpy as np
 
-    known = postings.statistics
     added = dict(postings.added)
     part = _part(segment, postings.size, postings, added)
-    rows = part.among_all(np.arange(len(segment.terms)))
-    fresh = len(added) - len(postings.added)
-    own, any_, path = (
-        np.concatenate((array, np.zeros(fresh, array.dtype))) for array in (known.own, known.any, known.path)
-    )
-    common = known.common
-    if fresh:
-        common = np.concatenate((common, np.zeros(fresh)))
-        common[rows] = segment.common
-    own[rows] += segment.own
-    any_[rows] += np.diff(segment.starts)
-    path[rows] += segment.path
-    statistics = Statistics(
-        known.sections + segment.size,
-        known.pages + segment.page_count,
-        known.words + int(segment.lengths.sum(dtype=np.int64)),
-        own,
-        any_,
-        path,
-        common,
-    )
+    rows, fresh = part.among_all(np.arange(len(segment.terms))), len(added) - len(postings.added)
+    statistics = postings.statistics.plus(rows, Statistics.of(segment), fresh)
     return Postings((*postings.parts, part), statistics, added)
+
+
+def with_elsewhere(postings: Postings, terms: Sequence[str], statistics: Statistics) -> Postings:
+    """Return postings that are weighed together with sections that others have.
+
+    :param statistics: what those add, which is less than nothing for what is gone; one number per term.
+    """
+    added = dict(postings.added)
+    rows = _rows(terms, postings, added)
+    known = postings.statistics.plus(rows, statistics, len(added) - len(postings.added))
+    return replace(postings, statistics=known, added=added)
 
 
 def with_merged(postings: Postings, first: int, segments: Sequence[Segment]) -> Postings:
@@ -393,14 +407,19 @@ def with_merged(postings: Postings, first: int, segments: Sequence[Segment]) -> 
 
 def _part(segment: Segment, first: int, postings: Postings, added: dict[str, int]) -> Part:
     """Make a segment a part behind others; terms that are new are added to ``added``."""
+    rows = _rows(segment.terms.all(), postings, added)
+    return Part(segment, first, None, rows, {row: own for own, row in enumerate(rows.tolist())})
+
+
+def _rows(terms: Sequence[str], postings: Postings, added: dict[str, int]) -> NDArray[Any]:
+    """Return the rows of terms among all; those that are new are added to ``added``."""
     import numpy as np
 
-    terms = segment.terms.all()
     base = postings.parts[0].segment.terms
     rows = np.array(base.rows(terms), dtype=np.int64)
     for place in np.flatnonzero(rows < 0).tolist():
         rows[place] = added.setdefault(terms[place], len(base) + len(added))
-    return Part(segment, first, None, rows, {row: own for own, row in enumerate(rows.tolist())})
+    return rows
 
 
 def without(postings: Postings, firsts: NDArray[Any]) -> Postings:

@@ -85,12 +85,16 @@ class Texts(NamedTuple):
     places: NDArray[Any]
 
 
+def reach(lengths: NDArray[Any]) -> int:
+    """Return how many sections of these lengths are read, best first: as far as :data:`MAX_READ` reaches."""
+    return max(1, int((lengths.cumsum(dtype="int64") <= MAX_READ).sum()))
+
+
 def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
-    """Read some sections, best first, as far as :data:`MAX_READ` reaches."""
+    """Read some sections, best first, as far as :func:`reach` says."""
     import numpy as np
 
-    fits = postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ
-    numbers = numbers[: max(1, int(np.count_nonzero(fits)))]
+    numbers = numbers[: reach(postings.lengths[numbers])]
     headings, heading_lengths = postings.headings(numbers, MAX_READ)
     bodies, body_lengths = postings.bodies(numbers, MAX_READ)
     marks = np.zeros(len(postings.statistics.any), np.int32)

@@ -46,7 +46,7 @@ again; that of "Coffee" speaks of one. The best page adds a quarter of the best 
 
     >>> matches.pages.round(2).tolist()
     [0.0, 10.22, 10.22, 2.13]
-    >>> values = own + from_page(matches)
+    >>> values = own + from_page(matches, own.max(), matches.pages.max())
     >>> values.round(2).tolist()
     [0.0, 4.53, 3.64, 1.01]
 
@@ -129,6 +129,7 @@ from npl_index.ranking.evidence import (
 )
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
+from npl_index.ranking.together import ALONE, Best, Ranked, Together
 
 logger = logging.getLogger(__name__)
 
@@ -223,12 +224,16 @@ def look(
     weights: Weights = DEFAULT_WEIGHTS,
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
+    together: Together = ALONE,
 ) -> Looked:
-    """Return what :func:`rank` does, with what was read to find it."""
+    """Return what :func:`rank` does, with what was read to find it.
+
+    :param together: the other shards, where the collection is one of several; hits are those of all.
+    """
     import numpy as np
 
     topics = topic_terms(query.topics)
-    weights = _shares(weights, with_topics=bool(topics))
+    weights = shares_of(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
     fitting = topic_fit(collection, topics) if topics else {}
     named = headed_by(collection, [[term for term, _ in query.keywords.weights], *topics])
@@ -236,36 +241,47 @@ def look(
     numbers, places, own, names = matches[:4]
     fits = np.zeros(len(numbers))
     fits[places[list(fitting)]] = list(fitting.values())
-    best = float(own.max(initial=0.0))
+    best, best_page = together.most(own, matches.pages)
     values, texts = own, None
     if best:
         parents = above(collection, matches)
-        values = values + from_page(matches)
-        best_ones = highest(collection, numbers, values + from_parent(parents, values), DEPTH)
+        values = values + from_page(matches, best, best_page)
+        first_look = values + from_parent(parents, values)
+        best_ones = highest(collection, numbers, first_look, DEPTH)
+        best_ones = best_ones[: together.read(Best(collection, numbers[best_ones], first_look[best_ones]))]
         texts = read(collection.postings, numbers[best_ones], _sought(collection, concepts, query.keywords))
         best_ones = best_ones[: len(texts.numbers)]
-        values[best_ones] += from_word_pairs(collection, texts)
+        values[best_ones] += from_word_pairs(collection, texts, together)
         values = values + from_parent(parents, values)
-        values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
+        (most,) = together.most(values)
+        values = values / most + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
         values[places[named]] += HEADED_SHARE * weights.name
         values[best_ones] += NEAR_SHARE * from_nearness(texts)
         values *= from_place(collection, numbers)
-        values *= (weights.name + weights.content) / values.max()
+        (most,) = together.most(values)
+        values *= (weights.name + weights.content) / most
     if topics:
         values = values + TOPIC_GAIN * weights.topic * fits
     order = highest(collection, numbers, values, limit)
-    if not len(order):
-        return Looked([], concepts, texts)
-    parts = names[order], own[order] / (best or 1.0), fits[order]
-    name, content, topic = (float(part[0]) for part in parts)
-    top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
-    totals = values[order] * (top / values[order[0]])
-    kept = int(np.count_nonzero(totals >= score_cutoff))
-    scores = map(Score._make, zip(*(part[:kept].tolist() for part in (totals, *parts)), strict=True))
-    hits = list(map(Hit._make, zip(*collection.locate(numbers[order[:kept]]), scores, strict=True)))
+    parts = np.array((names[order], own[order] / (best or 1.0), fits[order]))
+    ranked = Ranked(values[order], *collection.locate(numbers[order]), parts)
+    hits = _hits(together.ranking(ranked), weights, score_cutoff)[:limit]
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Looked(hits, concepts, texts)
+
+
+def _hits(ranked: Ranked, weights: Weights, score_cutoff: float) -> list[Hit]:
+    """Return the sections whose totals reach the cutoff."""
+    if not len(ranked.values):
+        return []
+    name, content, topic = ranked.parts[:, 0].tolist()
+    top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
+    totals = ranked.values * (top / ranked.values[0])
+    kept = int((totals >= score_cutoff).sum())
+    scores = map(Score._make, zip(totals[:kept].tolist(), *ranked.parts[:, :kept].tolist(), strict=True))
+    places = (ranked.documents[:kept], ranked.sections[:kept])
+    return list(map(Hit._make, zip(*places, scores, strict=True)))
 
 
 def _sought(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> Sought:
@@ -275,12 +291,12 @@ def _sought(collection: Collection, concepts: Sequence[Concept], keywords: Keywo
     return Sought.of(concepts, [(one, other) for one, other in both if one is not None and other is not None])
 
 
-def _shares(weights: Weights, *, with_topics: bool) -> Weights:
+def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
     """Bring weights to a sum of 1 over the factors present; too small ones are 0."""
     given = (weights.name, weights.content, weights.topic if with_topics else 0.0)
     total = sum(given)
     if total < _NEGLIGIBLE:
-        return _shares(DEFAULT_WEIGHTS, with_topics=with_topics)
+        return shares_of(DEFAULT_WEIGHTS, with_topics=with_topics)
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in given))
 
 

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from npl_index.ranking.analysis import RARE, commonness
 
 MIN_PART = 3
@@ -93,6 +90,9 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     """
     if len(term) == MIN_PART or commonness(term) > RARE:
         return []
+    from rapidfuzz import process  # only unknown words need it, and it is slow to import
+    from rapidfuzz.distance import OSA
+
     alike = vocabulary.between(term[0], term[0] + _LAST)
     near = {row: other for row, other in alike if abs(len(other) - len(term)) <= 1}
     allowed = 1 if len(term) <= _SHORT_WORD else 2

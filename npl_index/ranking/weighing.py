@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from npl_index.ranking.parts import Postings
+from npl_index.ranking.parts import Postings, Runs
 from npl_index.ranking.segments import ranges
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Weighing:
         import numpy as np
 
         if self._every is None:
-            return self._weighed(rows)
+            return self._weighed(rows, self.postings.find(rows))
         asked = np.array(rows, dtype=np.intp)
         starts = self.postings.parts[0].segment.starts
         begins = starts[asked]
@@ -89,10 +89,15 @@ class Weighing:
     @cached_property
     def _every(self) -> Weighed | None:
         """All postings of a small collection; ``None`` for others."""
-        base, *others = self.postings.parts
-        if others or base.alive is not None or len(base.segment.sections) > _SMALL:
+        import numpy as np
+
+        alone = self.postings.alone
+        if alone is None or len(alone.sections) > _SMALL:
             return None
-        return self._weighed(range(len(base.segment.terms)))
+        rows = np.arange(len(alone.terms))
+        counts = alone.in_heading, alone.in_path, alone.in_body
+        runs = Runs(rows.repeat(np.diff(alone.starts)), alone.sections.astype(np.int64), *counts)
+        return self._weighed(rows, runs)
 
     @cached_property
     def _idf(self) -> NDArray[Any]:
@@ -104,10 +109,10 @@ class Weighing:
         idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common))
         return idf
 
-    def _weighed(self, rows: Sequence[int]) -> Weighed:
+    def _weighed(self, rows: Sequence[int] | NDArray[Any], found: Runs) -> Weighed:
         import numpy as np
 
-        runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
+        runs, sections, in_heading, in_path, in_body = found
         every = np.array(rows, dtype=np.intp)
         known = self.postings.statistics
         # A common folder's name tells no section from another, and would make all of them match.

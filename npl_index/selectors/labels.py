@@ -35,6 +35,11 @@ def find_control(text: str) -> int | None:
     return found and found.start()
 
 
+def is_visible(text: str) -> bool:
+    """Return whether a text has a character that can be seen."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
+
+
 def fold(text: str) -> str:
     """Return the form in which names are compared loosely.
 

@@ -61,6 +61,16 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
     return selected if selector.lines is None else _clipped(scope, selector, selected, *selector.lines)
 
 
+def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
+    """Return the sections that the path of a selector leads to, in document order.
+
+    One inside another counts, too: unlike in :func:`select_in` nothing is joined.
+
+    :raises SectionNotFoundError: see :func:`select`.
+    """
+    return tuple(_find(scope, selector, selector.steps, range(len(scope.trees))))
+
+
 def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[Selected, ...]:
     """Return one range per tree: from its first start up to the end of the first section that may end it."""
     first: dict[int, int] = {}

@@ -136,6 +136,36 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """The change requests of one status.
+
+    :param status: which; what somebody else wrote as well.
+    :param total: how many there are.
+    :param items: the first of them, highest number first.
+    """
+
+    status: str
+    total: int
+    items: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A project's change requests by their status.
+
+    :param project: its code.
+    :param columns: the defined statuses in their order, then others.
+    :param total: change requests that pass the filters.
+    :param values: of each field that people filter by, the values there are.
+    """
+
+    project: str
+    columns: tuple[Column, ...]
+    total: int
+    values: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class SectionRow:
     """A section in a list.
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from npl_index.errors import NPLError
 from npl_index.library.files import FileTooLargeError, NotRegularError, below_root, read_below
-from npl_mcp.changes.files import TicketFolder, locate, shown
+from npl_mcp.changes.files import locate
 from npl_mcp.changes.format import LARGEST_NUMBER, is_code
+from npl_mcp.editing.folders import SharedFolder, shown
 from npl_mcp.stores.base import checks
 
 CONFIG = ".mdt-config.toml"
@@ -38,7 +39,7 @@ class Project:
 
     code: str
     name: str
-    folder: TicketFolder = field(repr=False, compare=False)
+    folder: SharedFolder = field(repr=False, compare=False)
     path: str
     tickets: str
     id: str | None = None

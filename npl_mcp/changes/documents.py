@@ -7,6 +7,7 @@ query.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,12 +17,12 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
 from npl_index.library.listing import Listed
 from npl_mcp.changes.configs import Project
-from npl_mcp.changes.files import TicketFolder
 from npl_mcp.changes.filters import Filters
 from npl_mcp.changes.format import Key, number_in
 from npl_mcp.changes.index import Ticket, as_document, fingerprint
 from npl_mcp.changes.lookup import doubled
 from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.editing.folders import SharedFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,22 @@ class FoundRequest(Found):
 
     :param folder: of the change requests of its project.
     :param file: name of its file there.
+    :param title: what it is called.
     """
 
-    folder: TicketFolder = field(kw_only=True, compare=False)
+    folder: SharedFolder = field(kw_only=True, compare=False)
     file: str = field(kw_only=True, compare=False)
+    title: str = field(kw_only=True, compare=False)
 
     @property
     def home(self) -> str:
         """Its folder: the change requests of all projects have one root."""
         return f"{self.root.path}{self.folder.path}"
+
+    @property
+    def absolute(self) -> str:
+        """The file's absolute path; not for messages."""
+        return os.path.join(self.folder.path, self.file)  # noqa: PTH118
 
 
 class CrDocuments:
@@ -146,7 +154,14 @@ class CrDocuments:
 
     def _found(self, project: Project, ticket: Ticket) -> FoundRequest:
         name = f"{self.SCHEME}:{ticket.key}"
-        return FoundRequest(self._root, name, self._root.label, folder=project.folder, file=ticket.name)
+        return FoundRequest(
+            self._root,
+            name,
+            self._root.label,
+            folder=project.folder,
+            file=ticket.name,
+            title=ticket.title,
+        )
 
 
 def _states(founds: Iterable[FoundRequest]) -> dict[FoundRequest, Fingerprint]:
@@ -163,7 +178,7 @@ def _states(founds: Iterable[FoundRequest]) -> dict[FoundRequest, Fingerprint]:
     return states
 
 
-def _place(found: Found) -> tuple[TicketFolder, str]:
+def _place(found: Found) -> tuple[SharedFolder, str]:
     """Return the folder of a change request, and the name of its file."""
     assert isinstance(found, FoundRequest)
     return found.folder, found.file

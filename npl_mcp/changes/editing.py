@@ -1,22 +1,20 @@
-"""Change one section of a change request in its file's bytes, also while other programs write to the file."""
+"""Change one section of a change request's file: its body by section, and when that was."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from cachetools import LRUCache
 
-from npl_index.errors import InvalidRequestError
-from npl_index.markdown.editing import RESTRUCTURE, append_text, prepend_text, replace_text
-from npl_index.markdown.front_matter import with_values
+from npl_index.markdown.front_matter import values, with_values
 from npl_index.markdown.incremental import PieceReader
-from npl_index.markdown.sections import SectionTree, parse_sections
-from npl_mcp.changes.format import DATES, divide, is_visible, now
-from npl_mcp.changes.sections import Outline, Place, outline
-from npl_mcp.stores.base.errors import ConflictError
+from npl_mcp.changes.format import DATES, divide, now
+from npl_mcp.changes.sections import Outline, outline
+from npl_mcp.editing.expecting import Expected
+from npl_mcp.editing.folders import shown
+from npl_mcp.editing.sections import SectionEdit
 
-_EDITS = {"replace": replace_text, "append": append_text, "prepend": prepend_text}
 _TREES_BYTES = 32 * 1024 * 1024
 _TREE_COST = 12  # bytes of memory per byte of text, about
 
@@ -42,109 +40,55 @@ class Outlines:
                     self._kept[body] = kept
         return kept
 
-    def tree(self, body: bytes) -> SectionTree:
-        """Return the tree of a text; see :meth:`of`."""
-        return self.of(body).tree
+    def pieces(self, data: bytes) -> Mapping[str, object]:
+        """Return the fields of a file by name, and the own text of its sections by path."""
+        front, body = parts(data)
+        pieces: dict[str, object] = {shown(name[:64]): value for name, value in values(front).items()}
+        pieces.pop("lastModified", None)
+        found = self.of(body)
+        for place in found.places:
+            span = found.tree.sections[place.index].own_bytes
+            pieces[f"section {place.shown[:200]!r}"] = body[span.start : span.stop].strip()
+        return pieces
 
 
-class SectionEdit:
-    """Changes one section of a file.
+class RequestEdit:
+    """Changes one section of a change request's file; see :class:`~npl_mcp.editing.sections.SectionEdit`.
 
-    It may be called again when the file was changed by another program: the section is then changed only if
-    that program left it as it was. Afterwards ``place`` is the section, ``address`` its new path and
-    ``written`` its new bytes.
+    Afterwards ``address`` is the section's new path, and ``written`` are its new bytes.
 
-    :param check: called with the file and the section when that is found.
+    :param expected: the state that the file or the section is believed to have.
     """
 
-    place: Place
-    address: str
-    written: bytes
-
     def __init__(
-        self,
-        outlines: Outlines,
-        key: str,
-        wanted: str,
-        how: str,
-        text: str,
-        check: Callable[[bytes, bytes], None] | None = None,
+        self, outlines: Outlines, key: str, wanted: str, operation: str, text: str, expected: Expected
     ) -> None:
-        self._outlines = outlines
-        self._key = key
-        self._wanted = wanted
-        self._how = how
-        self._text = text
-        self._check = check
-        self._before: bytes | None = None
+        def find(found: Outline) -> int:
+            return found.find(wanted, key, whole=operation == "replace").index
+
+        def check(section: bytes) -> None:
+            expected.check(key, self._data, section)
+
+        self._edit = SectionEdit(outlines.of, find, operation, text, key, check=check)
 
     def __call__(self, data: bytes) -> bytes:
-        """Return the file's new bytes.
-
-        :raises ConflictError: the section is not what it was at the first call.
-        """
+        """Return the file's new bytes; see :meth:`SectionEdit.__call__`."""
+        self._data = data
         front, body = parts(data)
-        shown = self._outlines.of(body)
-        self.place = place = self._found(shown, body, data)
-        options: dict[str, bool] = {}
-        if self._how == "replace" and place.index == shown.tree.title and not self._has_sections(place):
-            options["whole"] = False
-        try:
-            edited = _EDITS[self._how](
-                body, shown.tree, place.index, self._text, parse=self._outlines.tree, **options
-            )
-        except InvalidRequestError as error:
-            hint = _hint(shown, place) if error.hint == RESTRUCTURE else error.hint
-            raise InvalidRequestError(error.message, parameter="content", hint=hint) from None
-        after = self._outlines.of(edited)
-        changed = next(other for other in after.places if other.index == place.index)
-        if self._is_named(shown, place) and not self._is_named(after, changed):
-            raise InvalidRequestError(
-                "the content begins with a heading without text", parameter="content", hint="give it a name"
-            )
-        self.address = changed.address
-        self.written = bytes_of(after, changed, edited)
+        edited = self._edit(body)
         if edited != body:
             front = with_values(front, {"lastModified": now()}, add=False, bare=DATES)
         return front.encode() + edited
 
-    def _found(self, shown: Outline, body: bytes, data: bytes) -> Place:
-        if self._before is None:
-            place = shown.find(self._wanted, self._key, whole=self._how == "replace")
-            before = bytes_of(shown, place, body)
-            if self._check is not None:
-                self._check(data, before)
-            self._before = before
-            return place
-        same = shown.at(self.place.address)
-        if same is None or bytes_of(shown, same, body) != self._before:
-            raise ConflictError(
-                f"the section {self.place.shown!r} of {self._key} was changed by another program just now",
-                hint="read it again, then try again",
-            )
-        return same
+    @property
+    def address(self) -> str:
+        """The path of the section."""
+        return self._edit.after.address(self._edit.index)
 
-    def _has_sections(self, place: Place) -> bool:
-        """Return whether the text has sections below its heading; if not, those below a title stay."""
-        text = parse_sections(self._text.encode(), "")
-        return any(section.level > place.level for section in text.sections)
-
-    def _is_named(self, shown: Outline, place: Place) -> bool:
-        return is_visible(shown.tree.sections[place.index].name)
-
-
-def bytes_of(shown: Outline, place: Place, body: bytes) -> bytes:
-    """Return a section's bytes, its heading and its subsections included."""
-    span = shown.tree.sections[place.index].whole_bytes
-    return body[span.start : span.stop]
-
-
-def _hint(shown: Outline, place: Place) -> str:
-    above = next(
-        (other for other in reversed(shown.places[: place.index]) if other.level < place.level), None
-    )
-    deeper = f"use headings of level {place.level + 1} or lower" if place.level < 6 else "use no headings"
-    return deeper if above is None else f"{deeper}, or append a new section to {above.shown!r}"
+    @property
+    def written(self) -> bytes:
+        """The bytes of the section."""
+        return self._edit.written
 
 
 def parts(data: bytes) -> tuple[str, bytes]:

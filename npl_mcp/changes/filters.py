@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
-from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose, some
+from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose
 from npl_mcp.changes.index import Ticket
 from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
 _DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
+FACETS = ("status", "type", "priority", "assignee", "phaseEpic")
 _RANGE = "dateRange"
 _MOST_VALUES = 64
 
@@ -100,7 +101,7 @@ class Filters:
                 raise InvalidRequestError(
                     f"no {name} is {min(unknown)!r}",
                     parameter=parameter,
-                    hint=f"there are {some((*known, *others))}; give one, or several: "
+                    hint=f"there are {checks.some((*known, *others))}; give one, or several: "
                     + (several or _example(name)),
                 )
 
@@ -112,6 +113,20 @@ class Filters:
             return True
         made = ticket.text("dateCreated")
         return bool(made) and self.since <= made and (not self.until or made[: len(self.until)] <= self.until)
+
+
+def values_of(tickets: Iterable[Ticket]) -> dict[str, tuple[str, ...]]:
+    """Return the values there are of each field that people filter by; defined ones come in their order."""
+    known = list(tickets)
+    return {
+        name: tuple(sorted({ticket.text(name) for ticket in known} - {""}, key=_order(name)))
+        for name in FACETS
+    }
+
+
+def _order(name: str) -> Callable[[str], tuple[int, str]]:
+    defined = _DEFINED.get(name, ())
+    return lambda value: (defined.index(value) if value in defined else len(defined), value.casefold())
 
 
 def _values(ticket: Ticket, name: str) -> frozenset[str]:

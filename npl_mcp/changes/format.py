@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.markdown.front_matter import divide as divide_text
+from npl_index.selectors.labels import is_visible
 from npl_mcp.stores.base import checks
 
 Type = Literal[
@@ -34,9 +35,6 @@ DATES = ("dateCreated", "lastModified", "implementationDate")
 
 LARGEST_NUMBER = 99_999
 """Of a change request: longer ones are dates and the like, and one of those would use up all numbers."""
-
-LISTED = 20
-"""Most names that a message lists."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
@@ -112,17 +110,6 @@ def number_in(key: str) -> int | None:
 def has_long_number(key: str) -> bool:
     """Return whether a text would be a key, were its number not above :data:`LARGEST_NUMBER`."""
     return _LONG_KEY.fullmatch(key) is not None
-
-
-def some(names: Sequence[str]) -> str:
-    """Write a list of names, of a long one its begin and how many more there are."""
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
-
-
-def is_visible(text: str) -> bool:
-    """Return whether a text has a character that can be seen."""
-    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
 def check_title(text: str, parameter: str) -> str:

@@ -19,17 +19,15 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.changes.files import SUFFIX, FolderState, OpenFolder, Stamp, shown
+from npl_mcp.changes.files import SUFFIX
 from npl_mcp.changes.format import DEFAULTS, Key, divide, has_long_number, number_in, title_of
+from npl_mcp.editing.expecting import Seen, digest_of
+from npl_mcp.editing.folders import FolderState, OpenFolder, Stamp, shown
 
 _FOLDERS_KEPT = 64
 _LOADED_BYTES = 16 * 1024 * 1024
-_SEEN_BYTES = 16 * 1024 * 1024
 _TRUSTED_SECONDS = 1.0
 """How long a listing counts while the folder stays as it is; a code changed inside a file shows then."""
-
-DIGEST_LENGTH = 8
-"""Hexadecimal digits: what two agents write differs in them but for once in four thousand million times."""
 
 _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)")
 
@@ -138,7 +136,7 @@ class TicketIndex:
         with self._lock:
             # The state from before: what comes during the listing is then seen the next time.
             self._state, self._listed = folder.state(), time.monotonic()
-            states = folder.entries()
+            states = folder.entries(SUFFIX)
             changed = [name for name, stamp in states.items() if not self._is_known(name, stamp)]
             if not changed and len(states) == len(self._entries):
                 return self._tickets
@@ -209,7 +207,7 @@ class TicketIndex:
                 raise UnreadableDocumentError(f"{shown(name)} is {error.message}", hint=error.hint) from None
             if ticket is None:
                 return None
-            loaded = ticket, document.data, document.digest[:DIGEST_LENGTH]
+            loaded = ticket, document.data, digest_of(document.data)
             self._loaded.put(document, loaded)
         return loaded
 
@@ -225,7 +223,7 @@ class TicketIndices:
         self._lock = threading.Lock()
         self._indices: LRUCache[str, TicketIndex] = LRUCache(_FOLDERS_KEPT)
         self._loaded: MemoryIndexCache[Loaded] = MemoryIndexCache(_LOADED_BYTES, lambda kept: len(kept[1]))
-        self._seen: LRUCache[str, bytes] = LRUCache(_SEEN_BYTES, len)
+        self.seen = Seen()
 
     def of(self, path: str) -> TicketIndex:
         """Return the index of the folder with this real path."""
@@ -234,22 +232,6 @@ class TicketIndices:
             if index is None:
                 index = self._indices[path] = TicketIndex(path, self._loaded)
         return index
-
-    def remember(self, digest: str, data: bytes) -> None:
-        """Keep what a file held when a caller was given a digest, to say later what has changed."""
-        with self._lock:
-            if len(data) <= self._seen.maxsize:
-                self._seen[digest] = data
-
-    def recall(self, digest: str) -> bytes | None:
-        """Return what a file held when a caller was given a digest, if it is still known."""
-        with self._lock:
-            return self._seen.get(digest)
-
-
-def digest_of(data: bytes) -> str:
-    """Return the digest of a file's or a section's bytes, as callers get it."""
-    return blake2b(data, digest_size=16).hexdigest()[:DIGEST_LENGTH]
 
 
 def fingerprint(folder: str, name: str, stamp: Stamp) -> Fingerprint:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from npl_index.errors import UnreadableDocumentError
 from npl_mcp.changes.configs import Project
-from npl_mcp.changes.files import SUFFIX, OpenFolder, shown
-from npl_mcp.changes.format import Key, key_in, number_in, some
+from npl_mcp.changes.files import SUFFIX
+from npl_mcp.changes.format import Key, key_in, number_in
 from npl_mcp.changes.index import Ticket, TicketIndex
+from npl_mcp.editing.folders import OpenFolder, shown
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ChangeNotFoundError, ConflictError
 
 
@@ -80,7 +82,7 @@ def _load(folder: OpenFolder, index: TicketIndex, name: str) -> Found | None:
 def doubled(key: str, names: Sequence[str]) -> ConflictError:
     """Return the error for several files that have one code."""
     return ConflictError(
-        f"{len(names)} files have the code {key}: {some([shown(name) for name in names])}",
+        f"{len(names)} files have the code {key}: {checks.some([shown(name) for name in names])}",
         hint="give all but one another code in their front matter, or remove them",
     )
 

@@ -12,9 +12,10 @@ from contextlib import suppress
 
 from npl_index.library.files import Folder
 from npl_mcp.changes.configs import Project
-from npl_mcp.changes.files import SUFFIX, OpenFolder, shown
+from npl_mcp.changes.files import SUFFIX
 from npl_mcp.changes.format import LARGEST_NUMBER, Key
 from npl_mcp.changes.index import Ticket
+from npl_mcp.editing.folders import OpenFolder, shown
 from npl_mcp.stores.base.errors import ClosedError
 
 KEPT = ".mdt-last-key"

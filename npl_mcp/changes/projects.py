@@ -28,7 +28,8 @@ from pathlib import Path
 
 from npl_mcp.changes.configs import CONFIG, Project, Unusable, read_config
 from npl_mcp.changes.files import locate
-from npl_mcp.changes.format import LISTED, Key, parse_code, some
+from npl_mcp.changes.format import Key, parse_code
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
 
 MOST_CHILDREN = 1_000
@@ -72,7 +73,7 @@ class Projects:
             return self._only()
         found = next((project for project in self._stream() if project.code == wanted), None)
         if found is None:
-            known = some([project.code for project in self.all()]) or "none"
+            known = checks.some([project.code for project in self.all()]) or "none"
             hint = "; ".join((f"available projects: {known}", *self.problems()[:_MOST_PROBLEMS]))
             raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
         return found
@@ -99,8 +100,8 @@ class Projects:
             )
         raise ProjectNotFoundError(
             "several projects might be meant",
-            near=[project.code for project in known[:LISTED]],
-            hint=f"give project, one of {some([project.code for project in known])}",
+            near=[project.code for project in known[: checks.LISTED]],
+            hint=f"give project, one of {checks.some([project.code for project in known])}",
         )
 
     def _stream(self) -> Iterator[Project]:

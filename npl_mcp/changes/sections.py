@@ -77,9 +77,21 @@ class Outline:
         blank = re.match(r"(?:[ \t]*\n)*", kept)
         return kept[blank.end() :] if blank else kept
 
-    def at(self, path: str) -> Place | None:
+    def address(self, index: int) -> str:
+        """Return a section's full path."""
+        return self._place(index).address
+
+    def shown(self, index: int) -> str:
+        """Return a section's path without the title."""
+        return self._place(index).shown
+
+    def at(self, address: str) -> int | None:
         """Return the section that has just this path."""
-        return self._paths.get(path)
+        place = self._paths.get(address)
+        return None if place is None else place.index
+
+    def _place(self, index: int) -> Place:
+        return next(place for place in self.places if place.index == index)
 
     def find(self, wanted: str, key: str, *, whole: bool = False) -> Place:
         """Find the section that is meant: the strictest reading that fits any section decides.
@@ -91,7 +103,7 @@ class Outline:
         :raises SectionNotFoundError: no section fits, or several do; ``near`` holds paths that work.
         """
         clean = label(checks.text(wanted, "section"))
-        place = self.at(clean)
+        place = self._paths.get(clean)
         if place is not None:
             return place
         for found in self._readings(clean, whole):

@@ -7,7 +7,7 @@ change is made again on the new text, unless just that part was changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, get_args
 
@@ -15,9 +15,11 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.front_matter import values, with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
+    Board,
     ChangedAttributes,
     ChangedStatus,
     ChangeRequest,
+    Column,
     Created,
     Deleted,
     ProjectInfo,
@@ -26,12 +28,11 @@ from npl_mcp.changes.answers import (
     Sections,
     Suggestions,
 )
-from npl_mcp.changes.comparing import Expected
 from npl_mcp.changes.configs import Project
 from npl_mcp.changes.creating import Draft
-from npl_mcp.changes.editing import Outlines, SectionEdit, bytes_of, parts
-from npl_mcp.changes.files import MOST_BYTES, SUFFIX, OpenFolder, shown
-from npl_mcp.changes.filters import Filters
+from npl_mcp.changes.editing import Outlines, RequestEdit, parts
+from npl_mcp.changes.files import SUFFIX
+from npl_mcp.changes.filters import Filters, values_of
 from npl_mcp.changes.format import (
     DATES,
     DEFAULTS,
@@ -42,21 +43,23 @@ from npl_mcp.changes.format import (
     divide,
     key_in,
 )
-from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, Unreadable, digest_of, read_ticket
+from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, Unreadable, read_ticket
 from npl_mcp.changes.lookup import Found, lookup
 from npl_mcp.changes.numbers import keep_number, next_number
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.sections import Outline
 from npl_mcp.changes.suggestions import suggestions
+from npl_mcp.editing.expecting import Expected
+from npl_mcp.editing.folders import OpenFolder, being_changed, shown
+from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, Edit, bytes_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError, TooLargeError
 from npl_mcp.stores.base.paging import Page, Slice
 
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
+UpdateMode = Edit
 Mode = Literal["full", "attributes", "metadata"]
-UpdateMode = Literal["replace", "append", "prepend"]
 MODES: tuple[str, ...] = get_args(Mode)
-UPDATE_MODES: tuple[str, ...] = get_args(UpdateMode)
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 _REPLACING = ("update", "replace")
 ATTRIBUTES = (
@@ -72,10 +75,6 @@ ATTRIBUTES = (
 )
 """What :meth:`ChangeRequests.update_attributes` may set."""
 
-LONGEST_SECTION = 500_000
-"""Characters of a text for a section."""
-
-_ATTEMPTS = 100
 _UNREADABLE = "Unreadable"
 
 
@@ -98,7 +97,7 @@ class ChangeRequests:
         """
         checks.choice(mode, "mode", MODES)
         with self._found(project, key) as (place, found):
-            self._indices.remember(found.digest, found.data)
+            self._indices.seen.remember(found.digest, found.data)
             path = _path(place, found.name)
             if mode == "metadata":
                 names = ("phaseEpic", "dateCreated", "lastModified")
@@ -123,17 +122,17 @@ class ChangeRequests:
         """List, read or change sections.
 
         :param operation: one of :data:`OPERATIONS`.
-        :param update_mode: one of :data:`UPDATE_MODES`, of the operation ``update``; by default ``replace``.
+        :param update_mode: one of :data:`EDITS`, of the operation ``update``; by default ``replace``.
         :param expect: digest of the section or of the file that was read; another state is not changed.
         """
         checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
-        how = checks.choice(update_mode or "replace", "updateMode", UPDATE_MODES)
+        how = checks.choice(update_mode or "replace", "updateMode", EDITS)
         if operation == "list":
             return self._list(project, key)
         wanted = _given(section, "section")
         if operation == "get":
             return self._read(project, key, wanted)
-        text = checks.text(_given(content, "content"), "content", LONGEST_SECTION)
+        text = checks.text(_given(content, "content"), "content", LONGEST_TEXT)
         return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
 
     def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
@@ -200,7 +199,7 @@ class ChangeRequests:
 
         :param expect: digest of the file that was read; another state is not removed.
         """
-        expected = Expected(expect, self._indices, self._outlines)
+        expected = self._expected(expect)
         with self._found(project, key, lock=True, certain=True) as (place, found):
             ticket = found.ticket
             read = found.folder.read(found.name)
@@ -214,17 +213,44 @@ class ChangeRequests:
     ) -> Page[Row]:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
-        chosen = Filters.parse(filters or {}, "filters")
         place = self.projects.find(project)
+        found = self._fitting(place, filters)
+        page = found[wanted.offset : wanted.offset + wanted.limit]
+        return Page(self._rows(place, page), len(found), wanted.limit, wanted.offset)
+
+    def board(self, project: str | None, filters: Mapping[str, object] | None, limit: int | None) -> Board:
+        """Return a project's change requests by status.
+
+        :param limit: most of each status that are shown.
+        """
+        most = Slice.parse(limit, None).limit
+        place = self.projects.find(project)
+        columns: dict[str, list[Ticket | Unreadable]] = {status: [] for status in STATUSES}
+        found = self._fitting(place, filters)
+        for one in found:
+            status = _UNREADABLE if isinstance(one, Unreadable) else one.status
+            columns.setdefault(status, []).append(one)
+        return Board(
+            place.code,
+            tuple(
+                Column(status, len(those), self._rows(place, those[:most]))
+                for status, those in columns.items()
+            ),
+            len(found),
+            values_of(self.tickets(place)),
+        )
+
+    def _fitting(self, place: Project, filters: Mapping[str, object] | None) -> Sequence[Ticket | Unreadable]:
+        """Return what passes filters; what cannot be read passes none."""
+        chosen = Filters.parse(filters or {}, "filters")
         tickets = self.tickets(place)
         chosen.check(tickets, "filters")
         found: list[Ticket | Unreadable] = [ticket for ticket in tickets if chosen.fit(ticket)]
+        return found if filters else [*found, *self._indices.of(place.folder.path).unreadable]
+
+    def _rows(self, place: Project, found: Sequence[Ticket | Unreadable]) -> tuple[Row, ...]:
         index = self._indices.of(place.folder.path)
-        # What cannot be read passes no filter.
-        found += () if filters else index.unreadable
-        page = found[wanted.offset : wanted.offset + wanted.limit]
-        rows = [_row(place, one, index) for one in page]
-        return Page(rows, len(found), wanted.limit, wanted.offset)
+        return tuple(_row(place, one, index) for one in found)
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
         """Return what a change request lacks."""
@@ -279,7 +305,7 @@ class ChangeRequests:
 
     def _list(self, project: str | None, key: str) -> Sections:
         with self._found(project, key) as (_, found):
-            self._indices.remember(found.digest, found.data)
+            self._indices.seen.remember(found.digest, found.data)
             outline = self._outline(found.data)
             rows = tuple(
                 SectionRow(place.shown, len(outline.content(place.index))) for place in outline.places
@@ -290,27 +316,19 @@ class ChangeRequests:
         with self._found(project, key) as (_, found):
             outline = self._outline(found.data)
             place = outline.find(wanted, found.ticket.key)
-            digest = digest_of(bytes_of(outline, place, parts(found.data)[1]))
-            self._indices.remember(digest, found.data)
+            section = bytes_of(outline.tree, place.index, parts(found.data)[1])
+            digest = self._indices.seen.noted(found.data, section)
             content = outline.content(place.index)
             return Sections(found.ticket.key, section=place.address, content=content, digest=digest)
 
     def _write(
         self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
     ) -> Sections:
-        expected = Expected(expect, self._indices, self._outlines)
+        expected = self._expected(expect)
         with self._found(project, key, lock=True) as (_, found):
-            edit = SectionEdit(
-                self._outlines,
-                found.ticket.key,
-                wanted,
-                how,
-                text,
-                lambda data, section: expected.check(found.ticket.key, data, section),
-            )
+            edit = RequestEdit(self._outlines, found.ticket.key, wanted, how, text, expected)
             new = self._change(found, edit)
-            digest = digest_of(edit.written)
-            self._indices.remember(digest, new)
+            digest = self._indices.seen.noted(new, edit.written)
             return Sections(
                 found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()), digest=digest
             )
@@ -319,7 +337,7 @@ class ChangeRequests:
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return what the change request was before, and its new digest."""
-        expected = Expected(expect, self._indices, self._outlines)
+        expected = self._expected(expect)
 
         def change(data: bytes) -> bytes:
             expected.check(before.key, data)
@@ -341,35 +359,28 @@ class ChangeRequests:
         with self._found(project, key, lock=True) as (_, found):
             before = found.ticket
             new = self._change(found, change)
-            digest = digest_of(new)
-            self._indices.remember(digest, new)
-            return before, digest
+            return before, self._indices.seen.noted(new)
 
     def _change(self, found: Found, change: Callable[[bytes], bytes]) -> bytes:
         """Apply a change to a file, again if another program wrote to it in between; return its new bytes.
 
         :raises ConflictError: the change cannot be made on what is there now.
         """
-        data = found.data
-        for _ in range(_ATTEMPTS):
+
+        def checked(data: bytes) -> bytes:
+            if data != found.data and not _is_same(found.ticket, data):
+                raise being_changed(found.ticket.key)
             new = change(data)
-            if new == data:
-                return new
-            _check_readable(found.ticket, new)
-            with found.index.writing(found.folder):
-                other = found.folder.replace(found.name, data, new)
-            if other is None:
-                return new
-            if found.folder.wait_for_rest(found.name):
-                read = found.folder.read(found.name)
-                other = b"" if read is None else read[0]
-            ticket = read_ticket(found.name, other)
-            if ticket is None or ticket.key != found.ticket.key:
-                break
-            data = other
-        raise ConflictError(
-            f"{found.ticket.key} is being changed by another program", hint="read it again, then try again"
+            if not _is_same(found.ticket, new):
+                raise TooLargeError(f"the front matter of {found.ticket.key} would be too long to be read")
+            return new
+
+        return found.folder.change(
+            found.name, found.data, checked, found.ticket.key, lambda: found.index.writing(found.folder)
         )
+
+    def _expected(self, expect: str | None) -> Expected:
+        return Expected(expect, self._indices.seen, self._outlines.pieces)
 
     def _outline(self, data: bytes) -> Outline:
         """Read a file's sections."""
@@ -407,15 +418,10 @@ def _row(project: Project, found: Ticket | Unreadable, index: TicketIndex) -> Ro
     return Row.of(found, path, f"{len(same)} files have this code")
 
 
-def _check_readable(ticket: Ticket, data: bytes) -> None:
-    """Refuse a change after which the file could not be read any more."""
-    if len(data) > MOST_BYTES:
-        raise TooLargeError(
-            f"the file of {ticket.key} would have {len(data):,} bytes", hint=f"at most {MOST_BYTES:,}"
-        )
-    new = read_ticket(ticket.name, data)
-    if new is None or new.key != ticket.key:
-        raise TooLargeError(f"the front matter of {ticket.key} would be too long to be read")
+def _is_same(ticket: Ticket, data: bytes) -> bool:
+    """Return whether a file's bytes are still those of a change request."""
+    found = read_ticket(ticket.name, data)
+    return found is not None and found.key == ticket.key
 
 
 def _path(project: Project, name: str) -> str:

@@ -1,7 +1,8 @@
 """How a command line reaches the tools.
 
 A module of its own beside :mod:`npl_mcp.config.settings`, which takes longer to import than a server takes to
-answer. These two modules are the only ones that read the environment.
+answer. These two modules are the only ones that read the environment; :mod:`npl_mcp.config.layers` adds what
+configuration files say.
 """
 
 # Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.config.layers import Variables, with_files
 
 SEARCH_PLACES = (
     "NPL_HOME",
@@ -38,6 +40,7 @@ class ConnectionSettings(NamedTuple):
     :param token: bearer token for that URL.
     :param data_folder: path of the data folder.
     :param database_url: of a database that replaces the one in the data folder.
+    :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
     :param places: the variables that say where files are looked for, one per line.
     """
 
@@ -46,26 +49,29 @@ class ConnectionSettings(NamedTuple):
     token: str | None
     data_folder: str
     database_url: str | None
+    worklog_files: bool
     places: str
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> "ConnectionSettings":
         """Read the variables that matter for this and no others.
 
-        :param env: variables, by default the process's.
-        :raises InvalidRequestError: ``NPL_VIA`` is none of :data:`TRANSPORTS`.
+        :param env: variables; by default the process's, and what the configuration files say.
+        :raises InvalidRequestError: ``NPL_VIA`` is none of :data:`TRANSPORTS`, another variable or a file
+            cannot be used.
         """
-        variables = os.environ if env is None else env
+        variables = given_variables(env)
         transport = variables.get("NPL_VIA") or TRANSPORTS[0]
         if transport not in TRANSPORTS:
             hint = f"use one of {', '.join(TRANSPORTS)}"
-            raise InvalidRequestError(f"NPL_VIA={transport!r} is not known", hint=hint)
+            raise InvalidRequestError(f"{variables.label('NPL_VIA')}={transport!r} is not known", hint=hint)
         return cls(
             transport=transport,
             url=variables.get("NPL_MCP_URL") or None,
             token=variables.get("NPL_MCP_TOKEN") or None,
             data_folder=variables.get("NPL_MCP_DATA_DIR") or user_data(variables),
             database_url=database_url(variables),
+            worklog_files=worklog_files(variables),
             places=search_places(variables),
         )
 
@@ -75,7 +81,22 @@ class ConnectionSettings(NamedTuple):
         return f"{self.data_folder}/{STATE_FILE}"
 
 
-def database_url(variables: Mapping[str, str]) -> str | None:
+def given_variables(env: Mapping[str, str] | None = None) -> Variables:
+    """Return the variables that are set and not empty.
+
+    :param env: these and no files; by default the process's, and what the configuration files say.
+    :raises InvalidRequestError: a file cannot be used.
+    """
+    if env is None:
+        return with_files(os.environ, user_config(os.environ))
+    return (
+        env
+        if isinstance(env, Variables)
+        else Variables({name: value for name, value in env.items() if value})
+    )
+
+
+def database_url(variables: Variables) -> str | None:
     """Return the address of the database that replaces the one in the data folder.
 
     :raises InvalidRequestError: it is none; it is not repeated, since it may hold a password.
@@ -83,17 +104,30 @@ def database_url(variables: Mapping[str, str]) -> str | None:
     url = variables.get("NPL_DATABASE_URL") or None
     if url is not None and not url.startswith(("postgresql://", "postgres://")):
         raise InvalidRequestError(
-            "NPL_DATABASE_URL is no address of PostgreSQL", hint="e.g. postgresql://user@host/database"
+            f"{variables.label('NPL_DATABASE_URL')} is no address of PostgreSQL",
+            hint="e.g. postgresql://user@host/database",
         )
     return url
+
+
+def worklog_files(variables: Variables) -> bool:
+    """Return whether a project's worklogs are written to its ``.npl`` folder as well.
+
+    :raises InvalidRequestError: what is said is neither on nor off.
+    """
+    said = (variables.get("NPL_WORKLOG_FILES") or "on").lower()
+    if said not in ("on", "off"):
+        label = variables.label("NPL_WORKLOG_FILES")
+        raise InvalidRequestError(f"{label}={said[:64]!r} is not known", hint="use on or off")
+    return said == "on"
 
 
 def search_places(env: Mapping[str, str] | None = None) -> str:
     """Return the variables that say where files are looked for, one per line.
 
-    :param env: variables, by default the process's.
+    :param env: see :func:`given_variables`.
     """
-    variables = os.environ if env is None else env
+    variables = given_variables(env)
     names = ("NPL_ROOTS", "NPL_THEME", *SEARCH_PLACES)
     return "\n".join(f"{name}={variables[name]}" for name in names if variables.get(name))
 
@@ -110,4 +144,15 @@ def user_data(variables: Mapping[str, str]) -> str:
     # Every command needs it, and platformdirs takes longer to import than the rest of a short command.
     given = variables.get("XDG_DATA_HOME", "")
     base = given if given.startswith("/") else os.path.expanduser("~/.local/share")  # noqa: PTH111
+    return f"{base}/npl-mcp"
+
+
+def user_config(variables: Mapping[str, str]) -> str:
+    """Return the folder of a user's configuration, likewise."""
+    if sys.platform in ("darwin", "win32"):
+        from platformdirs import user_config_dir
+
+        return user_config_dir("npl-mcp", appauthor=False)
+    given = variables.get("XDG_CONFIG_HOME", "")
+    base = given if given.startswith("/") else os.path.expanduser("~/.config")  # noqa: PTH111
     return f"{base}/npl-mcp"

@@ -35,6 +35,7 @@ class ServerState(NamedTuple):
     :param token: proves to the server that a caller can read this file.
     :param guarded: callers of the port need a token.
     :param places: where the server looks for files; see :func:`npl_mcp.config.connection.search_places`.
+    :param pages: address of the pages for people, if there are any; without a final slash.
     """
 
     url: str | None
@@ -46,6 +47,7 @@ class ServerState(NamedTuple):
     token: str
     guarded: bool = False
     places: str = ""
+    pages: str | None = None
 
     def __repr__(self) -> str:
         """Leave out the token, which must not get into a log."""
@@ -79,7 +81,7 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _is_usable(state: ServerState) -> bool:
-    texts = (state.url or "", state.socket or "", state.token, state.places)
+    texts = (state.url or "", state.socket or "", state.token, state.places, state.pages or "")
     addressed = bool(state.url or state.socket)
     return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
 

@@ -6,6 +6,7 @@ This module and :mod:`npl_mcp.config.connection` are the only ones that read the
 variable                    command-line flag       meaning
 ==========================  ======================  =====================================================
 ``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
+``NPL_WRITE``               ``--write``             list the tool that changes sections of their Markdown
 ``NPL_SEARCH_CWD``                                  without roots, the working directory is searched
 ``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
                                                     or ``CODE=folder`` of the change requests themselves
@@ -17,7 +18,8 @@ variable                    command-line flag       meaning
 ``NPL_DATABASE_URL``                                PostgreSQL instead of the database in that folder, e.g.
                                                     ``postgresql://user@host/database``
 ``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
-``NPL_MCP_WEB_URL``                                 address of a web interface that replies link to
+``NPL_MCP_WEB``             ``--web``               pages for people: ``on`` (default), ``read``, ``off``
+``NPL_MCP_WEB_URL``                                 address under which people reach these pages
 ``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
 ``NPL_EXACT_NAMES``         ``--exact-names``       list tools under the names they had before
 ``NPL_DOMAINS``             ``--domains``           domains of tools to list, separated by commas
@@ -28,6 +30,9 @@ variable                    command-line flag       meaning
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
 ``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
 ``NPL_PATIENCE``            ``--patience``          seconds a call waits for a folder that is being indexed
+``NPL_LOG_CALLS``           ``--log-calls``         ``on`` keeps a log of calls, ``contexts`` with what they
+                                                    were for; default ``off``
+``NPL_WORKLOG_FILES``       ``--worklog-files``     ``off`` writes no worklogs to a project's ``.npl`` folder
 ``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
 ``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
 ``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
@@ -40,13 +45,15 @@ variable                    command-line flag       meaning
 ``NPL_MCP_MAX_CALLS``                               concurrent calls over HTTP, default 64
 ``NPL_MCP_URL``                                     server the command lines call, e.g. ``http://127.0.0.1:8765``
 ``NPL_VIA``                 ``--via``               how: ``auto`` (default), ``http``, ``stdio``, ``direct``
+``NPL_PROJECT_CONFIG``                              ``off`` leaves the project's ``npl.toml`` out
 ``NPL_HOME``                                        folder with ``npl.md``, ``npl/``, ``core/``
 ``NPL_META``, ``NPL_STYLE_GUIDE``, ``NPL_THEME``, ``NPL_PERSONA_DIR``, ``NPL_USER_PERSONA_DIR``,
 ``NPL_WORKFLOW_DIR``                                search places of single kinds
 ``TIKTOKEN_CACHE_DIR``, ``DATA_GYM_CACHE_DIR``      where tiktoken keeps its vocabularies
 ==========================  ======================  =====================================================
 
-A variable that is unset or empty means its default.
+A variable that is unset or empty means what a configuration file says, or its default;
+:mod:`npl_mcp.config.layers` reads these files.
 """
 
 from __future__ import annotations
@@ -61,9 +68,19 @@ from pathlib import Path
 from npl_index.choices import FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.config.connection import SEARCH_PLACES, database_url, user_data
+from npl_mcp.config.connection import (
+    SEARCH_PLACES,
+    database_url,
+    given_variables,
+    user_data,
+    worklog_files,
+)
+from npl_mcp.config.layers import Variables
 
+ON_OFF = ("on", "off")
 CACHE_MODES = ("disk", "memory", "sqlite")
+WEB = ("on", "read", "off")
+LOG_CALLS = ("off", "on", "contexts")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MEMORY_CACHE_BYTES = 256 * 1024 * 1024
 INDEX_BYTES = 8 * 1024 * 1024 * 1024
@@ -104,6 +121,8 @@ class Settings:
     """All settings of a server or a command.
 
     :param roots: folders given by the user, first wins.
+    :param cloned_roots: a project's file gave them, and whoever wrote it may not allow that they are changed.
+    :param write: sections of the Markdown in roots that the user gave may be changed.
     :param cwd: the working directory; a root as well, after the given ones.
     :param search_cwd: without given roots it is searched if nothing is named, as far as it holds Markdown.
     :param home: the user's home directory, for ``~/.npl``.
@@ -116,7 +135,8 @@ class Settings:
         data directory.
     :param database_url: address of a database of PostgreSQL, which replaces the one in the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
-    :param web_url: address of a web interface, without a final slash.
+    :param web: pages for people: ``on``, ``read`` (they change nothing) or ``off``.
+    :param web_url: address of the pages, without a final slash; the server that has them sets its own.
     :param cache_mode: ``disk`` keeps large sets of documents in the data folder, ``memory`` nothing,
         ``sqlite`` parsed single files as well.
     :param cache_bytes: size of the memory cache.
@@ -133,6 +153,8 @@ class Settings:
     :param time_limit: seconds to read and index one file.
     :param patience: seconds that a call waits for a set of documents that is being indexed, before it is
         answered from what is ready; ``None`` for as long as it takes.
+    :param log_calls: a log of calls in the database: ``off``, ``on``, or with the ``contexts`` they name.
+    :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
     :param log_level: of the log on standard error.
     :param listening: of the HTTP server.
     :param max_body_bytes: longer requests are refused; ``None`` means that the largest artifact fits.
@@ -143,6 +165,8 @@ class Settings:
     home: Path
     search_cwd: bool = False
     roots: tuple[Path, ...] = ()
+    cloned_roots: bool = False
+    write: bool = False
     system: Path = Path("/etc/npl")
     environment: Mapping[str, Path] = field(default_factory=dict)
     theme: str = "default"
@@ -151,6 +175,7 @@ class Settings:
     data_dir: Path | None = None
     database_url: str | None = field(default=None, repr=False)
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES
+    web: str = "on"
     web_url: str | None = None
     cache_mode: str = "disk"
     cache_bytes: int = MEMORY_CACHE_BYTES
@@ -166,6 +191,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     time_limit: float = 10.0
     patience: float | None = None
+    log_calls: str = "off"
+    worklog_files: bool = True
     log_level: str = "WARNING"
     warm_up: bool = True
     listening: Listening = field(default_factory=Listening)
@@ -177,42 +204,48 @@ class Settings:
         return self.max_body_bytes or (self.max_artifact_bytes + 2) // 3 * 4 + _BESIDE_AN_ARTIFACT
 
     @property
+    def page_url(self) -> str | None:
+        """Address of the pages; ``None`` where there are none."""
+        return self.web_url if self.web != "off" else None
+
+    @property
     def data_folder(self) -> Path:
         """The folder of everything stored; it is created when first needed."""
         return self.data_dir or Path(user_data(os.environ))
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
-        """Read the environment; keywords that are not ``None`` override it.
+        """Read the environment and the files; keywords that are not ``None`` override them.
 
-        :param env: variables, by default the process's.
-        :raises InvalidRequestError: a variable cannot be used; names it and a valid value.
+        :param env: see :func:`~npl_mcp.config.connection.given_variables`.
+        :raises InvalidRequestError: a variable or a file cannot be used; names it and a valid value.
         """
-        variables = {name: value for name, value in (env or os.environ).items() if value}
+        variables = given_variables(env)
         values: dict[str, object] = {
             **_search_places(variables),
+            "cloned_roots": "NPL_ROOTS" in variables.cloned and given.get("roots") is None,
+            "write": _flag(variables, "NPL_WRITE"),
             "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
             "database_url": database_url(variables),
             "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
-            "web_url": variables.get("NPL_MCP_WEB_URL", "").rstrip("/") or None,
-            "cache_mode": _choice("NPL_CACHE_MODE", variables.get("NPL_CACHE_MODE", "disk"), CACHE_MODES),
+            "web": _choice(variables, "NPL_MCP_WEB", "on", WEB),
+            "web_url": _web_address(variables),
+            "cache_mode": _choice(variables, "NPL_CACHE_MODE", "disk", CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "index_bytes": _number(variables, "NPL_INDEX_BYTES", INDEX_BYTES),
             "structured": _flag(variables, "NPL_STRUCTURED"),
             "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
             "domains": parse_words(variables.get("NPL_DOMAINS", "")),
             "small_list": _flag(variables, "NPL_SMALL_LIST"),
-            "vocabulary": _choice(
-                "NPL_VOCABULARY", variables.get("NPL_VOCABULARY", "o200k_base"), VOCABULARIES
-            ),
+            "vocabulary": _choice(variables, "NPL_VOCABULARY", "o200k_base", VOCABULARIES),
             "vocabulary_folders": _vocabulary_folders(variables),
-            "format": _choice("NPL_FORMAT", variables.get("NPL_FORMAT", "json"), FORMATS),
+            "format": _choice(variables, "NPL_FORMAT", "json", FORMATS),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
-            "patience": parse_patience("NPL_PATIENCE", variables.get("NPL_PATIENCE")),
-            "log_level": _choice(
-                "NPL_LOG_LEVEL", variables.get("NPL_LOG_LEVEL", "WARNING").upper(), LOG_LEVELS
-            ),
+            "patience": parse_patience(variables.label("NPL_PATIENCE"), variables.get("NPL_PATIENCE")),
+            "log_calls": _choice(variables, "NPL_LOG_CALLS", "off", LOG_CALLS),
+            "worklog_files": worklog_files(variables),
+            "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
             "listening": _listening(variables),
             "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 0) or None,
         }
@@ -221,12 +254,12 @@ class Settings:
 
     @classmethod
     def of_files(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read only what the environment says about files; all else has its default.
+        """Read only what environment and files say about documents; all else has its default.
 
-        :param env: variables, by default the process's.
-        :raises InvalidRequestError: a variable cannot be used.
+        :param env: see :func:`~npl_mcp.config.connection.given_variables`.
+        :raises InvalidRequestError: a variable or a file cannot be used.
         """
-        variables = {name: value for name, value in (env or os.environ).items() if value}
+        variables = given_variables(env)
         return cls(**_search_places(variables))  # type: ignore[arg-type]
 
 
@@ -253,7 +286,7 @@ def corpus_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "corpus"
 
 
-def _search_places(variables: Mapping[str, str]) -> dict[str, object]:
+def _search_places(variables: Variables) -> dict[str, object]:
     """Read where files lie and how large they may be."""
     return {
         "cwd": Path.cwd(),
@@ -268,7 +301,7 @@ def _search_places(variables: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _change_requests(variables: Mapping[str, str]) -> dict[str, object]:
+def _change_requests(variables: Variables) -> dict[str, object]:
     """Read where change requests lie: projects, and folders behind ``CODE=``."""
     roots, folders = [], {}
     for part in filter(str.strip, variables.get("NPL_CR_PROJECTS", "").split(os.pathsep)):
@@ -284,12 +317,12 @@ def _paths(text: str) -> tuple[Path, ...]:
     return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part.strip())
 
 
-def _listening(variables: Mapping[str, str]) -> Listening:
+def _listening(variables: Variables) -> Listening:
     place = variables.get("NPL_MCP_SOCKET")
     port = variables.get("NPL_MCP_PORT")
     return Listening(
         host=variables.get("NPL_MCP_HOST", HOST),
-        port=parse_port("NPL_MCP_PORT", port) if port else None if place else PORT,
+        port=parse_port(variables.label("NPL_MCP_PORT"), port) if port else None if place else PORT,
         socket=Path(place) if place else None,
         token=variables.get("NPL_MCP_TOKEN"),
         no_token=_flag(variables, "NPL_MCP_NO_TOKEN"),
@@ -336,29 +369,46 @@ def _system_folder(variables: Mapping[str, str]) -> Path:
     return Path("/etc/npl")
 
 
-def _choice(name: str, value: str, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        raise InvalidRequestError(f"{name}={value!r} is not known", hint=f"use one of {', '.join(allowed)}")
-    return value
+def _choice(variables: Variables, name: str, default: str, allowed: Sequence[str]) -> str:
+    value = variables.get(name, default)
+    for one in allowed:
+        if one.lower() == value.lower():
+            return one
+    hint = f"use one of {', '.join(allowed)}"
+    raise InvalidRequestError(f"{variables.label(name)}={value!r} is not known", hint=hint)
 
 
-def _number(variables: Mapping[str, str], name: str, default: int) -> int:
+def _number(variables: Variables, name: str, default: int) -> int:
     text = variables.get(name)
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise InvalidRequestError(f"{name}={text!r} is not a whole number above 0", hint=f"e.g. {default}")
+        raise InvalidRequestError(
+            f"{variables.label(name)}={text!r} is not a whole number above 0", hint=f"e.g. {default}"
+        )
     return int(text)
 
 
-def _flag(variables: Mapping[str, str], name: str) -> bool:
+def _web_address(variables: Variables) -> str | None:
+    text = variables.get("NPL_MCP_WEB_URL", "").rstrip("/")
+    if text and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", text):
+        label = variables.label("NPL_MCP_WEB_URL")
+        raise InvalidRequestError(
+            f"{label}={text[:64]!r} is no address of pages", hint="e.g. https://npl.example"
+        )
+    return text or None
+
+
+def _flag(variables: Variables, name: str) -> bool:
     text = variables.get(name, "0").lower()
     if text not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
-        raise InvalidRequestError(f"{name}={text!r} is neither on nor off", hint="use 1 or 0")
+        raise InvalidRequestError(
+            f"{variables.label(name)}={text!r} is neither on nor off", hint="use 1 or 0"
+        )
     return text in ("1", "true", "yes", "on")
 
 
-def _weights(variables: Mapping[str, str]) -> Weights:
+def _weights(variables: Variables) -> Weights:
     text = variables.get("NPL_WEIGHTS")
     if text is None:
         return Weights()
@@ -366,9 +416,11 @@ def _weights(variables: Mapping[str, str]) -> Weights:
     try:
         name, content, topic = (float(part) for part in text.split(","))
     except ValueError:
-        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be read", hint=hint) from None
+        raise InvalidRequestError(
+            f"{variables.label('NPL_WEIGHTS')}={text!r} cannot be read", hint=hint
+        ) from None
     if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
-        raise InvalidRequestError(f"NPL_WEIGHTS={text!r} cannot be used", hint=hint)
+        raise InvalidRequestError(f"{variables.label('NPL_WEIGHTS')}={text!r} cannot be used", hint=hint)
     return Weights(name=name, content=content, topic=topic)
 
 

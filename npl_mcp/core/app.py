@@ -29,7 +29,7 @@ from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentChangedError
-from npl_mcp.core.files import Files, lies_in
+from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
@@ -67,6 +67,7 @@ class Gathered:
     :param unreadable: files of the set that were left out, and why.
     :param exclude: what the caller has of these documents.
     :param missing: files of the set that are not indexed yet, since the call did not wait for them.
+    :param founds: where the documents are.
     """
 
     collection: Collection
@@ -76,6 +77,7 @@ class Gathered:
     unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
     missing: int = 0
+    founds: tuple[Found, ...] = ()
 
 
 class _Names(NamedTuple):
@@ -109,7 +111,7 @@ class App(Files):
     ) -> None:
         self.state = state = state or SharedState(settings)
         self.sight = sight
-        only = None if sight.roots is None else _real(settings.roots)
+        only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.watcher, only)
         self.stores = state.stores
         cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
@@ -150,7 +152,7 @@ class App(Files):
             return self
         settings = self.settings
         if sight.roots is not None:
-            wanted = _real(sight.roots)
+            wanted = real_paths(sight.roots)
             settings = replace(
                 settings,
                 roots=tuple(map(Path, dict.fromkeys(self._shown(wanted)))),
@@ -268,7 +270,7 @@ class App(Files):
         if named:
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
-        return Gathered(collection, several, files, aliases, unreadable, here, missing)
+        return Gathered(collection, several, files, aliases, unreadable, here, missing, founds)
 
     def _calling(
         self, ref: DocumentRef, founds: tuple[Found, ...]
@@ -440,9 +442,3 @@ class App(Files):
         if self._warm_up is not None:
             self._warm_up.join()
         self.state.close()
-
-
-def _real(folders: Sequence[Path | str]) -> tuple[str, ...]:
-    """Return the real paths of folders, without those that have none."""
-    found = (real_path(str(folder)) for folder in folders)
-    return tuple(path for path in found if path is not None)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
@@ -37,6 +37,9 @@ FOLDER_HEADER = "NPL-Cwd"
 """The same as a header of plain HTTP calls."""
 
 STDIO, HTTP, UNIX = "stdio", "http", "unix"
+
+PAGES = "web"
+"""What pages call themselves where clients say their name."""
 
 _SHOWN = 64
 _FLUSH_SECONDS = 2.0
@@ -125,6 +128,7 @@ class Call:
     :param caller: see :class:`Caller`.
     :param arguments: as given.
     :param known: there is a tool of this name.
+    :param domains: those that somebody has to see to see the tool.
     :param code: error code of the answer.
     :param data: what the tool returned.
     :param size: bytes of the answer's text.
@@ -135,6 +139,7 @@ class Call:
     caller: Caller
     arguments: Mapping[str, object]
     known: bool = False
+    domains: tuple[str, ...] = ()
     code: str | None = None
     data: object = None
     size: int = 0
@@ -174,7 +179,20 @@ def as_shown(error: NPLError) -> NPLError:
     return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 
 
-Sink = Callable[[Call], None]
+@runtime_checkable
+class LastingSink(Protocol):
+    """A sink that does something after it was called."""
+
+    def __call__(self, call: Call) -> None:
+        """Take a call."""
+        ...
+
+    def close(self) -> None:
+        """End what it does."""
+        ...
+
+
+Sink = Callable[[Call], None] | LastingSink
 
 
 class Reports:
@@ -223,6 +241,9 @@ class Reports:
             self._wanted.set()
             self._thread.join(_FLUSH_SECONDS)
             self._thread = None
+            for sink in self._sinks:
+                if isinstance(sink, LastingSink):
+                    sink.close()
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:

@@ -9,8 +9,9 @@ Tools for whole items need no more than this; :class:`~npl_mcp.core.app.App` add
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
@@ -137,6 +138,17 @@ def _given(settings: Settings) -> tuple[Root, ...]:
         labels[label] = label
         roots.append(Root(str(path), label))
     return tuple(roots)
+
+
+def npl_folders(settings: Settings) -> tuple[str, ...]:
+    """Return the real paths of the folders where NPL looks for items, whoever sees them."""
+    return real_paths({root.path for root in _catalog(settings).roots() if root.npl})
+
+
+def real_paths(folders: Iterable[Path | str]) -> tuple[str, ...]:
+    """Return the real paths of folders, without those that have none."""
+    found = (real_path(str(folder)) for folder in folders)
+    return tuple(path for path in found if path is not None)
 
 
 def lies_in(path: str, folders: Sequence[str]) -> bool:

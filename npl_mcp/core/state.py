@@ -24,8 +24,10 @@ from npl_mcp.core.batches import Indexer
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.index_cache import SqliteIndexCache
 from npl_mcp.core.library_documents import Listings
+from npl_mcp.core.references import KnownReferences
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.core.shared_segments import SharedSegments
+from npl_mcp.editing.expecting import Seen
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
@@ -46,11 +48,17 @@ class SharedState:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
-        self.listings = Listings()
+        self.stores = Stores(
+            settings.data_folder,
+            settings.max_artifact_bytes,
+            settings.database_url,
+            worklog_files=settings.worklog_files,
+        )
+        self.listings, self.references = Listings(), KnownReferences()
         self.companions = Companions()
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()
+        self.seen = Seen()
         self._disk_cache: SqliteIndexCache | None = None
         if settings.cache_mode == "sqlite":
             self._disk_cache = SqliteIndexCache(settings.data_folder / "index-cache.db")

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.core.progress import PROGRESS
+from npl_mcp.core.progress import tell_progress
 from npl_mcp.stores.changes import Changes, Position, Topic
 
 if TYPE_CHECKING:
@@ -152,14 +152,12 @@ class Patience:
         """
         from concurrent.futures import wait  # as above
 
-        tell = PROGRESS.get()
         ended = awaited.ended
         try:
             while not ended.done():
                 if self.is_over(awaited):
                     return False
-                if tell is not None and awaited.progress is not None:
-                    tell(*awaited.progress)
+                tell_progress(awaited.progress)
                 wait([ended], self.step(awaited))
             ended.result()
             return True

@@ -38,12 +38,15 @@ class Worklogs:
     :param data_folder: where they are kept.
     :param cwd: the working directory.
     :param address: of a database that replaces the one in the folder.
+    :param files: write them to the project's folder as well.
     """
 
-    def __init__(self, data_folder: Path, cwd: Path, address: str | None = None) -> None:
+    def __init__(
+        self, data_folder: Path, cwd: Path, address: str | None = None, *, files: bool = True
+    ) -> None:
         self.project = str(cwd.resolve())
         self._database = database_of(data_folder, address, check=False)
-        self.worklog = WorklogStore(self._database)
+        self.worklog = WorklogStore(self._database, files=files)
         self.news = Changes(self._database)
 
     def close(self) -> None:

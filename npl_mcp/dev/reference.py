@@ -1,4 +1,4 @@
-"""``python -m npl_mcp.dev.reference``: write API.md, and the tool table and demonstration of README.md.
+"""``python -m npl_mcp.dev.reference``: write API.md, CLIENTS.md, and README's demonstration and picture.
 
 With ``--check`` nothing is written; the exit code is 1 if a file is out of date.
 """
@@ -16,6 +16,7 @@ import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_type_hints
@@ -24,10 +25,11 @@ import npl_index.errors
 import npl_mcp.stores.base.errors
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.core.app import App
-from npl_mcp.dev import demo
+from npl_mcp.dev import connecting, demo
+from npl_mcp.dev.picture import picture
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
-from npl_mcp.tools.domains import listed_tools
+from npl_mcp.tools.domains import listed_tools, switched_on
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.responses import Reply, as_dict, value_type
 from npl_mcp.tools.spec import ToolSpec
@@ -38,12 +40,13 @@ INTRODUCTION = """\
 Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
 `{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--structured` the
 same object comes as structured content too, and every tool lists its output schema. Fields that have
-nothing to say are left out. Lines are counted from 1; the end of a range is exclusive.
+nothing to say are left out. Lines are counted from 1; the end of a range is exclusive. Lists are paged
+(`items`, `total`, `limit`, `offset`). Feeds also return a `cursor`: send it as `since` to read what is new.
 
-This page is written by `make docs` from the tools; each example was run to write it.
+This page is written by `make docs` from the tools. The examples run in this order in one small project, and
+the answer to each is shown. [MIGRATION.md](MIGRATION.md) lists the former names of the tools.
 """
 
-MARKS = ("<!-- tools -->", "<!-- /tools -->")
 DEMO_MARKS = ("<!-- demonstration -->", "<!-- /demonstration -->")
 PROJECT = """\
 [project]
@@ -78,13 +81,28 @@ def api() -> str:
     with TemporaryDirectory() as folder:
         data, work = Path(folder) / "data", Path(folder) / "work"
         prepare(work)
-        app = App(Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False))
-        parts = [INTRODUCTION, *(_tool(spec, app) for spec in listed_tools()), _codes()]
+        settings = Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False)
+        app = App(settings)
+        parts = [
+            INTRODUCTION,
+            table(),
+            *(_tool(spec, app) for spec in listed_tools()),
+            *_switched_on(settings),
+            _codes(),
+        ]
         app.close()
     text = "\n".join(parts).replace(str(data), SHOWN_FOLDER).replace(str(work), SHOWN_PROJECT)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z", SHOWN_TIME, text)
     # Of a file that holds the time.
     return re.sub(r'"digest": "[0-9a-f]{8}"', f'"digest": "{SHOWN_DIGEST}"', text)
+
+
+def _switched_on(settings: Settings) -> Iterator[str]:
+    """Write of the tools that a setting lists; they work below a root that somebody gave."""
+    app = App(replace(settings, roots=(settings.cwd,), write=True))
+    for spec in switched_on(app.settings):
+        yield _tool(spec, app)
+    app.close()
 
 
 def prepare(folder: Path) -> None:
@@ -103,19 +121,12 @@ def prepare(folder: Path) -> None:
 
 
 def table() -> str:
-    """Write the tool table of README.md."""
+    """Write the table of all tools."""
     rows = ["| tool | what it does | example |", "|:--|:--|:--|"]
     for spec in listed_tools():
         example = json.dumps(spec.example, ensure_ascii=False).replace("|", r"\|")
-        rows.append(f"| [`{spec.name}`](API.md#{spec.name}) | {spec.description} | `{example}` |")
-    return "\n".join(rows)
-
-
-def with_table(readme: str) -> str:
-    """Put the tool table between its marks in README.md's text."""
-    before, _, rest = readme.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}\n{table()}\n{MARKS[1]}{after}"
+        rows.append(f"| [`{spec.name}`](#{spec.name}) | {spec.description} | `{example}` |")
+    return "\n".join((*rows, ""))
 
 
 def _tool(spec: ToolSpec, app: App) -> str:
@@ -123,7 +134,8 @@ def _tool(spec: ToolSpec, app: App) -> str:
     example = spec.example
     answer = as_dict(Reply(data=spec.function(app, **example)))
     lines = [f"## {spec.name}", "", spec.description, ""]
-    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(signature), ""]
+    lines += [f"It is listed with `--{spec.switch}` alone.", ""] if spec.switch else []
+    lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(spec, signature), ""]
     lines += ["Answer:", "", *_fields(value_type(signature.return_annotation), 0), ""]
     lines += ["Errors:", "", *_raises(spec), ""]
     lines += ["Example:", "", "```json", json.dumps(example, ensure_ascii=False), "```", ""]
@@ -132,18 +144,22 @@ def _tool(spec: ToolSpec, app: App) -> str:
     return "\n".join(lines)
 
 
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
+def _parameters(spec: ToolSpec, signature: inspect.Signature) -> Iterator[str]:
+    told = _documented(spec.function)  # more than what the list of tools says
     for parameter in list(signature.parameters.values())[1:]:
         kind, meaning = parameter.annotation, ""
         if typing.get_origin(kind) is typing.Annotated:
-            kind, meaning = typing.get_args(kind)[:2]
+            kind, *said = typing.get_args(kind)
+            meaning = next((one for one in said if isinstance(one, str)), "")
         required = " (required)" if parameter.default is inspect.Parameter.empty else ""
-        escaped = meaning.replace("|", r"\|")
+        escaped = told.get(parameter.name, meaning).replace("|", r"\|")
         yield f"| `{parameter.name}` | {_type(kind)}{required} | {escaped} |"
 
 
 def _type(kind: Any) -> str:
     origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        return _type(typing.get_args(kind)[0])
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
     if origin is typing.Literal:
@@ -179,8 +195,8 @@ def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]
             yield from _fields(inner, depth + 1, (*above, kind))
 
 
-def _documented(kind: type) -> dict[str, str]:
-    text = inspect.getdoc(kind) or ""
+def _documented(thing: object) -> dict[str, str]:
+    text = inspect.getdoc(thing) or ""
     found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(meaning.split()).replace("``", "`") for name, meaning in found}
 
@@ -239,8 +255,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     root = Path(__file__).resolve().parents[2]
     readme = root / "README.md"
-    text = with_demonstration(with_table(readme.read_text(encoding="utf-8")))
-    wanted = {root / "API.md": api(), readme: text}
+    wanted = {
+        root / "API.md": api(),
+        root / "CLIENTS.md": connecting.page(),
+        root / "docs" / "answer.svg": picture(root),
+        readme: with_demonstration(readme.read_text(encoding="utf-8")),
+    }
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
     for path in stale:
         if check:

@@ -6,38 +6,38 @@ All calls go through the same server, and so through the same checks, as those o
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 from fastmcp import FastMCP
-from fastmcp.tools.base import ToolResult
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import TextContent
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.http.guard import READY, Guard, Policy
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
+from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.access import EVERYTHING
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import Failure, as_dict
+from npl_mcp.web.app import site_of, static_files
 
 MAX_SESSIONS = 1_000
 """Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when
@@ -46,27 +46,6 @@ there are more and it was idle for the longest time.
 
 READY_SECONDS = 2.0
 """How old the answer to whether the server is ready may be, and how long it may take."""
-
-STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.INVALID_PARAMETER: 400,
-    ErrorCode.MISSING_REQUIRED: 400,
-    ErrorCode.PERMISSION_DENIED: 403,
-    ErrorCode.NOT_FOUND: 404,
-    ErrorCode.ARTIFACT_NOT_FOUND: 404,
-    ErrorCode.SESSION_NOT_FOUND: 404,
-    ErrorCode.ROOM_NOT_FOUND: 404,
-    ErrorCode.REVIEW_NOT_FOUND: 404,
-    ErrorCode.ALREADY_EXISTS: 409,
-    ErrorCode.OPERATION_FAILED: 422,
-    ErrorCode.INTERNAL_ERROR: 500,
-    ErrorCode.DATABASE_ERROR: 500,
-    ErrorCode.FILE_SYSTEM_ERROR: 500,
-}
-"""The status a failed call of ``/mcp/tools/{name}`` is answered with; MCP itself answers 200."""
-
-
-_CLOSED = 499
-"""The caller closed the connection; nobody reads the answer."""
 
 
 def create_app(settings: Settings, policy: Policy) -> ASGIApp:
@@ -77,7 +56,7 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     app = App(settings)
     metrics = Metrics(app)
     server = create_server(settings, app, metrics.reports)
-    protocol = _Protocol(server, policy.body_limit)
+    protocol = _Protocol(server, policy.body_limit, alone=settings.database_url is None)
 
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
@@ -95,7 +74,7 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     async def tool(request: Request) -> Response:
         return await _call(server, request)
 
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
         Route("/mcp/tools/{name:path}", tool, methods=["POST"]),
@@ -103,7 +82,13 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
         Route(READY, readiness),
         Route("/metrics", figures),
     ]
-    starlette = Starlette(routes=routes, lifespan=protocol.lifespan)
+    handlers: dict[Any, Any] = {}
+    if settings.web != "off":
+        site = site_of(server, settings)
+        routes += [static_files(), *site.routes()]
+        handlers[404] = site.nowhere
+        handlers[500] = site.broken
+    starlette = Starlette(routes=routes, lifespan=protocol.lifespan, exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.access))
 
 
@@ -113,11 +98,14 @@ class _Protocol:
 
     :param server: answers the calls.
     :param body_limit: bytes of the longest request.
+    :param alone: no other server shares the database; else a session that one keeps would be unknown to the
+        others, which a load balancer may ask next, and none is begun.
     """
 
-    def __init__(self, server: FastMCP[Any], body_limit: int) -> None:
+    def __init__(self, server: FastMCP[Any], body_limit: int, *, alone: bool) -> None:
         self._manager = Sessions(
             sdk_server(server),
+            stateless=not alone,
             # The guard in front has checked this.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=body_limit,
@@ -142,7 +130,7 @@ async def _readiness(ready: Kept[bool]) -> Response:
             await ready.get()
             return JSONResponse({"ok": True})
     except StoreError as error:
-        problem = error.message
+        problem = str(error)
     failure = Failure(error=f"not ready: {problem}", error_code=ErrorCode.DATABASE_ERROR.value)
     return JSONResponse(as_dict(failure), 503, {"Retry-After": "1"})
 
@@ -155,40 +143,17 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     except InvalidRequestError as error:
         body = as_dict(translate(error, name))
         return JSONResponse(body, STATUS[ErrorCode.INVALID_PARAMETER])
-    result = await _result(server, name, arguments, request)
+    result = await call(server, name, arguments, request.scope[CALLER_KEY], request.receive)
     if result is None:
-        return Response(status_code=_CLOSED)
-    block = result.content[0]
-    assert isinstance(block, TextContent)
+        return Response(status_code=CLOSED)
+    text = text_of(result)
     if not result.is_error:
         # Every envelope begins so; an answer in another form is the text of Markdown files.
-        kind = "application/json" if block.text.startswith('{"success":') else "text/markdown"
-        return Response(block.text, media_type=kind)
+        kind = "application/json" if text.startswith('{"success":') else "text/markdown"
+        return Response(text, media_type=kind)
     refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None
-    code = ErrorCode[json.loads(block.text)["error_code"]]
-    return Response(block.text, STATUS[code], refused, "application/json")
-
-
-async def _result(
-    server: FastMCP[Any], name: str, arguments: dict[str, Any], request: Request
-) -> ToolResult | None:
-    """Return what a tool answers; ``None`` if the caller is gone before: nobody waits for nobody."""
-    result: ToolResult | None = None
-
-    async def end_if_gone(calling: anyio.CancelScope) -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        calling.cancel()
-
-    token = CALLER.set(request.scope[CALLER_KEY])
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(end_if_gone, group.cancel_scope)
-            result = await server.call_tool(name, arguments)
-            group.cancel_scope.cancel()
-    finally:
-        CALLER.reset(token)
-    return result
+    code = ErrorCode[json.loads(text)["error_code"]]
+    return Response(text, STATUS[code], refused, "application/json")
 
 
 def _arguments(body: bytes) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
 
 import anyio
 import anyio.to_thread
@@ -29,6 +30,7 @@ from npl_mcp.server.messages import excess
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
+from npl_mcp.web.browsers import SIGN_IN, is_from_elsewhere, is_page, needs_nobody, protecting, signed_in
 
 READY = "/readyz"
 
@@ -115,6 +117,11 @@ NOT_CHECKED = Refusal(
     "who calls cannot be checked",
     ((b"retry-after", b"1"),),
 )
+FROM_ELSEWHERE = Refusal(
+    403,
+    ErrorCode.PERMISSION_DENIED,
+    "pages answer only their own origin; open the address itself",
+)
 NOT_JSON = Refusal(
     400,
     ErrorCode.INVALID_PARAMETER,
@@ -132,6 +139,7 @@ class Policy:
     :param own_token: proves that the caller can read this user's files; accepted in place of any other.
     :param body_limit: bytes of the longest body.
     :param max_calls: calls in flight at one time.
+    :param has_pages: there are pages for people, whose browsers show who they are by a cookie.
     """
 
     hosts: frozenset[str]
@@ -140,6 +148,7 @@ class Policy:
     own_token: str = field(repr=False)
     body_limit: int
     max_calls: int
+    has_pages: bool = False
 
     async def judge(
         self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
@@ -157,22 +166,28 @@ class Policy:
                 ErrorCode.PERMISSION_DENIED,
                 f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host",
             )
+        page = self.is_page(scope)
+        if page and is_from_elsewhere(scope["method"], headers):
+            return FROM_ELSEWHERE
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1") not in self.origins:
-            return Refusal(
-                403,
-                ErrorCode.PERMISSION_DENIED,
-                "web pages may not call this server; an origin is added by --allow-origin",
-            )
-        if origin is not None and (asked := preflight(scope, headers)) is not None:
-            return asked
+        if not page and origin is not None:
+            if origin.decode("latin-1") not in self.origins:
+                return Refusal(
+                    403,
+                    ErrorCode.PERMISSION_DENIED,
+                    "web pages may not call this server; an origin is added by --allow-origin",
+                )
+            if (asked := preflight(scope, headers)) is not None:
+                return asked
         caller = Caller(UNIX if unix else HTTP, trusted=False)
         if scope["path"] not in OPEN:
-            admitted = await self._admit(caller, _bearer(headers), identities)
-            if not isinstance(admitted, Caller):
-                return admitted
-            caller = admitted
-        if scope["method"] == "POST" and not _is_json(headers):
+            given = _bearer(headers) or (signed_in(headers) if page else b"")
+            admitted = await self._admit(caller, given, identities)
+            if isinstance(admitted, Caller):
+                caller = admitted
+            elif not page or not needs_nobody(scope["path"]):
+                return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
+        if scope["method"] == "POST" and not page and not _is_json(headers):
             return NOT_JSON
         if _declared(headers) > self.body_limit:
             return self.too_long
@@ -197,13 +212,17 @@ class Policy:
         try:
             known = await identities.known() if identities is not None else None
         except StoreError as error:
-            return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error.message}")
+            return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error}")
         if known is not None:
             identity = owner(known, given)
             return NO_TOKEN if identity is None else replace(caller, identity=identity)
         trusted = caller.transport == UNIX
         allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
         return replace(caller, trusted=trusted) if allowed else NO_TOKEN
+
+    def is_page(self, scope: Scope) -> bool:
+        """Return whether a request is for a page."""
+        return self.has_pages and is_page(scope["path"])
 
     def listed_origin(self, headers: Mapping[bytes, bytes]) -> bytes | None:
         """Return the origin of the page that calls, if it may."""
@@ -225,6 +244,18 @@ def _session_owner(caller: Caller) -> dict[str, object]:
         return {}
     token = AccessToken(token="", client_id=caller.identity.name, scopes=[])
     return {"user": AuthenticatedUser(token)}
+
+
+def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
+    """Return where a browser is led that shows a page; programs are told what is missing."""
+    if scope["method"] != "GET" or b"text/html" not in headers.get(b"accept", b""):
+        return NO_TOKEN
+    if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
+        # The browser sends the cookie only if our own page asks.
+        return replace(NO_TOKEN, headers=(*NO_TOKEN.headers, (b"refresh", b"0")))
+    asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+    place = f"{SIGN_IN}?{urlencode({'next': asked})}"
+    return replace(NO_TOKEN, status=303, headers=((b"location", place.encode()),))
 
 
 def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
@@ -285,6 +316,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._policy.is_page(scope):
+            send = protecting(send)
         headers = dict(scope["headers"])
         judged = await self._policy.judge(scope, headers, self._identities)
         origin = self._policy.listed_origin(headers)
@@ -297,16 +330,21 @@ class Guard:
             await BUSY.send(send)
             return
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
-        if scope["method"] != "POST":
-            await self._answer(scope, receive, send)
-        else:
+        if scope["method"] == "POST":
             await self._post(scope, receive, send)
+        elif self._policy.is_page(scope):
+            await self._show(scope, receive, send)
+        else:
+            await self._answer(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
         body, held = bytearray(), 0
         try:
-            refusal = await self._read(body, receive) or await _measured(body) or self._crowded()
+            refusal = await self._read(body, receive)
+            if refusal is None and not self._policy.is_page(scope):
+                refusal = await _measured(body)
+            refusal = refusal or self._crowded()
             if refusal is not None:
                 await refusal.send(send)
                 return
@@ -322,6 +360,19 @@ class Guard:
             return
         finally:
             self._held -= held or len(body)
+
+    async def _show(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a page be made, which takes as much as a call."""
+        refusal = self._crowded()
+        if refusal is not None:
+            await refusal.send(send)
+            return
+        place = _Place(self)
+        scope[CALLER_KEY] = replace(scope[CALLER_KEY], place=place)
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            place.leave()
 
     def _crowded(self) -> Refusal | None:
         """Return why there is no place for one more call."""

@@ -9,8 +9,9 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -120,20 +121,14 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
-        # The address of a Unix socket is a path.
-        port = next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
+        port = _port_of(sockets)
         own_token = new_token()
         token = listening.token or (own_token if needs_token(listening) else None)
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
-        policy = Policy(
-            hosts=names(listening, port),
-            origins=listening.origins,
-            token=token,
-            own_token=own_token,
-            body_limit=settings.body_limit,
-            max_calls=listening.max_calls,
-        )
+        settings = _with_pages(settings, state.url)
+        state = state._replace(pages=settings.page_url)
+        policy = _policy(settings, port, token, own_token)
 
         def ready() -> None:
             write_state(settings.data_folder, state)
@@ -168,6 +163,32 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         _Server(_config(create_app(settings, policy)), ready, ending, lost).run(sockets)
         if gone.is_set():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
+
+
+def _policy(settings: Settings, port: int | None, token: str | None, own_token: str) -> Policy:
+    """Return who may call a server, and how much at once."""
+    listening = settings.listening
+    return Policy(
+        hosts=names(listening, port),
+        origins=listening.origins,
+        token=token,
+        own_token=own_token,
+        body_limit=settings.body_limit,
+        max_calls=listening.max_calls,
+        has_pages=settings.page_url is not None,
+    )
+
+
+def _port_of(sockets: Sequence[socket.socket]) -> int | None:
+    """Return the port that is listened on; the address of a Unix socket is a path."""
+    return next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
+
+
+def _with_pages(settings: Settings, url: str | None) -> Settings:
+    """Return settings that say where the pages are, if there are any: no browser reaches a socket."""
+    if url is None or settings.web == "off":
+        return replace(settings, web="off")
+    return replace(settings, web_url=settings.web_url or url)
 
 
 def _closed(settings: Settings) -> bool:

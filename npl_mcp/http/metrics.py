@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -17,10 +17,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from npl_index.answer.values import Tailored
-from npl_index.errors import NPLError
-from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import Call, Reports, log_sinks
+from npl_mcp.core.call_log import sinks
+from npl_mcp.core.calls import Call, Reports
+from npl_mcp.core.whole_sizes import WholeSizes
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.tools.access import sees
 from npl_mcp.tools.domains import tool_named
@@ -37,8 +37,6 @@ UNKNOWN = "unknown"
 """What calls of no tool are counted for."""
 
 _SUGGESTIONS_KEPT = 4096
-_SIZES_KEPT = 1024
-_SIZES_SECONDS = 30.0
 
 
 class Metrics:
@@ -48,8 +46,8 @@ class Metrics:
     """
 
     def __init__(self, app: App) -> None:
-        self._app = app
-        self.reports = Reports(self.count, *log_sinks())
+        self._whole = WholeSizes(app)
+        self.reports = Reports(self.count, *sinks(app, self._whole))
         self._registry = CollectorRegistry()
         self._calls = Counter(
             "npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"), registry=self._registry
@@ -72,7 +70,6 @@ class Metrics:
             registry=self._registry,
         )
         self._registry.register(_CacheMetrics(app))
-        self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_SIZES_KEPT, _SIZES_SECONDS)
         self._remembered: LRUCache[tuple[str, str], bool] = LRUCache(_SUGGESTIONS_KEPT)
 
     def count(self, call: Call) -> None:
@@ -103,27 +100,10 @@ class Metrics:
         self._suggested.inc(len(answer.suggestions))
 
     def _count_tokens(self, call: Call, answer: Tailored) -> None:
-        files = {section.file or answer.file for section in answer.sections}
-        try:
-            app = call.caller.view(self._app)
-            whole = sum(self._tokens(app, file) for file in files)
-        except NPLError:  # a file is gone by now
-            return
-        self._served.inc(answer.total_tokens)
-        self._saved.inc(max(0, whole - answer.total_tokens))
-
-    def _tokens(self, app: App, file: str) -> int:
-        """Return a document's tokens; a change may be noticed up to half a minute late."""
-        key = (str(app.settings.cwd), file)
-        kept = self._sizes.get(key)
-        if kept is None:
-            collection = app.gather(DocumentRef(file=file)).collection
-            _, counts = app.counting(collection)
-            kept = self._sizes[key] = sum(
-                counts(number).total(range(len(indexed.tree.sections)))
-                for number, indexed in enumerate(collection.documents)
-            )
-        return kept
+        whole = self._whole.of(call, answer)
+        if whole is not None:
+            self._served.inc(answer.total_tokens)
+            self._saved.inc(max(0, whole - answer.total_tokens))
 
 
 class _Seen(CollectorRegistry):

@@ -6,6 +6,7 @@ import http.client
 import ipaddress
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -64,17 +65,26 @@ def describe_server(url: str | None, socket: Path | None, token: str, guarded: b
 
 
 def check(settings: Settings) -> None:
-    """Make sure that not everyone on a network could call.
+    """Make sure that not everyone on a network could call, and that whoever is named can.
 
-    :raises InvalidRequestError: a token is missing or cannot be used.
+    :raises InvalidRequestError: a token is missing; it, a host or an origin cannot be used.
     """
     listening = settings.listening
     token = listening.token
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise InvalidRequestError(
-            "the token cannot be used",
+            "the token of --token or NPL_MCP_TOKEN cannot be used",
             hint=f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24",
         )
+    for one in listening.hosts:
+        if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", one):
+            problem = f"--allow-host or NPL_MCP_HOSTS: {one[:64]!r} cannot be used"
+            raise InvalidRequestError(problem, hint="write e.g. tools.example or tools.example:8765")
+    for one in listening.origins:
+        # RFC 6454: scheme, host and perhaps a port; no path.
+        if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", one):
+            problem = f"--allow-origin or NPL_MCP_ORIGINS: {one[:64]!r} cannot be used"
+            raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
     if _is_public(listening) and token is None and not has_tokens(settings):
         raise InvalidRequestError(
             f"{listening.host} can be reached from other machines, so callers need a token",

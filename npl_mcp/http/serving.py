@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+import webbrowser
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import NoReturn
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
+from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser, add
+from npl_mcp.cli.terminal.display import USAGE, Display, run_program
+from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.config.arguments import filled, path
+from npl_mcp.config.clients import http_snippets
+from npl_mcp.config.completion import SHELLS, script
 from npl_mcp.config.server_state import ServerState, is_held, running_server
-from npl_mcp.config.settings import PORT, Settings, inherited_environment, parse_port
+from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment, parse_port
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
 
-UNUSABLE = 2
+NAME = "npl-mcp-server"
 NOT_RUNNING = 3
 
 START_SECONDS = 60.0
@@ -35,76 +41,106 @@ COMMANDS = {
     "start": "serve in the background; return once the server answers",
     "stop": "end the server of the data folder",
     "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
+    "open": "open the pages of the running server in a browser",
     "config": "print what clients need to connect",
+    "completion": f"print a completion script for a shell: {', '.join(SHELLS)}",
 }
+FORMER = {"web": "run", "unified": "run", "launcher": "start"}
+"""Programs of earlier versions, ``npl-mcp-web`` and so on, each with the command that does the same."""
 
 EPILOG = """\
 examples:
   npl-mcp-server start                         in the background, at http://127.0.0.1:8765/mcp
+  npl-mcp-server open                          its pages, in a browser
   npl-mcp-server status
   npl-mcp-server config                        for Claude Code, Cursor and others
   npl-mcp-server stop
   npl-mcp-server --socket ~/.npl.sock          for this user alone
   NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
 
+former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
+are taken as commands, too.
+
 Each option can also be set in the environment; see README.md. A token that is set there does not show in the
 list of processes.
 """
 
 
-def parser(prog: str = "npl-mcp-server") -> argparse.ArgumentParser:
-    """Describe the command line.
-
-    :param prog: the command's name.
-    """
-    result = argparse.ArgumentParser(
-        prog=prog,
+def parser() -> ProgramParser:
+    """Describe the command line."""
+    result = ProgramParser(
+        prog=NAME,
+        usage=f"{NAME} [OPTION ...] [COMMAND]",
         description="Serves Markdown prompts, section by section, over HTTP: to MCP clients and to npl-load.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     commands = "; ".join(f"{name}: {meaning}" for name, meaning in COMMANDS.items())
-    result.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=commands)
+    names = (*COMMANDS, *FORMER)
+    result.add_argument("command", nargs="?", choices=names, metavar="COMMAND", help=commands)
+    result.add_argument("shell", nargs="?", help=argparse.SUPPRESS)
+    flags = result.add_mutually_exclusive_group()
     for name in ("config", "status", "stop"):
-        result.add_argument(
+        flags.add_argument(
             f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
         )
-    result.add_argument(_FOREGROUND, dest="flag", action="store_const", const="run", help=argparse.SUPPRESS)
-    result.add_argument("--host", metavar="ADDRESS", help="listen on this address (127.0.0.1)")
+    result.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
+    result.add_argument("--host", type=filled, metavar="ADDRESS", help="listen on this address (127.0.0.1)")
     result.add_argument(
         "--port", metavar="NUMBER", help="listen on this port (8765); 0 means any that is free"
     )
-    result.add_argument("--socket", type=Path, metavar="PATH", help="listen on a Unix socket, and no port")
-    result.add_argument("--token", metavar="TEXT", help="bearer token that callers of the port need")
-    result.add_argument(
+    result.add_argument("--socket", type=path, metavar="PATH", help="listen on a Unix socket, and no port")
+    tokens = result.add_mutually_exclusive_group()
+    tokens.add_argument(
+        "--token", type=filled, metavar="TEXT", help="bearer token that callers of the port need"
+    )
+    tokens.add_argument(
         "--no-token",
         action="store_true",
         default=None,
         help="ask callers of a port of this machine for no token, even if other people have accounts here",
     )
     result.add_argument(
-        "--allow-host", action="append", metavar="NAME", help="callers may use this name for the server"
+        "--allow-host",
+        action="append",
+        type=filled,
+        metavar="NAME",
+        help="callers may use this name for the server",
     )
     result.add_argument(
-        "--allow-origin", action="append", metavar="ORIGIN", help="web pages of this origin may call"
+        "--allow-origin",
+        action="append",
+        type=filled,
+        metavar="ORIGIN",
+        help="web pages of this origin may call",
     )
+    result.add_argument("--web", choices=WEB, help="pages for people: on (default), read or off")
     result.add_argument("--show-token", action="store_true", help="let config print the token")
+    result.add_argument("--json", action="store_true", help="let status print JSON")
     add_options(result)
-    result.add_argument("--version", action="version", version=f"{prog} {__version__}")
+    result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     return result
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "npl-mcp-server", default: str = "run") -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
-    :param prog: the command's name.
-    :param default: what happens without a command.
     :returns: the exit code: 0; 1 if it failed; 2 if something cannot be used; 3 if no server runs.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(prog).parse_args(given)
-    command = options.flag or options.command or default
+    return run_program(NAME, lambda display: _main(given, display))
+
+
+def _main(given: Sequence[str], display: Display) -> int:
+    reader = parser()
+    options = reader.parse_args(given)
+    command = _command(options, reader.error)
+    if command == "completion":
+        shells = ProgramParser()
+        add(shells, *SHELL.arguments)
+        display.text(script(options.shell, NAME, {"": reader, command: shells}))
+        return 0
     try:
         settings = _settings(options)
         if command in ("run", "start"):
@@ -113,37 +149,40 @@ def main(arguments: Sequence[str] | None = None, prog: str = "npl-mcp-server", d
             return _start(settings, given)
         if command == "stop":
             return _stop(settings)
+        if command == "open":
+            return _open(settings)
         if command == "status":
-            return _status(settings)
+            return _status(settings, display, as_json=options.json)
         if command == "config":
             return _config(settings, options.show_token)
         return _run(settings)
     except AlreadyRunningError as error:
-        sys.stderr.write(f"{prog}: {error}\n")
+        display.note(str(error))
         return 1
     except NPLError as error:
-        sys.stderr.write(f"{prog}: {error}\n")
-        return UNUSABLE
+        display.note(str(error))
+        return USAGE
 
 
-def web() -> int:
-    """Run ``npl-mcp-web``."""
-    return _deprecated("npl-mcp-web", "run")
+def _command(options: argparse.Namespace, error: Callable[[str], NoReturn]) -> str:
+    """Return the command that is meant.
 
-
-def unified() -> int:
-    """Run ``npl-mcp-unified``."""
-    return _deprecated("npl-mcp-unified", "run")
-
-
-def launcher() -> int:
-    """Run ``npl-mcp-launcher``."""
-    return _deprecated("npl-mcp-launcher", "start")
-
-
-def _deprecated(name: str, command: str) -> int:
-    sys.stderr.write(f"{name} is deprecated; use: npl-mcp-server {command}\n")
-    return main(prog=name, default=command)
+    :param error: reports that there are two, or an option of another one.
+    """
+    named = options.command
+    if options.flag and named in COMMANDS and named != options.flag:
+        error(f"--{options.flag} and {named} are two commands: write one")
+    if named in FORMER and not options.foreground:
+        _tell(f"{named} is a former name; write {NAME} {FORMER[named]}")
+    command: str = "run" if options.foreground else options.flag or FORMER.get(named, named) or "run"
+    if command == "completion" and options.shell not in SHELLS:
+        error(f"write {command} with one of {', '.join(SHELLS)}")
+    if command != "completion" and options.shell:
+        error(f"unrecognized arguments: {options.shell}")
+    for option, its in (("show_token", "config"), ("json", "status")):
+        if getattr(options, option) and command != its:
+            error(f"argument --{option.replace('_', '-')}: only {its} takes it")
+    return command
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -163,7 +202,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         "origins": options.allow_origin and tuple(options.allow_origin),
     }
     listening = replace(listening, **{name: value for name, value in given.items() if value})
-    return replace(settings, listening=listening)
+    return replace(settings, listening=listening, web=options.web or settings.web)
 
 
 def _run(settings: Settings) -> int:
@@ -178,13 +217,15 @@ def _run(settings: Settings) -> int:
 
 def _announce(state: ServerState) -> None:
     sys.stdout.write(f"npl-mcp-server: listening on {_place(state)}\n")
+    if state.pages is not None:
+        sys.stdout.write(f"pages: {state.pages}/\n")
     if state.guarded:
         sys.stdout.write("callers of the port need a token; npl-mcp-server config --show-token shows it\n")
     sys.stdout.flush()
 
 
 def _tell(text: str) -> None:
-    sys.stderr.write(f"npl-mcp-server: {text}\n")
+    sys.stderr.write(f"{NAME}: {text}\n")
     sys.stderr.flush()
 
 
@@ -196,7 +237,7 @@ def _start(settings: Settings, given: Sequence[str]) -> int:
     folder = settings.data_folder
     state = running_server(folder)
     if state is not None and service.answers(state):
-        sys.stdout.write(f"already running: {_place(state)} (process {state.pid})\n")
+        _write_running("already running", state)
         return 0
     log = folder / service.LOG
     with service.writing_to(folder):
@@ -215,7 +256,7 @@ def _start(settings: Settings, given: Sequence[str]) -> int:
     lines = log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     _tell(f"not started; the log is {log}")
-    return child.returncode if child.returncode in (1, UNUSABLE) else 1
+    return child.returncode if child.returncode in (1, USAGE) else 1
 
 
 def _started(state: ServerState, child: subprocess.Popen[bytes]) -> int:
@@ -227,7 +268,29 @@ def _started(state: ServerState, child: subprocess.Popen[bytes]) -> int:
         word = "already running"
         child.kill()
         child.wait()
+    _write_running(word, state)
+    return 0
+
+
+def _write_running(word: str, state: ServerState) -> None:
     sys.stdout.write(f"{word}: {_place(state)} (process {state.pid})\n")
+    if state.pages is not None:
+        sys.stdout.write(f"pages: {state.pages}/\n")
+
+
+def _open(settings: Settings) -> int:
+    state = running_server(settings.data_folder, only_own=True)
+    if state is None:
+        _tell("not running; start it with npl-mcp-server start")
+        return NOT_RUNNING
+    if state.pages is None or not state.pages.startswith(("http://", "https://")):
+        _tell("the server has no pages; start it on a port and without --web off")
+        return 1
+    sys.stdout.write(f"{state.pages}/\n")
+    sys.stdout.flush()
+    if not webbrowser.open(f"{state.pages}/"):
+        _tell("no browser could be started; open the address yourself")
+        return 1
     return 0
 
 
@@ -267,27 +330,39 @@ def _stop(settings: Settings) -> int:
     return 0
 
 
-def _status(settings: Settings) -> int:
+def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
     state = running_server(settings.data_folder)
     if state is None:
-        sys.stdout.write(f"not running\ndata folder: {settings.data_folder}\n")
+        none = {"state": "not running", "data_folder": str(settings.data_folder)}
+        Outcome(f"not running\ndata folder: {settings.data_folder}", none).write(display, as_json=as_json)
         return NOT_RUNNING
-    rows = {
+    uptime = max(0.0, time.time() - state.since)
+    rows: dict[str, object] = {
         "state": "running" if service.answers(state) else "does not answer",
         "address": state.url and f"{state.url}/mcp",
+        "pages": state.pages and f"{state.pages}/",
         "socket": state.socket,
         "process": state.pid,
         "version": state.version,
-        "uptime": _duration(time.time() - state.since),
+    }
+    told = {
+        **rows,
+        "uptime": _duration(uptime),
         "data folder": settings.data_folder,
         "token": "needed" if state.guarded else "not needed",
     }
-    sys.stdout.write("".join(f"{name}: {value}\n" for name, value in rows.items() if value is not None))
-    return 0
+    data = {
+        **rows,
+        "uptime_seconds": int(uptime),
+        "data_folder": str(settings.data_folder),
+        "token_needed": state.guarded,
+    }
+    text = "\n".join(f"{name}: {value}" for name, value in told.items() if value is not None)
+    return Outcome(text, data).write(display, as_json=as_json)
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(max(0, int(seconds)), 60)
+    minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
@@ -304,25 +379,8 @@ def _config(settings: Settings, show_token: bool) -> int:
     guarded = state.guarded if state else listening.token is not None or service.needs_token(listening)
     known = listening.token or (state.token if state else None)
     token = known if show_token and known else "YOUR_TOKEN"
-    sys.stdout.write(snippets(f"{base}/mcp", token if guarded else None))
+    sys.stdout.write(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
-
-
-def snippets(address: str, token: str | None) -> str:
-    """Return what clients need to connect.
-
-    :param address: of the MCP endpoint.
-    :param token: bearer token, where one is needed.
-    """
-    headers = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
-    flag = f' --header "Authorization: Bearer {token}"' if token else ""
-    cursor = {"mcpServers": {"npl": {"url": address, **headers}}}
-    generic = {"mcpServers": {"npl": {"type": "http", "url": address, **headers}}}
-    return (
-        f"Claude Code:\n  claude mcp add --transport http npl {address}{flag}\n\n"
-        f"Cursor (.cursor/mcp.json):\n{json.dumps(cursor, indent=2)}\n\n"
-        f"Other clients:\n{json.dumps(generic, indent=2)}\n"
-    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
@@ -21,27 +21,31 @@ from fastmcp.server.transforms import (
     Transform,
 )
 from fastmcp.tools.base import Tool
+from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CLIENT_INFO_META_KEY
 
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, sight
+from npl_mcp.server.introduction import introduction
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.server.stdio import InFlight
-from npl_mcp.tools.access import is_for, sees
+from npl_mcp.tools.access import is_for, sees, sees_domain
 
 
 class KnowCaller(Middleware):
     """Notes who calls before anything else looks at a message.
 
     :param in_flight: the requests of standard streams.
+    :param domains: of the tools there are.
     """
 
-    def __init__(self, in_flight: InFlight | None) -> None:
-        self._in_flight = in_flight
+    def __init__(self, in_flight: InFlight | None, domains: Sequence[str]) -> None:
+        self._in_flight, self._domains = in_flight, domains
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Note it for as long as the message is dealt with."""
-        token = CALLER.set(_caller(context, self._in_flight))
+        request = context.fastmcp_context and context.fastmcp_context.request_context
+        token = CALLER.set(caller_of(request, self._in_flight))
         try:
             return await call_next(context)
         finally:
@@ -49,23 +53,26 @@ class KnowCaller(Middleware):
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer a handshake."""
-        return _introduced(await call_next(context))
+        return self._introduced(await call_next(context))
 
     async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer who asks what the server is."""
-        return _introduced(await call_next(context))
+        return self._introduced(await call_next(context))
+
+    def _introduced(self, result: Any) -> Any:
+        """Return what a server says of itself: to each caller of the domains that it sees."""
+        if not getattr(result, "instructions", None):
+            return result
+        shown = [domain for domain in self._domains if sees_domain(domain, sight())]
+        return result.model_copy(update={"instructions": introduction(shown)})
 
 
-def _introduced(result: Any) -> Any:
-    """Return what a server says of itself: its instructions are about tools that some do not see."""
-    if sight().has_domain("npl") or not getattr(result, "instructions", None):
-        return result
-    return result.model_copy(update={"instructions": None})
+def caller_of(request: Any, in_flight: InFlight | None) -> Caller:
+    """Return who calls, as far as the connection and the message tell.
 
-
-def _caller(context: MiddlewareContext[Any], in_flight: InFlight | None) -> Caller:
-    """Return who calls, as far as the connection and the message tell."""
-    request = context.fastmcp_context and context.fastmcp_context.request_context
+    :param request: FastMCP's context of a request; ``None`` outside of one.
+    :param in_flight: the requests of standard streams.
+    """
     if not request:
         return CALLER.get() or Caller()
     meta = request.meta or {}
@@ -89,13 +96,10 @@ def _text(value: object) -> str | None:
 
 
 class Seen(Transform):
-    """Shows each caller the tools of the domains it sees, and what else comes with a domain.
+    """Shows each caller the tools of the domains it sees, and the resources and prompts that come with them.
 
-    :param others: the domain of all resources and prompts.
+    Tags of resources and prompts are their domains.
     """
-
-    def __init__(self, others: str) -> None:
-        self._others = others
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools the caller may use."""
@@ -114,35 +118,44 @@ class Seen(Transform):
 
     async def list_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources the caller sees."""
-        return resources if self._sees_others() else ()
+        return [one for one in resources if _shown(one)]
 
     async def get_resource(
         self, uri: str, call_next: GetResourceNext, *, version: VersionSpec | None = None
     ) -> Resource | None:
         """Return a resource the caller sees."""
-        return await call_next(uri, version=version) if self._sees_others() else None
+        return _if_shown(await call_next(uri, version=version))
 
     async def list_resource_templates(
         self, templates: Sequence[ResourceTemplate]
     ) -> Sequence[ResourceTemplate]:
         """Return the templates of resources the caller sees."""
-        return templates if self._sees_others() else ()
+        return [one for one in templates if _shown(one)]
 
     async def get_resource_template(
         self, uri: str, call_next: GetResourceTemplateNext, *, version: VersionSpec | None = None
     ) -> ResourceTemplate | None:
         """Return a template of resources the caller sees."""
-        return await call_next(uri, version=version) if self._sees_others() else None
+        return _if_shown(await call_next(uri, version=version))
 
     async def list_prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
         """Return the prompts the caller sees."""
-        return prompts if self._sees_others() else ()
+        return [one for one in prompts if _shown(one)]
 
     async def get_prompt(
         self, name: str, call_next: GetPromptNext, *, version: VersionSpec | None = None
     ) -> Prompt | None:
         """Return a prompt the caller sees."""
-        return await call_next(name, version=version) if self._sees_others() else None
+        return _if_shown(await call_next(name, version=version))
 
-    def _sees_others(self) -> bool:
-        return sight().has_domain(self._others)
+
+_Component = TypeVar("_Component", bound=FastMCPComponent)
+
+
+def _shown(component: FastMCPComponent) -> bool:
+    """Return whether the caller sees the domains of a resource or a prompt."""
+    return all(map(sight().has_domain, component.tags))
+
+
+def _if_shown(component: _Component | None) -> _Component | None:
+    return component if component is not None and _shown(component) else None

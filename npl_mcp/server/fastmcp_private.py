@@ -31,6 +31,11 @@ def skip_header_parameters(server: FastMCP[Any]) -> None:
     server._mcp_server.get_tool_input_schema = lambda _: None
 
 
+def skip_logging(server: FastMCP[Any]) -> None:
+    """Do not say that clients are sent the log: no message is, so that a level would mean nothing."""
+    server._mcp_server._request_handlers.pop("logging/setLevel")
+
+
 class Sessions(StreamableHTTPSessionManager):
     """Ends the session that was idle for the longest time where the SDK would refuse a new one.
 

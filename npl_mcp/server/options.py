@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from npl_index.choices import FORMATS, VOCABULARIES
-from npl_index.errors import DocumentNotFoundError
-from npl_mcp.config.settings import CACHE_MODES, LOG_LEVELS, Settings, parse_patience, parse_words
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_mcp.config.arguments import path, words
+from npl_mcp.config.connection import given_variables
+from npl_mcp.config.layers import Variables
+from npl_mcp.config.settings import CACHE_MODES, LOG_CALLS, LOG_LEVELS, ON_OFF, Settings, parse_patience
 from npl_mcp.tools.domains import PRESETS, domains_named
 
 _DOMAINS = f"these domains of tools, e.g. npl,worklog; or {', '.join(PRESETS)}"
@@ -19,9 +23,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root",
         action="append",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="serve the Markdown below this folder (repeatable; first wins)",
+    )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        default=None,
+        help="list the tool that changes sections of Markdown below these folders",
     )
     parser.add_argument(
         "--cache",
@@ -30,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data-dir",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="folder of the database, the artifacts and the cache",
     )
@@ -40,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact-names", action="store_true", default=None, help="list tools under their former names"
     )
-    parser.add_argument("--domains", type=parse_words, metavar="NAMES", help=f"list only {_DOMAINS}")
+    parser.add_argument("--domains", type=words, metavar="NAMES", help=f"list only {_DOMAINS}")
     parser.add_argument(
         "--small-list",
         action="store_true",
@@ -54,18 +64,46 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="answer from what is ready when a folder is being indexed for longer (by default wait)",
     )
+    parser.add_argument(
+        "--log-calls",
+        choices=LOG_CALLS,
+        help="keep a log of calls (on), with what they were for (contexts), or none (off, the default)",
+    )
+    parser.add_argument(
+        "--worklog-files",
+        choices=ON_OFF,
+        help="write worklogs to the project's folder .npl as well (on, the default), or not (off)",
+    )
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
-    """Return the settings of the environment, changed by the options.
+    """Return the settings of environment and files, changed by the options.
 
     :param given: the values of the options of :func:`add_options`.
-    :raises InvalidRequestError: a variable cannot be used, or a domain does not exist.
+    :raises InvalidRequestError: a variable or a file cannot be used, or a domain does not exist.
     :raises DocumentNotFoundError: a root does not exist.
     """
+    variables = given_variables()
+    settings = _settings_of(given, variables)
+    named = variables.label("NPL_ROOTS") if "NPL_ROOTS" in variables.places else "--root"
+    check_roots(settings.roots, "--root" if given.root else named)
+    return settings
+
+
+def unchecked_settings_of(given: argparse.Namespace) -> Settings:
+    """Return the same settings, whether the roots exist or not.
+
+    :raises InvalidRequestError: a variable or a file cannot be used, or a domain does not exist.
+    """
+    return _settings_of(given, given_variables())
+
+
+def _settings_of(given: argparse.Namespace, variables: Variables) -> Settings:
     settings = Settings.from_env(
+        variables,
         roots=tuple(given.root) if given.root else None,
+        write=given.write,
         cache_mode=given.cache,
         data_dir=given.data_dir,
         structured=given.structured,
@@ -75,10 +113,15 @@ def settings_of(given: argparse.Namespace) -> Settings:
         vocabulary=given.vocabulary,
         format=given.format,
         patience=parse_patience("--patience", given.patience),
+        log_calls=given.log_calls,
+        worklog_files=given.worklog_files and given.worklog_files == "on",
         log_level=given.log_level,
     )
-    check_roots(settings.roots)
-    domains_named(settings.domains)
+    try:
+        domains_named(settings.domains)
+    except InvalidRequestError as error:
+        said_by = variables.label("NPL_DOMAINS") if given.domains is None else "--domains"
+        raise InvalidRequestError(f"{said_by}: {error.message}", hint=error.hint) from None
     return settings
 
 
@@ -89,5 +132,5 @@ def check_roots(roots: Sequence[Path], given_by: str = "--root") -> None:
     :raises DocumentNotFoundError: one does not.
     """
     for root in roots:
-        if not root.is_dir():
+        if not os.path.isdir(root):  # noqa: PTH112 - no name is too long for it
             raise DocumentNotFoundError(f"{given_by} {root} is not a folder", hint="give an existing folder")

@@ -6,16 +6,15 @@ import asyncio
 import base64
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, cast
 
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
-from fastmcp import Context, FastMCP
+from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import get_context
 from fastmcp.tools.base import Tool, ToolResult
 from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
@@ -25,9 +24,10 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
+from npl_mcp.core.progress import tell_progress
 from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
 from npl_mcp.server.arguments import check_size, strict, takes_any
-from npl_mcp.tools.access import acting, actors, as_seen
+from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
 from npl_mcp.tools.spec import ToolSpec
@@ -52,7 +52,7 @@ _LIMITERS: Mapping[str, tuple[RunVar[anyio.CapacityLimiter], int]] = {
 }
 
 
-def _workers(kind: str) -> anyio.CapacityLimiter:
+def workers(kind: str) -> anyio.CapacityLimiter:
     """Return the limit of the event loop that runs."""
     kept, most = _LIMITERS[kind]
     limiter = kept.get(None)
@@ -88,7 +88,11 @@ class BoundTool(Tool):
         tool = cls(
             name=spec.name,
             description=spec.description,
-            parameters={**schema, "properties": shown},
+            parameters={
+                **schema,
+                "properties": shown,
+                **({"additionalProperties": False} if spec.closed else {}),
+            },
             output_schema=reply,
             annotations=_annotations(spec),
         )
@@ -99,6 +103,11 @@ class BoundTool(Tool):
     def spec(self) -> ToolSpec:
         """Its declaration."""
         return self._spec
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page in a chat window shows its answer."""
+        return self._spec.app is not None
 
     def without_actors(self) -> BoundTool:
         """Return the tool as somebody is shown it whose token says who acts."""
@@ -118,7 +127,7 @@ class BoundTool(Tool):
         call = CURRENT.get()
         try:
             if call is not None:
-                call.tool, call.known = self.name, True
+                call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
             if (who := identity()) is not None:
                 arguments = acting(self._spec, arguments, who)
             data, result = await self._call(seen(self._app), self._checked(arguments))
@@ -153,7 +162,7 @@ class BoundTool(Tool):
         while True:
             try:
                 with waiting(patience.wait_elsewhere):
-                    return await anyio.to_thread.run_sync(work, limiter=_workers(kind))
+                    return await anyio.to_thread.run_sync(work, limiter=workers(kind))
             except NotYet as pending:
                 awaited = pending.awaited
             call = CURRENT.get()
@@ -174,57 +183,37 @@ class BoundTool(Tool):
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
-        body = None
-        if written is None or settings.structured:
+        body, structured = None, settings.structured or self.has_page
+        if written is None or structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
         text = within(settings.body_limit, _json(body or {}) if written is None else written)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):
             encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
             blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
-        return ToolResult(content=blocks, structured_content=body if settings.structured else None)
+        return ToolResult(content=blocks, structured_content=body if structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
-        """Return what lists show: no title that repeats the name, none of FastMCP's own metadata."""
-        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": None})
+        """Return what lists show: the declared title, and none of FastMCP's own metadata."""
+        meta = None if self._spec.app is None else {"ui": {"resourceUri": self._spec.app}}
+        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
 
 
 async def _awaited(awaited: Awaited, patience: Patience) -> None:
     """Wait for something, or until the call's patience ends; nobody's place is taken meanwhile.
 
-    A client that gave a token is told how far it is.
-
     :raises Exception: why it cannot be had.
     """
-    tell = _teller(awaited)
     ended = asyncio.wrap_future(awaited.ended)
     try:
-        await tell()
+        tell_progress(awaited.progress)
         while not ended.done() and not patience.is_over(awaited):
             await asyncio.wait([ended], timeout=patience.step(awaited))
-            await tell()
+            tell_progress(awaited.progress)
         if ended.done():
             ended.result()
     finally:
         ended.cancel()  # this call's look at it, no more
-
-
-def _teller(awaited: Awaited) -> Callable[[], Awaitable[None]]:
-    """Return what tells the client how many files are ready, if there are more by now."""
-    told = -1
-    try:
-        context: Context | None = get_context()
-    except RuntimeError:  # a call that is no message of the protocol
-        context = None
-
-    async def tell() -> None:
-        nonlocal told
-        progress = awaited.progress
-        if context is not None and progress is not None and progress[0] > told:
-            told, total = progress
-            await context.report_progress(told, total, "files indexed")
-
-    return tell
 
 
 def _json(body: dict[str, Any]) -> str:
@@ -241,18 +230,18 @@ def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) ->
         server.add_tool(BoundTool.bind(spec, app))
 
 
-def _annotations(spec: ToolSpec) -> ToolAnnotations | None:
-    """Return what differs from the protocol's defaults: a tool writes, destroys, and is not idempotent.
+def _annotations(spec: ToolSpec) -> ToolAnnotations:
+    """Return what differs from the protocol's defaults: a tool writes, destroys, is not idempotent, and deals
+    with the whole world, which none does here: all of it is on this machine or in the database.
 
-    For a tool that only reads, the last two mean nothing.
+    For a tool that only reads, the second and the third mean nothing.
     """
     if spec.read_only:
-        return ToolAnnotations(read_only_hint=True)
-    if spec.destructive and not spec.idempotent:
-        return None
+        return ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return ToolAnnotations(
         destructive_hint=None if spec.destructive else False,
         idempotent_hint=True if spec.idempotent else None,
+        open_world_hint=False,
     )
 
 
@@ -287,16 +276,18 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without the parts that cost tokens and tell an agent nothing.
 
     Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
-    required" says.
+    required" says. Whether an object takes other properties is left to the call: it refuses unknown ones and
+    names what is near, and it knows some that are not shown.
     """
-    kept: dict[str, Any] = {}
+    # Behind a list or an object the type would cost a token more.
+    kept: dict[str, Any] = {"type": schema["type"]} if "type" in schema else {}
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
         if key == "default" and value in (None, False):
             continue
-        if (key, value) in (("ge", 0), ("additionalProperties", True)):
-            continue  # the first is no word of JSON schemas, the second what holds without it
+        if (key, value) == ("ge", 0) or (key == "additionalProperties" and isinstance(value, bool)):
+            continue  # the first is no word of JSON schemas
         if key == "anyOf" and "type" in schema:
             continue  # the annotation says what to show instead
         if key == "anyOf":

@@ -7,14 +7,12 @@ those of Directive as methods of the protocol, which are served as well.
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import anyio.to_thread
 from fastmcp import FastMCP
-from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ValidationError
+from fastmcp.exceptions import PromptError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
 from fastmcp.server.extensions import MethodBinding, ServerExtension
@@ -23,14 +21,13 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams, TextContent
 from pydantic import ConfigDict
 
-from npl_index.errors import InvalidRequestError, NotFoundError, NPLError, OutsideRootError
+from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import as_shown, seen, sight
+from npl_mcp.core.calls import seen, sight
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
+from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
-
-MARKDOWN = "text/markdown"
 
 MISSING = 1001
 """Error code of a method when a file or a template is not there."""
@@ -60,18 +57,30 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
     for name, (path, description) in RESOURCES.items():
         server.add_resource(
             Resource.from_function(
-                _part(app, path), f"{NAME}://{name}", name=name, description=description, mime_type=MARKDOWN
+                _part(app, path),
+                f"{NAME}://{name}",
+                name=name,
+                description=description,
+                mime_type=MARKDOWN,
+                tags={NAME},
             )
         )
     server.add_template(
         ResourceTemplate.from_function(
-            _file(app), f"{NAME}://{{path*}}", name="file", description="A file under directive/"
+            _file(app),
+            f"{NAME}://{{path*}}",
+            name="file",
+            description="A file under directive/",
+            tags={NAME},
         )
     )
     feature = PromptArgument(name="feature", description="What is to be built")
     for kind, order in PROMPTS.items():
         prompt = Prompt.from_function(
-            _instruction(app, kind), name=f"{NAME}_{kind}", description=f"{order} of a feature"
+            _instruction(app, kind),
+            name=f"{NAME}_{kind}",
+            description=f"{order} of a feature",
+            tags={NAME},
         )
         server.add_prompt(prompt.model_copy(update={"arguments": [feature]}))
     server.add_middleware(HideMissing(app))
@@ -151,7 +160,7 @@ def _method(
 
 def _part(app: App, path: str) -> Callable[[], str]:
     def read() -> str:
-        with _protocol_errors(ResourceError):
+        with protocol_errors():
             return Directive(seen(app).library).part(path).content
 
     return read
@@ -159,7 +168,7 @@ def _part(app: App, path: str) -> Callable[[], str]:
 
 def _file(app: App) -> Callable[[str], ResourceResult]:
     def read(path: str) -> ResourceResult:
-        with _protocol_errors(ResourceError):
+        with protocol_errors():
             text = Directive(seen(app).library).read(path)
         kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
         return ResourceResult([ResourceContent(text, mime_type=kind)])
@@ -169,7 +178,7 @@ def _file(app: App) -> Callable[[str], ResourceResult]:
 
 def _instruction(app: App, kind: str) -> Callable[[str], str]:
     def ask(feature: str = "the feature") -> str:
-        with _protocol_errors(PromptError):
+        with protocol_errors(PromptError):
             return _prompt(PROMPTS[kind], feature, Directive(seen(app).library).bundle(kind))
 
     return ask
@@ -179,17 +188,3 @@ def _prompt(order: str, feature: str, bundle: Bundle) -> str:
     parts = (bundle.procedure, bundle.context, bundle.template)
     files = "".join(f"\n\n----- {part.path} -----\n\n{part.content.strip()}" for part in parts)
     return f"{order} of {feature}: fill in the last of these files. {bundle.primer}{files}\n"
-
-
-@contextmanager
-def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
-    """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
-
-    :param kind: raised where the caller's arguments are not to blame; the protocol has a code for each kind.
-    """
-    try:
-        yield
-    except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
-        raise ValidationError(str(as_shown(error)), log_level=logging.DEBUG) from error
-    except NPLError as error:
-        raise kind(str(error), log_level=logging.DEBUG) from error

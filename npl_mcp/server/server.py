@@ -24,6 +24,7 @@ from npl_index.library.references import near_names
 from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
+from npl_mcp.core.call_log import sinks
 from npl_mcp.core.calls import (
     CALLER,
     CURRENT,
@@ -33,11 +34,16 @@ from npl_mcp.core.calls import (
     FolderRefusedError,
     Reports,
     identity,
-    log_sinks,
     sight,
 )
 from npl_mcp.server.access import KnowCaller, Seen
-from npl_mcp.server.fastmcp_private import skip_header_parameters
+from npl_mcp.server.apps import ForHosts, add_apps, icon
+from npl_mcp.server.completions import add_completions
+from npl_mcp.server.documents import add_documents
+from npl_mcp.server.fastmcp_private import skip_header_parameters, skip_logging
+from npl_mcp.server.introduction import introduction
+from npl_mcp.server.progress import TellProgress
+from npl_mcp.server.prompts import add_prompts
 from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
@@ -45,17 +51,12 @@ from npl_mcp.server.startup import prepare_process
 from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
 from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.aliases import Alias, usable_aliases
-from npl_mcp.tools.domains import domains_named, listed_tools, unlisted_tools
+from npl_mcp.tools.domains import domains_named, listed_tools, switched_on, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode, size
 from npl_mcp.tools.spec import ToolSpec
 
 logger = logging.getLogger(__name__)
-
-INSTRUCTIONS = (
-    "Serves Markdown prompts by section. npl_load_tailored answers a task description with the sections it "
-    "needs inside a token budget; npl_section_index shows what there is."
-)
 
 WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
@@ -97,6 +98,9 @@ _READING = re.compile(
     r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
 )
 
+# Tools that overwrite what was there and say so: whoever wants more than to look may mean them.
+_UPDATING = re.compile(r"(?:\b|_)update_")
+
 
 class ErrorReplies(Middleware):
     """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
@@ -111,7 +115,7 @@ class ErrorReplies(Middleware):
     def __init__(self, names: Mapping[str, str], tools: Mapping[str, ToolSpec], structured: bool) -> None:
         self._names, self._tools, self._structured = names, tools, structured
         self._writing = [name for name in names if not tools[name].read_only]
-        self._destructive = [name for name in names if tools[name].destructive]
+        self._removing = [name for name in names if tools[name].destructive and not _UPDATING.search(name)]
 
     async def on_call_tool(
         self,
@@ -142,8 +146,11 @@ class ErrorReplies(Middleware):
     def _unknown(self, name: str) -> NotFoundError:
         """Return the error for a name that no tool has, with those that the caller may use and may mean."""
         names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
-        risky = self._writing if _READING.search(name) else self._destructive
-        alike = near_names(name, names, limit=3, risky=risky)
+        risky = self._writing if _READING.search(name) else self._removing
+        words = set(re.split(r"\W|_", name.lower()))
+        alike = near_names(name, names, limit=3, risky=risky) or [
+            one for one in names if one not in risky and words.intersection(one.split("_"))
+        ]
         near = tuple(dict.fromkeys(names[one] for one in alike))
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
@@ -222,14 +229,14 @@ def create_server(
     """Build the server; it opens nothing before it runs.
 
     :param app: closed when the server stops; by default a new one.
-    :param reports: gets finished calls; by default they are logged at the level INFO.
+    :param reports: gets finished calls; by default they are logged as the settings say.
     :param in_flight: of a client over standard streams: counts its requests.
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
-    listed = listed_tools(domains)
+    listed = (*listed_tools(domains), *switched_on(settings, domains))
     app = app or App(settings)
-    reports = reports or Reports(*log_sinks())
+    reports = reports or Reports(*sinks(app))
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
@@ -248,24 +255,35 @@ def create_server(
     server: FastMCP[Any] = FastMCP(
         "npl",
         version=__version__,
-        instructions=INSTRUCTIONS if "npl" in domains else None,
+        instructions=introduction(domains),
+        website_url=settings.page_url,
+        icons=[icon()],
         lifespan=lifespan,
         mask_error_details=True,
         middleware=[
-            KnowCaller(in_flight),
+            KnowCaller(in_flight, domains),
+            TellProgress(),
             *([CallsByName()] if settings.small_list else ()),
             ReportCalls(reports),
             ErrorReplies(_proposals(listed, aliases, settings.exact_names), tools, settings.structured),
             OldNames(aliases, tools, settings.exact_names),
         ],
     )
-    register_all(server, app, (*listed, *unlisted_tools(domains)))
+    names = {spec.name for spec in listed}
+    register_all(server, app, (*listed, *(one for one in unlisted_tools(domains) if one.name not in names)))
     if "directive" in domains:
         add_directive(server, app)
-    server.add_transform(Seen("directive"))
+    if "npl" in domains:
+        add_documents(server, app)
+        add_prompts(server, app)
+        add_completions(server, app, in_flight)
+        add_apps(server)
+    server.add_transform(Seen())
+    server.add_transform(ForHosts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
     skip_header_parameters(server)
+    skip_logging(server)
     return server
 
 

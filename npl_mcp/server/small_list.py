@@ -63,9 +63,9 @@ class SmallList(CatalogTransform):
             return FoundTools(tuple(map(_listed, found)), names)
 
         self._domains = domains
-        call = ToolSpec(call_tool, read_only=False, idempotent=False, destructive=True)
+        call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
         self._own = {
-            SEARCH: BoundTool.bind(ToolSpec(search_tools), app),
+            SEARCH: BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app),
             CALL: BoundTool.bind(call, app),
         }
 
@@ -74,7 +74,11 @@ class SmallList(CatalogTransform):
         domains = ", ".join(name for name in self._domains if sees_domain(name, sight()))
         about = f"Find more tools by what they do; domains: {domains}."
         search = self._own[SEARCH].model_copy(update={"description": about})
-        return [*(tool for tool in tools if tool.name in ALWAYS), search, self._own[CALL]]
+        # A client finds a tool whose answer a page shows in the list alone.
+        shown = (
+            tool for tool in tools if tool.name in ALWAYS or (isinstance(tool, BoundTool) and tool.has_page)
+        )
+        return [*shown, search, self._own[CALL]]
 
     async def get_tool(
         self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None

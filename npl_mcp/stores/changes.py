@@ -28,6 +28,9 @@ AT_ONCE = 500
 _IDLE = 10.0
 _AFTER_A_FAILURE = 0.5
 
+_AT_THE_END = 1.0
+"""Seconds for the thread to end: it may wait for a server that says nothing."""
+
 Key = int | str
 Position = int | str | None
 
@@ -94,7 +97,7 @@ class Changes:
             thread = self._thread
             self._changed.notify()
         if thread is not None:
-            thread.join()
+            thread.join(_AT_THE_END)
         self._wake(self._waiters())
 
     def _run(self) -> None:

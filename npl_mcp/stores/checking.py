@@ -96,6 +96,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "domains"): _json,
     ("access_token", "roots"): _json,
     ("access_token", "libraries"): _json,
+    ("tool_call", "taken"): _json,
     ("event", "data"): _object,
     ("worklog_entry", "data"): _json,
     ("worklog_entry", "tags"): _json,

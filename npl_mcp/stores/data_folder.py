@@ -9,10 +9,13 @@ from npl_mcp.stores.access import AccessStore
 from npl_mcp.stores.artifact.store import ArtifactStore
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.chat.store import ChatStore
+from npl_mcp.stores.labels import LabelStore
 from npl_mcp.stores.library.store import LibraryStore
 from npl_mcp.stores.review.store import ReviewStore
+from npl_mcp.stores.searching import SearchStore
 from npl_mcp.stores.session import SessionStore
 from npl_mcp.stores.worklog.store import WorklogStore
 
@@ -23,21 +26,33 @@ class Stores:
     :param folder: the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
     :param address: of a database that replaces the one in the folder.
+    :param worklog_files: write worklogs to the folders of their projects as well.
     """
 
-    def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        max_artifact_bytes: int,
+        address: str | None = None,
+        *,
+        worklog_files: bool = True,
+    ) -> None:
         self.folder = folder
         self.database = database_of(folder, address)
         self.changes = Changes(self.database)
-        # Callers are let in while the rest of a large database is still being checked.
-        self._unchecked = database_of(folder, address, check=False)
+        # Callers are let in while the rest of a large file is still being checked; PostgreSQL needs no check,
+        # and each connection costs it memory.
+        self._unchecked = database_of(folder, None, check=False) if address is None else self.database
         self.access = AccessStore(self._unchecked)
         self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
         self.review = ReviewStore(self.database, self.artifact)
-        self.worklog = WorklogStore(self.database)
+        self.worklog = WorklogStore(self.database, files=worklog_files)
         self.library = LibraryStore(self.database)
+        self.labels = LabelStore(folder)
+        self.searching = SearchStore(self.database)
+        self.calls = CallStore(self.database)
 
     def start(self) -> None:
         """Open and check an existing database, and recover from a crash; does not make a new data folder.

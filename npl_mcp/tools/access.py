@@ -37,19 +37,22 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "session": {
         "chat_rooms": "chat",
         "room_count": "chat",
+        "events": "chat",
+        "room_id": "chat",
         "artifacts": "artifact",
         "artifact_count": "artifact",
         "artifact_id": "artifact",
         "reviews": "review",
+        "review_id": "review",
         "reviewer_persona": "review",
         "worklog": "worklog",
     },
     "chat": {
         "session_id": "session",
-        "web_url": "session",
         "artifact_id": "artifact",
         "revision": "artifact",
     },
+    "search": {"room_id": "chat", "artifact_id": "artifact", "revision": "artifact"},
 }
 """Fields of the answers of a domain that tell of another domain."""
 
@@ -78,7 +81,15 @@ def sees_domain(domain: str | None, sight: Sight) -> bool:
 
 def sees(spec: ToolSpec, sight: Sight) -> bool:
     """Return whether there is a tool for somebody."""
-    return sees_domain(domain_of(spec), sight) and all(map(sight.has_domain, NEEDS.get(spec.name, ())))
+    return all(map(sight.has_domain, domains_needed(spec)))
+
+
+@cache
+def domains_needed(spec: ToolSpec) -> tuple[str, ...]:
+    """Return the domains that somebody has to see to see a tool."""
+    domain = domain_of(spec)
+    own = () if domain is None else (domain, *NEEDS.get(domain, ()))
+    return (*own, *NEEDS.get(spec.name, ()))
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:

@@ -10,9 +10,7 @@ from npl_mcp.core.app import App
 from npl_mcp.stores.artifact.files import as_text, given_content
 from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, RevisionEntry, Stored
 from npl_mcp.stores.base.paging import Page
-from npl_mcp.tools.spec import Archived, ToolSpec
-
-Content = Annotated[str | None, "Text; other files in base64"]
+from npl_mcp.tools.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def artifact_create(
     name: str,
     artifact_type: Annotated[str, "e.g. document, code, image"],
     filename: str,
-    content: Content = None,
+    content: str | None = None,
     file_content_base64: str | None = None,
     created_by: str | None = None,
     purpose: str | None = None,
@@ -62,6 +60,8 @@ def artifact_create(
 ) -> Stored:
     """Store a file as a new artifact.
 
+    :param content: the file, if it is text.
+    :param file_content_base64: the file, whatever it is.
     :raises InvalidRequestError: an argument cannot be used.
     :raises TooLargeError: the file has too many bytes.
     :raises AlreadyExistsError: the name is taken.
@@ -86,7 +86,7 @@ def artifact_add_revision(
     app: App,
     artifact_id: int,
     filename: str,
-    content: Content = None,
+    content: str | None = None,
     file_content_base64: str | None = None,
     created_by: str | None = None,
     purpose: str | None = None,
@@ -94,6 +94,8 @@ def artifact_add_revision(
 ) -> Stored:
     """Add a new current revision to an artifact.
 
+    :param content: the file, if it is text.
+    :param file_content_base64: the file, whatever it is.
     :raises InvalidRequestError: an argument cannot be used.
     :raises TooLargeError: the file has too many bytes.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -115,11 +117,12 @@ def artifact_add_revision(
 def artifact_get(
     app: App,
     artifact_id: int,
-    revision: Annotated[int | None, "Number; default: newest"] = None,
-    text: Annotated[bool, "Text as content, not base64"] = False,
+    revision: Annotated[int | None, "Number"] = None,
+    text: Annotated[bool, "As text, not base64"] = False,
 ) -> RevisionContent:
-    """Get an artifact's file (base64) and metadata.
+    """Get an artifact's file and metadata.
 
+    :param revision: its number; by default the newest.
     :raises InvalidRequestError: a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
@@ -146,10 +149,11 @@ def artifact_get(
 
 
 def artifact_list(
-    app: App, limit: int | None = None, offset: int | None = None, archived: Archived = False
+    app: App, limit: int | None = None, offset: int | None = None, archived: bool = False
 ) -> Page[ArtifactEntry]:
     """List artifacts, newest first.
 
+    :param archived: those that are archived, in place of the others.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DatabaseError: the database cannot be used.
     """
@@ -179,10 +183,10 @@ def artifact_archive(app: App, artifact_id: int, archived: bool = True) -> Archi
 
 
 TOOLS = (
-    ToolSpec(artifact_create, read_only=False, idempotent=False, heavy=True),
-    ToolSpec(artifact_add_revision, read_only=False, idempotent=False, heavy=True),
-    ToolSpec(artifact_get, heavy=True),
-    ToolSpec(artifact_list),
-    ToolSpec(artifact_history),
-    ToolSpec(artifact_archive, read_only=False),
+    ToolSpec(artifact_create, title="Create Artifact", read_only=False, idempotent=False, heavy=True),
+    ToolSpec(artifact_add_revision, title="Add Revision", read_only=False, idempotent=False, heavy=True),
+    ToolSpec(artifact_get, title="Get Artifact", heavy=True),
+    ToolSpec(artifact_list, title="List Artifacts"),
+    ToolSpec(artifact_history, title="List Revisions"),
+    ToolSpec(artifact_archive, title="Archive Artifact", read_only=False),
 )

@@ -14,21 +14,22 @@ from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
 from npl_mcp.stores.chat.store import Claim, Message, Reaction, Share
 from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
-from npl_mcp.tools.spec import Archived, ToolSpec, Wait
-
-BlockedBy = Annotated[list[int] | None, "Todos"]
+from npl_mcp.tools.spec import ToolSpec, Wait
 
 
 def chat_create_room(
     app: App,
     name: str,
-    members: Annotated[list[str], "Personas"],
+    members: list[str],
     description: str | None = None,
-    session_id: Annotated[str | None, "Made if absent"] = None,
-    session_title: Annotated[str | None, "Of a new session"] = None,
+    session_id: str | None = None,
+    session_title: str | None = None,
 ) -> NewRoom:
     """Create a room.
 
+    :param members: personas.
+    :param session_id: the session it belongs to; it is made if absent.
+    :param session_title: of a session that is made.
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     :raises InvalidRequestError: an argument cannot be used.
@@ -37,14 +38,13 @@ def chat_create_room(
     room = app.stores.chat.create_room(name, members, description, session_id, session_title)
     if app.settings.web_url is None:
         return room
-    place = "" if room.session_id is None else f"/session/{room.session_id}"
-    return replace(room, web_url=f"{app.settings.web_url}{place}/room/{room.room_id}")
+    return replace(room, web_url=f"{app.settings.web_url}/rooms/{room.room_id}")
 
 
 def chat_update_room(
     app: App, room_id: int, persona: str, action: Annotated[str, "join, leave, archive or reopen"]
 ) -> RoomState:
-    """Join or leave a room; archive it, or open it again.
+    """Join, leave, archive or reopen a room.
 
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona archives or reopens a room it is not a member of.
@@ -61,7 +61,7 @@ def chat_send_message(
     persona: str,
     message: str,
     reply_to_id: int | None = None,
-    kind: Annotated[str | None, "handoff, or ack of the handoff replied to"] = None,
+    kind: Annotated[str | None, "handoff, or ack of the one replied to"] = None,
     to: Annotated[str | None, "Who gets a handoff"] = None,
 ) -> Message:
     """Send a message; @name notifies a member, @all everybody.
@@ -92,10 +92,11 @@ def chat_share_artifact(
     room_id: int,
     persona: str,
     artifact_id: int,
-    revision: Annotated[int | None, "Default: current"] = None,
+    revision: Annotated[int | None, "Number"] = None,
 ) -> Share:
     """Share an artifact with a room.
 
+    :param revision: its number; by default the current one.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -112,10 +113,11 @@ def chat_create_todo(
     persona: str,
     description: str,
     assigned_to: str | None = None,
-    blocked_by: BlockedBy = None,
+    blocked_by: list[int] | None = None,
 ) -> Todo:
     """Create a todo in a room.
 
+    :param blocked_by: todos that must be done first.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     :raises InvalidRequestError: an argument cannot be used.
@@ -126,14 +128,16 @@ def chat_create_todo(
 
 def chat_update_todo(
     app: App,
-    event_id: Annotated[int, "Of the todo"],
+    event_id: int,
     persona: str,
     status: Annotated[str, "pending, in_progress, done or cancelled"],
     assigned_to: str | None = None,
-    blocked_by: BlockedBy = None,
+    blocked_by: list[int] | None = None,
 ) -> TodoUpdate:
     """Change a todo's status or assignee.
 
+    :param event_id: that of the todo.
+    :param blocked_by: todos that must be done first.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
     :raises ConflictError: somebody else has claimed it.
@@ -146,13 +150,15 @@ def chat_update_todo(
 def chat_claim_todo(
     app: App,
     persona: str,
-    event_id: Annotated[int | None, "Of the todo"] = None,
-    room_id: Annotated[int | None, "Instead: its oldest ready todo"] = None,
-    lease: Annotated[int | None, "Seconds, default 600; claim again to renew"] = None,
+    event_id: int | None = None,
+    room_id: Annotated[int | None, "Without event_id: its oldest ready todo"] = None,
+    lease: Annotated[int | None, "Seconds; claim again to renew"] = None,
     wait: Wait = 0,
 ) -> Claim:
     """Claim a todo, so that nobody else does it.
 
+    :param event_id: that of the todo.
+    :param lease: seconds, by default 600; claim again to renew.
     :raises RecordNotFoundError: there is no such event.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of the room.
@@ -196,7 +202,7 @@ def chat_get_feed(
     offset: int | None = None,
     wait: Wait = 0,
 ) -> Page[Event]:
-    """Read a room's latest events, or those after a cursor, oldest first.
+    """Read a room's latest events, oldest first.
 
     :raises RoomNotFoundError: there is no such room.
     :raises InvalidRequestError: an argument cannot be used.
@@ -218,13 +224,15 @@ def _is_empty(page: Page[Any]) -> bool:
 
 def chat_list_rooms(
     app: App,
-    persona: Annotated[str | None, "Only its rooms"] = None,
+    persona: str | None = None,
     limit: int | None = None,
     offset: int | None = None,
-    archived: Archived = False,
+    archived: bool = False,
 ) -> Page[Room]:
     """List rooms and their members, newest first.
 
+    :param persona: only rooms it is a member of.
+    :param archived: those that are archived, in place of the others.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
@@ -240,8 +248,9 @@ def chat_get_notifications(
     since: Annotated[int | None, "Cursor of the last answer"] = None,
     wait: Wait = 0,
 ) -> Page[Notification]:
-    """List a persona's notifications, newest first; after a cursor, oldest first.
+    """List notifications, newest first.
 
+    :param since: cursor of the last answer; what came after it, oldest first.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
@@ -270,17 +279,17 @@ def chat_mark_read(
 
 
 TOOLS = (
-    ToolSpec(chat_create_room, read_only=False, idempotent=False),
-    ToolSpec(chat_update_room, read_only=False),
-    ToolSpec(chat_send_message, read_only=False, idempotent=False),
-    ToolSpec(chat_react, read_only=False),
-    ToolSpec(chat_share_artifact, read_only=False, idempotent=False),
-    ToolSpec(chat_create_todo, read_only=False, idempotent=False),
-    ToolSpec(chat_update_todo, read_only=False, idempotent=False),
-    ToolSpec(chat_claim_todo, read_only=False, idempotent=False),
-    ToolSpec(chat_list_todos),
-    ToolSpec(chat_get_feed, heavy=True),
-    ToolSpec(chat_list_rooms),
-    ToolSpec(chat_get_notifications),
-    ToolSpec(chat_mark_read, read_only=False, implied=("persona",)),
+    ToolSpec(chat_create_room, title="Create Room", read_only=False, idempotent=False),
+    ToolSpec(chat_update_room, title="Update Room", read_only=False),
+    ToolSpec(chat_send_message, title="Send Message", read_only=False, idempotent=False),
+    ToolSpec(chat_react, title="React", read_only=False),
+    ToolSpec(chat_share_artifact, title="Share Artifact", read_only=False, idempotent=False),
+    ToolSpec(chat_create_todo, title="Create Todo", read_only=False, idempotent=False),
+    ToolSpec(chat_update_todo, title="Update Todo", read_only=False, idempotent=False),
+    ToolSpec(chat_claim_todo, title="Claim Todo", read_only=False, idempotent=False),
+    ToolSpec(chat_list_todos, title="List Todos"),
+    ToolSpec(chat_get_feed, title="Read Room", heavy=True),
+    ToolSpec(chat_list_rooms, title="List Rooms"),
+    ToolSpec(chat_get_notifications, title="List Notifications"),
+    ToolSpec(chat_mark_read, title="Mark Read", read_only=False, implied=("persona",)),
 )

@@ -41,7 +41,6 @@ class Properties:
     def __get_pydantic_json_schema__(self, inner: Any, handler: Any) -> dict[str, Any]:
         """Describe the object."""
         schema: dict[str, Any] = handler(inner)
-        schema.pop("additionalProperties", None)
         properties = {name: {"type": "string"} for name in self.texts} | dict(self.more or {})
         more = {"properties": properties, "required": list(self.required)}
         return schema | {name: value for name, value in more.items() if value}
@@ -51,21 +50,20 @@ _PRIORITY = {"priority": {"enum": list(PRIORITIES)}}
 _IMPACT = {"impactAreas": {"type": "array", "items": {"type": "string"}}}
 _DONE = {
     "implementationDate": {"type": "string", "format": "date"},
-    "implementationNotes": {"type": "string", "description": "One line"},
+    "implementationNotes": {"type": "string"},
 }
 
 Project = Annotated[str | None, "Code"]
-Expect = Annotated[str | None, "Digest you read; if changed: refused"]
+Expect = Annotated[str | None, "Digest you read"]
 
 
 def get_cr(
-    app: App,
-    key: Annotated[str, "MDT-004, or 4"],
-    project: Annotated[str | None, "Code; default: the key's, or the current project"] = None,
-    mode: Mode = "full",
+    app: App, key: Annotated[str, "MDT-004, or 4"], project: Project = None, mode: Mode = "full"
 ) -> ChangeRequest:
-    """Read a change request (CR): text and attributes, attributes, or key metadata.
+    """Read a change request (CR), its attributes or key metadata.
 
+    :param project: code; by default the key's, or the current project.
+    :param mode: text and attributes, the attributes alone, or key metadata.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -81,12 +79,13 @@ def manage_cr_sections(
     project: Project = None,
     section: Annotated[str | None, "Heading or path: ## A / ### B"] = None,
     updateMode: UpdateMode = "replace",  # noqa: N803 - the contract's name
-    content: Annotated[str | None, "Markdown"] = None,
+    content: str | None = None,
     expect: Expect = None,
 ) -> Sections:
-    """List a CR's sections, get one, or update one; content may begin with a new heading. Append to the
-    section above to add one.
+    """List a CR's sections, get or update one; content may begin with a new heading. To add one, append to
+    the one above.
 
+    :param expect: digest that was read; refused if the section is another by now.
     :raises MissingRequestError: the operation needs a section or a content.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
     :raises ProjectNotFoundError: there is no such project.
@@ -105,7 +104,6 @@ def create_cr(
     type: Type,
     data: Annotated[
         dict[str, Any],
-        "content takes the template's place",
         Properties(
             ("title", "content", "phaseEpic", "assignee", *KEY_LISTS), ("title",), {**_PRIORITY, **_IMPACT}
         ),
@@ -130,6 +128,7 @@ def update_cr_status(
 ) -> ChangedStatus:
     """Set a CR's status.
 
+    :param expect: digest that was read; refused if the file is another by now.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -152,6 +151,7 @@ def update_cr_attrs(
 ) -> ChangedAttributes:
     """Set attributes of a CR.
 
+    :param expect: digest that was read; refused if the file is another by now.
     :raises InvalidRequestError: an attribute is unknown or its value does not fit.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -165,6 +165,7 @@ def update_cr_attrs(
 def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
     """Delete a CR's file.
 
+    :param expect: digest that was read; refused if the file is another by now.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -179,13 +180,15 @@ def list_crs(
     project: Project = None,
     filters: Annotated[
         Annotated[dict[str, Any], Properties()] | None,
-        'By status, type, priority, assignee, phaseEpic; several: ["Proposed", "Approved"]',
+        "status, type, priority, assignee, phaseEpic; a list allows several",
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[Row]:
     """List CRs, newest first.
 
+    :param filters: by ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list of values
+        allows each.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     """
@@ -225,20 +228,21 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectIn
 
 
 TOOLS = (
-    ToolSpec(list_projects),
-    ToolSpec(get_project_info),
-    ToolSpec(list_crs),
-    ToolSpec(create_cr, read_only=False, idempotent=False),
-    ToolSpec(get_cr),
-    ToolSpec(update_cr_status, read_only=False),
-    ToolSpec(update_cr_attrs, read_only=False),
+    ToolSpec(list_projects, title="List Projects"),
+    ToolSpec(get_project_info, title="Get Project"),
+    ToolSpec(list_crs, title="List CRs"),
+    ToolSpec(create_cr, title="Create CR", read_only=False, idempotent=False),
+    ToolSpec(get_cr, title="Read CR"),
+    ToolSpec(update_cr_status, title="Set CR Status", read_only=False, destructive=True),
+    ToolSpec(update_cr_attrs, title="Set CR Attributes", read_only=False, destructive=True),
     ToolSpec(
         manage_cr_sections,
+        title="Manage CR Sections",
         read_only=False,
         idempotent=False,
         destructive=True,
         reads=lambda given: given.get("operation") in ("list", "get"),
     ),
-    ToolSpec(suggest_cr_improvements),
-    ToolSpec(delete_cr, read_only=False, destructive=True),
+    ToolSpec(suggest_cr_improvements, title="Check CR"),
+    ToolSpec(delete_cr, title="Delete CR", read_only=False, destructive=True),
 )

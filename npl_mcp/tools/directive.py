@@ -57,7 +57,7 @@ class BundleReply:
 
 
 def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> FilesReply:
-    """List all files under directive/.
+    """List files under directive/.
 
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
@@ -83,7 +83,7 @@ def directive_file_get(app: App, path: str) -> TextFile:
 
 
 def directive_spec_template(app: App) -> BundleReply:
-    """Spec template with primer, operating procedure and context.
+    """Spec template and how to fill it in.
 
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
@@ -92,7 +92,7 @@ def directive_spec_template(app: App) -> BundleReply:
 
 
 def directive_impact_template(app: App) -> BundleReply:
-    """Impact template with primer, operating procedure and context.
+    """Impact analysis template and how to fill it in.
 
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
@@ -101,7 +101,7 @@ def directive_impact_template(app: App) -> BundleReply:
 
 
 def directive_tdr_template(app: App) -> BundleReply:
-    """Technical design review template with primer, procedure and context.
+    """Technical design review template and how to fill it in.
 
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
@@ -116,7 +116,7 @@ def _bundle(bundle: Bundle) -> BundleReply:
 
 TOOLS = (
     ToolSpec(directive_files_list, title="List Directive Files"),
-    ToolSpec(directive_file_get, title="Read Directive File"),
+    ToolSpec(directive_file_get, title="Read Directive File", closed=True),
     ToolSpec(directive_spec_template, title="Spec Template Bundle"),
     ToolSpec(directive_impact_template, title="Impact Template Bundle"),
     ToolSpec(directive_tdr_template, title="TDR Template Bundle"),

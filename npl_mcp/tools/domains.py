@@ -8,33 +8,38 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
-from npl_index.errors import InvalidRequestError
-from npl_index.library.references import near_names
+from npl_mcp.tools.domain_names import LISTED as LISTED
+from npl_mcp.tools.domain_names import PRESETS as PRESETS
+from npl_mcp.tools.domain_names import domains_named as domains_named
 
 if TYPE_CHECKING:
+    from npl_mcp.config.settings import Settings
     from npl_mcp.tools.spec import ToolSpec
 
-LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility")
-"""Domains, which are modules of this package, in the order in which their tools are listed."""
-
-UNLISTED: Mapping[str, str] = {
+UNLISTED: Mapping[str, str | None] = {
     "items": "npl",
     "survey": "npl",
     "content": "npl",
+    "audit": "npl",
+    "documents": "npl",
+    "editing": "npl",
+    "newest": "search",
     "worklog_commands": "worklog",
     "cr_templates": "cr",
+    "chat_views": "chat",
+    "session_views": "session",
+    "artifact_views": "artifact",
+    "review_views": "review",
+    "worklog_views": "worklog",
+    "cr_board": "cr",
+    "calls": None,
 }
-"""Modules of tools that only the command lines call, each with the domain it comes with."""
-
-PRESETS: Mapping[str, tuple[str, ...]] = {
-    "all": LISTED,
-    "loading": ("npl",),
-    "coordination": ("session", "artifact", "chat", "review", "worklog"),
-    "changes": ("cr", "directive"),
-}
-"""Domains that go together, by a name for all of them."""
+"""Modules of tools that only command lines and pages call, and of those that a setting lists, each with the
+domain it comes with, if any.
+"""
 
 
 class ToolModule(Protocol):
@@ -58,33 +63,25 @@ def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 
 
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that only the command lines call."""
+    """Return the tools that only the command lines and the pages call."""
     chosen = set(domains)
-    modules = (name for name, domain in UNLISTED.items() if domain in chosen)
+    modules = (name for name, domain in UNLISTED.items() if domain is None or domain in chosen)
     return tuple(spec for name in modules for spec in tool_module(name).TOOLS)
+
+
+def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+    """Return the tools that agents are shown because a setting says so; they come behind all others."""
+    return tuple(
+        replace(spec, listed=True)
+        for spec in unlisted_tools(domains)
+        if spec.switch is not None and getattr(settings, spec.switch)
+    )
 
 
 def domain_of(spec: ToolSpec) -> str | None:
     """Return the domain of a tool; ``None`` if no module of this package declares it."""
     package, _, module = spec.function.__module__.rpartition(".")
     return UNLISTED.get(module, module) if package == __package__ else None
-
-
-def domains_named(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the domains that words name, in the order in which their tools are listed.
-
-    :param words: names of domains and of :data:`PRESETS`; none means all domains.
-    :raises InvalidRequestError: a word names nothing.
-    """
-    wanted: set[str] = set()
-    for word in words:
-        if word not in LISTED and word not in PRESETS:
-            names = dict.fromkeys((*LISTED, *PRESETS))
-            near = near_names(word[:64], names)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-            raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
-        wanted.update(PRESETS.get(word, (word,)))
-    return tuple(name for name in LISTED if not wanted or name in wanted)
 
 
 def tool_named(name: str) -> ToolSpec:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -30,11 +31,11 @@ File = Annotated[
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
-Item = Annotated[str | None, "Name of that kind, e.g. syntax.placeholder"]
+Item = Annotated[str | None, "e.g. syntax.placeholder"]
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
-Items = Annotated[str, "Comma-separated names; * matches"]
-Skip = Annotated[str | None, "Names to leave out"]
+Items = Annotated[str, "Names: a, b.*"]
+Skip = str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
 def npl_load_components(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
+    :param items: names with commas between them; ``*`` matches any.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "component", items, skip, format)
@@ -115,6 +117,7 @@ def npl_load_components(app: App, items: Items, skip: Skip = None, format: Forma
 def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole metadata files.
 
+    :param items: names with commas between them; ``*`` matches any.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "meta", items, skip, format)
@@ -123,6 +126,7 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = No
 def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole style guides.
 
+    :param items: names with commas between them; ``*`` matches any.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "style", items, skip, format)
@@ -130,7 +134,7 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = N
 
 def npl_load_agent(
     app: App,
-    agent_name: Annotated[str, "Agent's name"],
+    agent_name: str,
     with_definition: Annotated[bool, "Append the NPL it relies on"] = False,
     format: Format = None,
 ) -> LoadAnswer:
@@ -143,20 +147,25 @@ def npl_load_agent(
 
 def npl_section_index(
     app: App,
-    file: File = None,
+    file: Annotated[str | None, "As for npl_load_tailored", CommaList] = None,
     filter: Annotated[
         dict[str, Any] | None,
-        "has_examples, has_tables, has_code, has_definitions: true/false; "
-        "min_word_count, max_word_count, heading_level: number",
+        "has_examples, has_tables, has_code, has_definitions, min_word_count, max_word_count, heading_level",
     ] = None,
     resource_type: Kind = None,
     item: Item = None,
-    depth: Annotated[Count | None, "Levels shown"] = None,
+    depth: Count | None = None,
     token_budget: Count | None = None,
     format: Format = None,
 ) -> IndexReply | Written[IndexReply]:
-    """Browse the section tree of Markdown files: selectors, sizes, what sections contain.
+    """Browse the section tree of Markdown files: selectors, sizes, contents.
 
+    :param filter: what sections must have: ``has_examples``, ``has_tables``, ``has_code`` and
+        ``has_definitions`` are true or false, ``min_word_count``, ``max_word_count`` and ``heading_level``
+        numbers.
+    :param item: name of that kind, e.g. ``syntax.placeholder``.
+    :param depth: levels that are shown.
+    :param token_budget: most tokens of the answer.
     :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
     :raises DocumentNotFoundError: there is no such file or item.
     :raises DocumentError: the file cannot be used.
@@ -173,22 +182,27 @@ def npl_section_index(
 def npl_load_tailored(
     app: App,
     context: Annotated[str | None, "Task or agent description"] = None,
-    topics: Annotated[list[str] | None, "Concepts"] = None,
+    topics: list[str] | None = None,
     selectors: Annotated[
-        list[str] | None, 'Sections wanted anyway: "## Fences", "doc > ## A > ### B", "## A...## C"'
+        list[str] | None, "Sections wanted anyway: ## Fences; doc > ## A > ### B; ## A...## C"
     ] = None,
-    token_budget: Annotated[Count | None, "Most tokens returned"] = None,
+    token_budget: Count | None = None,
     file: File = None,
     resource_type: Annotated[str | None, "As for npl_section_index"] = None,
-    item: Item = None,
-    sections: Annotated[list[str] | None, "Same as selectors"] = None,
-    depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
-    explain: Annotated[bool, "Add all hits and scores"] = False,
+    item: str | None = None,
+    sections: list[str] | None = None,
+    depth: Annotated[Count | None, "Levels below selected sections"] = None,
+    explain: bool = False,
     exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
     format: Format = None,
 ) -> Written[Tailored]:
     """Load only the Markdown sections a task needs, within a token budget.
 
+    :param topics: concepts to look for.
+    :param token_budget: most tokens of the answer.
+    :param item: as for ``npl_section_index``.
+    :param sections: the same as ``selectors``.
+    :param explain: add all hits and their scores.
     :raises MissingRequestError: there is nothing to look for.
     :raises InvalidRequestError: the arguments contradict each other or are out of range.
     :raises SelectorSyntaxError: a selector cannot be read.
@@ -216,8 +230,19 @@ def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> W
 
 
 def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+    with found_in(app, ref, request) as (request, documents):
+        return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
+
+
+@contextmanager
+def found_in(
+    app: App, ref: DocumentRef, request: TailorRequest
+) -> Iterator[tuple[TailorRequest, DocumentSet]]:
+    """Give the documents of a request as answers show them, and the request as it is about these.
+
+    :raises SectionNotFoundError: nothing is found; it may be in a file that is still to come.
+    """
     gathered = app.gather(ref, request.selectors, request.exclude)
-    request = replace(request, exclude=gathered.exclude)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)
     counter, counts = app.counting(gathered.collection, clock)
@@ -235,11 +260,10 @@ def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> 
         clock=clock,
     )
     try:
-        return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
+        yield replace(request, exclude=gathered.exclude), documents
     except SectionNotFoundError as error:
         if not gathered.missing:
             raise
-        # It may be in a file that is still to come.
         raise SectionNotFoundError(error.message, hint=partial_note(gathered.missing)) from None
 
 
@@ -331,10 +355,16 @@ def _kept(
 
 
 TOOLS = (
-    ToolSpec(npl_load_components),
-    ToolSpec(npl_load_meta),
-    ToolSpec(npl_load_style),
-    ToolSpec(npl_load_agent),
-    ToolSpec(npl_section_index, heavy=True, in_memory=_outlined_in_memory),
-    ToolSpec(npl_load_tailored, heavy=True, in_memory=_tailored_in_memory),
+    ToolSpec(npl_load_components, title="Load Components"),
+    ToolSpec(npl_load_meta, title="Load Metadata"),
+    ToolSpec(npl_load_style, title="Load Style Guides"),
+    ToolSpec(npl_load_agent, title="Load Agent"),
+    ToolSpec(npl_section_index, title="Browse Sections", heavy=True, in_memory=_outlined_in_memory),
+    ToolSpec(
+        npl_load_tailored,
+        title="Load Sections",
+        heavy=True,
+        in_memory=_tailored_in_memory,
+        implied=("sections",),
+    ),
 )

@@ -15,7 +15,7 @@ from npl_mcp.stores.review.values import Completion, NewComment, NewReview, Revi
 from npl_mcp.tools.responses import Picture
 from npl_mcp.tools.spec import ToolSpec
 
-RevisionId = Annotated[int, "revision_id, not number"]
+RevisionId = Annotated[int, "Not its number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class AnnotatedReply:
 def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_persona: str) -> NewReview:
     """Begin a review of a revision.
 
+    :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises ClosedError: the artifact is archived.
@@ -65,12 +66,13 @@ def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_
 def review_add_comment(
     app: App,
     review_id: int,
-    location: Annotated[str, "line:3, line:3-5, @x:10,y:20 or a selector"],
+    location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: str,
     persona: str,
 ) -> NewComment:
-    """Comment on lines, a spot or a section.
+    """Comment on lines or a section.
 
+    :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises SelectorSyntaxError: the selector cannot be read.
@@ -125,8 +127,9 @@ def review_get(
 
 
 def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedReply:
-    """Put all reviews' comments into a copy: footnotes, or marks on an image (stored as revision).
+    """Copy a revision with all reviews' comments as footnotes, or marks on an image.
 
+    :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises InvalidRequestError: an id cannot be one.
@@ -164,11 +167,11 @@ def review_complete(app: App, review_id: int, overall_comment: str | None = None
 
 
 TOOLS = (
-    ToolSpec(review_create, read_only=False, idempotent=False),
-    ToolSpec(review_add_comment, read_only=False, idempotent=False, heavy=True),
-    ToolSpec(review_add_annotation, read_only=False, idempotent=False),
-    ToolSpec(review_list),
-    ToolSpec(review_get),
-    ToolSpec(review_generate_annotated, read_only=False, heavy=True),
-    ToolSpec(review_complete, read_only=False),
+    ToolSpec(review_create, title="Begin Review", read_only=False, idempotent=False),
+    ToolSpec(review_add_comment, title="Comment", read_only=False, idempotent=False, heavy=True),
+    ToolSpec(review_add_annotation, title="Annotate Image", read_only=False, idempotent=False),
+    ToolSpec(review_list, title="List Reviews"),
+    ToolSpec(review_get, title="Get Review"),
+    ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, heavy=True),
+    ToolSpec(review_complete, title="Complete Review", read_only=False),
 )

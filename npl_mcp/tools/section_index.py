@@ -43,6 +43,7 @@ class IndexReply:
     :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
     :param missing_files: how many files are not indexed yet; ask again for them.
     :param unfold: what shows the headings that the budget hides.
+    :param digest: of a file, where sections may be changed; as ``expect`` it lets only that state be changed.
     """
 
     file: str
@@ -59,6 +60,7 @@ class IndexReply:
     partial: bool | None = None
     missing_files: int | None = None
     unfold: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +131,19 @@ def section_index(
         warnings=tuple(warnings) or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
+        digest=_digest(app, ref, gathered),
     )
     if not request.as_text:
         return reply if request.budget is None else _within(reply, request.budget, counter)
     written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter)
     return Written(replace(reply, sections=nodes), written)
+
+
+def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
+    """Return the digest of the one file, where its sections may be changed."""
+    if not app.settings.write or gathered.several or not app.documents.is_file(ref):
+        return None
+    return app.state.seen.noted(gathered.collection.documents[0].document.data)
 
 
 def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
@@ -155,6 +165,8 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_FILES_NAMED]]
         if len(texts) > _FILES_NAMED:
             result.append(f"{what}: {len(texts) - _FILES_NAMED} more")
+    if reply.digest is not None:
+        result.append(f"digest: {reply.digest}")
     if not reply.sections:
         result.append("no heading matches the filter" if reply.total_sections else "there are no headings")
     return tuple(result)

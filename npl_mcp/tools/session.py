@@ -68,7 +68,7 @@ class SessionText:
 
 
 def _web_url(app: App, session_id: str) -> str | None:
-    return app.settings.web_url and f"{app.settings.web_url}/session/{session_id}"
+    return app.settings.web_url and f"{app.settings.web_url}/sessions/{session_id}"
 
 
 def _linked(app: App, session: Session) -> Session:
@@ -78,10 +78,11 @@ def _linked(app: App, session: Session) -> Session:
 def session_create(
     app: App,
     title: str | None = None,
-    session_id: Annotated[str | None, "Own id, e.g. review-2024"] = None,
+    session_id: Annotated[str | None, "e.g. review-2024"] = None,
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
+    :param session_id: own id, e.g. ``review-2024``; by default one is made.
     :raises InvalidRequestError: the title or the id cannot be used.
     :raises AlreadyExistsError: the id is taken.
     :raises DatabaseError: the database cannot be used.
@@ -149,9 +150,9 @@ def session_update(app: App, session_id: str, title: str | None = None, status: 
 
 
 TOOLS = (
-    ToolSpec(session_create, read_only=False, idempotent=False),
-    ToolSpec(session_get),
-    ToolSpec(session_export, heavy=True),
-    ToolSpec(session_list),
-    ToolSpec(session_update, read_only=False),
+    ToolSpec(session_create, title="Create Session", read_only=False, idempotent=False),
+    ToolSpec(session_get, title="Get Session"),
+    ToolSpec(session_export, title="Export Session", heavy=True),
+    ToolSpec(session_list, title="List Sessions"),
+    ToolSpec(session_update, title="Update Session", read_only=False, destructive=True),
 )

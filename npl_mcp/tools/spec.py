@@ -22,11 +22,8 @@ class CommaList:
     """
 
 
-Wait = Annotated[float, "Seconds, at most 60"]
+Wait = Annotated[float, "0 to 60 seconds"]
 """Of tools that read what others write: how long a call with nothing to answer waits for it."""
-
-Archived = Annotated[bool, "Archived ones instead"]
-"""Of lists that leave out what is archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +40,15 @@ class ToolSpec:
         thread; so does every call where this is ``None``.
     :param heavy: may need many megabytes or seconds; few such calls run at once, so that others find room.
     :param listed: shown to agents; a tool that is not can still be called by name.
-    :param implied: parameters that are not shown: a caller's token fills them in.
+    :param switch: the setting with which a tool that is not listed is listed all the same.
+    :param implied: parameters that are taken and not shown: a caller's token fills them in, or another one
+        means the same.
     :param reads: of a tool that writes: takes a call's arguments as they were sent and returns whether such a
         call changes nothing.
-    :param title: what people are shown, where it says more than the name.
+    :param app: address of the page that shows its answer in a chat window; only clients that show such pages
+        have the tool. They give the page the structured content, and the model the text alone.
+    :param closed: its schema says that there are no other parameters: a contract asks for that.
+    :param title: what hosts show people in place of the name; every tool that is listed has one.
     """
 
     function: Callable[..., object]
@@ -56,7 +58,10 @@ class ToolSpec:
     in_memory: Callable[..., bool] | None = None
     heavy: bool = False
     listed: bool = True
+    closed: bool = False
+    app: str | None = None
     title: str | None = None
+    switch: str | None = None
     implied: tuple[str, ...] = ()
     reads: Callable[[Mapping[str, object]], bool] | None = None
 

@@ -43,8 +43,6 @@ NEAR_ENTRIES = 1_000
 # A header, or the end of a text.
 _LIKE_A_HEADER = re.compile(r"^[ \t]*(?:\* ?\* ?\*|#.*\r?\n[ \t]*---)[ \t]*\r?$", re.MULTILINE)
 
-Folder = Annotated[str, "Folder in a git repository"]
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -107,11 +105,12 @@ class DepthReply:
 
 def dump_files(
     app: App,
-    path: Annotated[str, "Folder or file in a git repository"],
+    path: Annotated[str, "Folder or file"],
     glob_filter: Annotated[str | None, "e.g. *.py or src/**/*.md"] = None,
 ) -> DumpReply:
     """Show the text of all files git sees below a folder.
 
+    :param path: a folder or a file in a git repository.
     :raises InvalidRequestError: the path lies in no git repository, or the glob cannot be used.
     :raises DocumentNotFoundError: there is no such path, or git does not see the file.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -133,9 +132,10 @@ def dump_files(
     return _dump(app, [os.path.join(folder, name) for name in names], path)
 
 
-def git_tree(app: App, path: Folder = ".") -> TreeReply:
+def git_tree(app: App, path: str = ".") -> TreeReply:
     """Draw the tree of the files git sees below a folder.
 
+    :param path: a folder in a git repository.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -148,9 +148,10 @@ def git_tree(app: App, path: Folder = ".") -> TreeReply:
     return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
 
 
-def git_tree_depth(app: App, path: Folder) -> DepthReply:
-    """List the folders git sees below a folder, each with its depth.
+def git_tree_depth(app: App, path: str) -> DepthReply:
+    """List the folders git sees below a folder, with their depths.
 
+    :param path: a folder in a git repository.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -320,7 +321,7 @@ def _bounded(lines: Sequence[str]) -> str:
 
 
 TOOLS = (
-    ToolSpec(dump_files, heavy=True),
-    ToolSpec(git_tree),
-    ToolSpec(git_tree_depth),
+    ToolSpec(dump_files, title="Dump Files", heavy=True),
+    ToolSpec(git_tree, title="Draw Tree"),
+    ToolSpec(git_tree_depth, title="List Folders"),
 )

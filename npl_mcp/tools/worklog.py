@@ -11,14 +11,11 @@ from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
 from npl_mcp.tools.spec import ToolSpec, Wait
 
-Session = Annotated[str | None, "Default: current"]
 
-
-def worklog_init(
-    app: WorklogUser, session_id: Annotated[str | None, "Default: today"] = None, task: str | None = None
-) -> Opened:
+def worklog_init(app: WorklogUser, session_id: str | None = None, task: str | None = None) -> Opened:
     """Start or resume a worklog session; it becomes current.
 
+    :param session_id: by default today.
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
@@ -29,16 +26,19 @@ def worklog_init(
 def worklog_log(
     app: WorklogUser,
     agent_id: str,
-    action: Annotated[str, "e.g. started, found, decided, blocked, changed, done"],
+    action: Annotated[str, "e.g. found, decided, blocked, done"],
     summary: str,
-    data: Annotated[Any, "Any JSON", {"type": "object"}] = None,
+    data: Annotated[Any, {"type": "object"}] = None,
     tags: list[str] | None = None,
-    refs: Annotated[dict[str, Any] | None, 'e.g. {"files": ["a.py:3"]}'] = None,
-    session_id: Session = None,
+    refs: Annotated[dict[str, Any] | None, "e.g. files: [a.py:3]"] = None,
+    session_id: str | None = None,
     agent_type: str | None = None,
 ) -> Logged:
-    """Append an entry to the worklog.
+    """Append a worklog entry.
 
+    :param data: any JSON.
+    :param refs: e.g. ``{"files": ["a.py:3"]}``.
+    :param session_id: by default the current one.
     :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
@@ -60,13 +60,14 @@ def worklog_read(
     app: WorklogUser,
     agent_id: str,
     peek: Annotated[bool, "Keep the cursor"] = False,
-    since: Annotated[int | None, "Read after this seq"] = None,
-    session_id: Session = None,
+    since: Annotated[int | None, "After this seq"] = None,
+    session_id: str | None = None,
     limit: int | None = None,
     wait: Wait = 0,
 ) -> ReadEntries:
     """Read worklog entries the agent has not seen; moves its cursor.
 
+    :param session_id: by default the current one.
     :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
@@ -87,28 +88,34 @@ def worklog_read(
     )
 
 
-def worklog_status(app: WorklogUser, session_id: Session = None) -> WorklogSession:
+def worklog_status(app: WorklogUser, session_id: str | None = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
+    :param session_id: by default the current one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.status(app.project, session_id)
 
 
-def worklog_close(
-    app: WorklogUser, archive: Annotated[bool, "Archive too"] = False, session_id: Session = None
-) -> Closed:
+def worklog_close(app: WorklogUser, archive: bool = False, session_id: str | None = None) -> Closed:
     """Close a worklog session for good.
 
+    :param session_id: by default the current one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.close(app.project, session_id, archive=archive)
 
 
 TOOLS = (
-    ToolSpec(worklog_init, read_only=False),
-    ToolSpec(worklog_log, read_only=False, idempotent=False),
-    ToolSpec(worklog_read, read_only=False, idempotent=False, reads=lambda given: given.get("peek") is True),
-    ToolSpec(worklog_status),
-    ToolSpec(worklog_close, read_only=False),
+    ToolSpec(worklog_init, title="Start Worklog", read_only=False),
+    ToolSpec(worklog_log, title="Log Entry", read_only=False, idempotent=False),
+    ToolSpec(
+        worklog_read,
+        title="Read Worklog",
+        read_only=False,
+        idempotent=False,
+        reads=lambda given: given.get("peek") is True,
+    ),
+    ToolSpec(worklog_status, title="Show Worklog"),
+    ToolSpec(worklog_close, title="Close Worklog", read_only=False),
 )

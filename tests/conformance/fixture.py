@@ -20,6 +20,8 @@ from fastmcp.prompts import Message
 from fastmcp.tools.base import ToolResult
 from mcp import MCPError
 
+from npl_mcp.server.fastmcp_private import sdk_server
+
 TEXT = {"type": "string"}
 CITIES = ("paris", "park", "party")
 NAME = {"name": TEXT}
@@ -355,3 +357,7 @@ def mount(server: FastMCP[Any]) -> None:
     for uri, media_type, resource in RESOURCES:
         server.resource(uri, mime_type=media_type)(resource)
     server.completion(complete)
+    # The package's server sends no log messages; the suite's tools do.
+    sdk_server(server).add_request_handler(
+        "logging/setLevel", wire.SetLevelRequestParams, server._on_set_logging_level
+    )

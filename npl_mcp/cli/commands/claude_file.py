@@ -24,6 +24,8 @@ LARGEST = 16 * 1024 * 1024
 def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Compare or update the prompts of a file, or append them if it has none."""
     target: str = given.target
+    if not target or "\0" in target:
+        given.parser.error("argument --target: nothing can have this path; write e.g. ./CLAUDE.md")
     try:
         before = _read(Path(target))
     except (OSError, ValueError) as error:

@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, SECTION_COMMANDS, TYPES, parse
+from npl_mcp.cli.terminal.arguments import parsers
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
+from npl_mcp.config.completion import script
+
+_NAMES = r"""case $1 in
+    agent) npl-load agent --list 2>/dev/null ;;
+    *) npl-load --quiet "$1" '**.*' 2>/dev/null | sed -n 's/^@.*+="\(.*\)"$/\1/p' | tr , '\n' ;;
+    esac"""
+"""Lists the names that can follow a command, for the completion in shells."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -23,9 +31,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
-        from npl_mcp.cli.terminal.completion import load_script
-
-        display.text(load_script(given.shell, PROGRAM, TYPES))
+        named = dict.fromkeys((*TYPES, "agent"), ("",))
+        display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
         return 0
     run = _command(given)
     if given.command in SECTION_COMMANDS:

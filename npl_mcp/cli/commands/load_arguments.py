@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from npl_mcp.cli.terminal.arguments import (
+    JSON,
     SHELL,
     VIA,
     Command,
@@ -36,6 +37,9 @@ SECTION_COMMANDS = ("tailored", "search", "index")
 
 _FORMAT = argument(
     "--format", choices=FORMATS, default=FORMATS[0], metavar="F", help="text (default), yaml or json"
+)
+_AS_JSON = argument(
+    "--json", action="store_const", const="json", dest="format", help="the same as --format json"
 )
 _SELECT = argument(
     "--select", action="append", metavar="SELECTOR", help="load only these sections (repeatable)"
@@ -58,6 +62,7 @@ _LOAD = (
     _FILTER,
     _DEPTH,
     _FORMAT,
+    _AS_JSON,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 _WHERE = (
@@ -79,7 +84,7 @@ _OUTPUT = (
         metavar="F",
         help="text (default), markdown as agents get it, yaml or json",
     ),
-    argument("--json", action="store_const", const="json", dest="format", help="the same as --format json"),
+    _AS_JSON,
     argument("-o", "--output", metavar="FILE", help="write to this file instead of standard output"),
 )
 
@@ -104,6 +109,7 @@ _AGENT = (
     argument("--search", metavar="REGEX", help="with --list: agents whose file matches, ignoring case"),
     argument("--filter-meta", metavar="FIELD:VALUE", help="with --list: agents with this front matter"),
     argument("--category", metavar="C", help="with --list: agents of this category"),
+    switch("--json", help="with --list: print JSON"),
     switch("--definition", help="append the NPL that the agent relies on"),
 )
 _INIT_CLAUDE = (
@@ -152,6 +158,7 @@ COMMANDS: dict[str, Command] = {
             argument("text", nargs="?", metavar="TEXT", help="the text, or - for standard input"),
             argument("--file", metavar="F", help="read the text from this file"),
             switch("--matches", help="show some of them"),
+            JSON,
         ),
     ),
     "init-claude": Command("put versioned prompts into CLAUDE.md and keep them up to date", _INIT_CLAUDE),

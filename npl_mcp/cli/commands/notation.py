@@ -38,7 +38,10 @@ def run(given: Namespace, connection: Connection, display: Display) -> int:
     reply = connection.call("survey_notation", text=text, matches=SHOWN if given.matches else 0)
     if not reply["success"]:
         return display.failed(reply)
-    display.text(_report(reply["data"]))
+    if given.json:
+        display.data(reply["data"], "json")
+    else:
+        display.text(_report(reply["data"]))
     return 0
 
 

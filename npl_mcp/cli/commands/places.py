@@ -83,7 +83,7 @@ def _reached(file: str) -> tuple[str, str | None]:
         return file, None
     real, here = os.path.realpath(path), os.path.realpath(os.curdir)
     if os.path.join(real, "").startswith(os.path.join(here, "")):
-        climbs = os.pardir in path.split(os.sep) or path != fixed
+        climbs = os.pardir in path.split(os.sep) or path != (fixed or os.curdir)
         return (real + rest if climbs else file), None
     return real + rest, real if os.path.isdir(real) else os.path.dirname(real)
 

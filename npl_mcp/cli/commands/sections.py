@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.connecting import Connection
 
 SHOWN = 10
@@ -57,6 +57,8 @@ def run(given: Namespace, connection: Connection, display: Display) -> int:
         return _listed(given, connection, display)
     if given.index and given.select:
         given.parser.error("--index prints headings and --select their text: use one of them")
+    if not all(text.strip() for text in given.select or ()):
+        given.parser.error("argument --select: it is empty; write a selector, e.g. '## Purpose'")
     return _each(given, connection, display)
 
 
@@ -68,8 +70,7 @@ def _each(given: Namespace, connection: Connection, display: Display) -> int:
         for item in group.names:
             where = {"resource_type": group.kind, "item": item}
             ask = _index if given.index else _selected
-            with Progress("reading"):
-                reply = ask(given, connection, where)
+            reply = _in_options(ask(given, connection, where), {**_OPTIONS, "item": "NAME"})
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
@@ -157,21 +158,20 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
 
 
 def _tailored(given: Namespace, connection: Connection, display: Display) -> int:
-    if not (given.words or given.topic or given.select):
+    if not any(text.strip() for text in (*given.words, *(given.topic or ()), *(given.select or ()))):
         given.parser.error("there is nothing to look for: give a task, --topic or --select")
     whole = given.format in _WHOLE_FORMATS
-    with Progress("reading and indexing"):
-        reply = _ask(
-            given,
-            connection,
-            "npl_load_tailored" if whole else "content_tailored",
-            context=" ".join(given.words) or None,
-            topics=given.topic,
-            selectors=given.select,
-            token_budget=given.budget,
-            depth=_depth(given),
-            format=_form(given) if whole else None,
-        )
+    reply = _ask(
+        given,
+        connection,
+        "npl_load_tailored" if whole else "content_tailored",
+        context=" ".join(given.words) or None,
+        topics=given.topic,
+        selectors=given.select,
+        token_budget=given.budget,
+        depth=_depth(given),
+        format=_form(given) if whole else None,
+    )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
@@ -191,15 +191,22 @@ def _form(given: Namespace) -> str:
 
 def _ask(given: Namespace, connection: Connection, tool: str, **arguments: object) -> dict[str, Any]:
     """Call a tool; its errors speak of this command's options."""
-    reply = connection.call(tool, **arguments, **given.where)
+    return _in_options(connection.call(tool, **arguments, **given.where), _OPTIONS)
+
+
+def _in_options(reply: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """Return a reply whose error speaks of options.
+
+    :param options: by the parameters of the tools.
+    """
     if not reply["success"]:
-        reply["error"] = _PARAMETER.sub(_as_option, reply["error"])
+        reply["error"] = _PARAMETER.sub(partial(_as_option, options), reply["error"])
     return reply
 
 
-def _as_option(found: re.Match[str]) -> str:
+def _as_option(options: Mapping[str, str], found: re.Match[str]) -> str:
     name = found["quoted"] or found["plain"]
-    return _OPTIONS[name] if name else found[0]
+    return options[name] if name else found[0]
 
 
 def _print(data: Any, given: Namespace, display: Display) -> int:
@@ -214,16 +221,15 @@ def _print(data: Any, given: Namespace, display: Display) -> int:
 def _listed(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the outline of files as agents get it, or the index as data."""
     given.format = "markdown" if given.format in (None, "text") else given.format
-    with Progress("reading"):
-        reply = _ask(
-            given,
-            connection,
-            "npl_section_index",
-            filter=_conditions(given) or None,
-            depth=_depth(given),
-            token_budget=given.budget,
-            format=_form(given),
-        )
+    reply = _ask(
+        given,
+        connection,
+        "npl_section_index",
+        filter=_conditions(given) or None,
+        depth=_depth(given),
+        token_budget=given.budget,
+        format=_form(given),
+    )
     return _print(reply["data"], given, display) if reply["success"] else display.failed(reply)
 
 
@@ -249,18 +255,17 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
 
 
 def _search(given: Namespace, connection: Connection, display: Display) -> int:
-    if not given.words:
-        given.parser.error("there is nothing to look for: all words are paths")
-    with Progress("reading and indexing"):
-        reply = _ask(
-            given,
-            connection,
-            "npl_load_tailored",
-            context=" ".join(given.words),
-            explain=True,
-            token_budget=0 if given.format == "markdown" else None,  # the list alone
-            format=_form(given),
-        )
+    if not any(word.strip() for word in given.words):
+        given.parser.error("there is nothing to look for: all words are paths or empty")
+    reply = _ask(
+        given,
+        connection,
+        "npl_load_tailored",
+        context=" ".join(given.words),
+        explain=True,
+        token_budget=0 if given.format == "markdown" else None,  # the list alone
+        format=_form(given),
+    )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]

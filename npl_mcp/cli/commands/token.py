@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.settings import parse_words
-from npl_mcp.stores.access import AccessStore, Identity, Sight
+from npl_mcp.cli.terminal.arguments import JSON, add
+from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.config.arguments import path, words
+from npl_mcp.stores.access import AccessStore, Identity, Sight, TokenEntry
+from npl_mcp.stores.library.names import check_library
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domains_named
 
@@ -25,60 +28,78 @@ def add_token_command(commands: Any) -> None:
     :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
     """
     token = commands.add_parser("token", help="say who may call a shared server, and what each sees")
-    steps = token.add_subparsers(dest="step", metavar="STEP", required=True)
-    add = steps.add_parser("add", help="make a token and print it, once")
-    add.add_argument("name", help="whose it is; calls with it are made under this name and no other")
+    steps = token.add_subparsers(dest="step", metavar="add|list|revoke", required=True)
+    new = steps.add_parser("add", help="make a token and print it, once")
+    new.add_argument("name", help="whose it is; calls with it are made under this name and no other")
     # Other names than those of the server's own options, which would be overwritten.
-    add.add_argument("--domains", dest="sees", metavar="NAMES", help="see only these domains of tools")
-    add.add_argument("--read-only", action="store_true", help="change nothing")
-    add.add_argument(
+    new.add_argument(
+        "--domains", dest="sees", type=words, metavar="NAMES", help="see only these domains of tools"
+    )
+    new.add_argument("--read-only", action="store_true", help="change nothing")
+    new.add_argument(
         "--root",
         dest="sees_roots",
         action="append",
+        type=path,
         metavar="DIR",
         help="see only files below this folder (may be given several times)",
     )
-    add.add_argument(
+    new.add_argument(
         "--library",
         dest="sees_libraries",
         action="append",
         metavar="NAME",
         help="see only this library (may be given several times); with --root beside those files",
     )
-    add.add_argument("--expires", metavar="TIME", help="after this time, e.g. 12h, 30d or 8w; else never")
-    steps.add_parser("list", help="show whose tokens there are")
+    new.add_argument("--expires", metavar="TIME", help="after this time, e.g. 12h, 30d or 8w; else never")
+    listed = steps.add_parser("list", help="show whose tokens there are")
+    add(listed, JSON)
     revoke = steps.add_parser("revoke", help="make a token useless, within seconds")
     revoke.add_argument("name", help="whose it is")
 
 
-def run_token_command(given: argparse.Namespace, access: AccessStore) -> str:
-    """Run the command and return what to print.
+def run_token_command(given: argparse.Namespace, access: AccessStore) -> Outcome:
+    """Run the command.
 
     :raises NPLError: it cannot be done.
     """
-    steps: dict[str, Callable[[], str]] = {
-        "add": lambda: access.add(
-            given.name, _sight(given), read_only=given.read_only, lifetime=_lifetime(given.expires)
-        ),
-        "list": lambda: _table(access),
-        "revoke": lambda: _revoked(access, given.name),
-    }
-    return steps[given.step]()
+    if given.step == "add":
+        sight, lifetime = _sight(given), _lifetime(given.expires)
+        return Outcome(access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
+    if given.step == "revoke":
+        access.revoke(given.name)
+        return Outcome(f"revoked: {given.name}")
+    entries = access.list()
+    return Outcome(_table(entries), [_fields(entry) for entry in entries])
 
 
 def _sight(given: argparse.Namespace) -> Sight:
     """Return what is to be seen: who names a root or a library sees no other documents."""
-    domains = None if given.sees is None else frozenset(domains_named(parse_words(given.sees)))
+    domains = None if given.sees is None else frozenset(_domains(given.sees))
     for domain in sorted(domains or ()):
         lacking = [name for name in NEEDS.get(domain, ()) if name not in (domains or ())]
         if lacking:
-            problem = f"the domain {domain} tells of {', '.join(lacking)}"
-            raise InvalidRequestError(problem, parameter="domains", hint=f"add {','.join(lacking)}")
+            problem = f"--domains: the domain {domain} tells of {', '.join(lacking)}"
+            raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
     roots, libraries = given.sees_roots, given.sees_libraries
     if roots is None and libraries is None:
         return Sight(domains)
     paths = tuple(os.path.abspath(root) for root in roots or ())  # noqa: PTH100 - another machine may have it
-    return Sight(domains, paths, tuple(libraries or ()))
+    return Sight(domains, paths, tuple(map(_library, libraries or ())))
+
+
+def _domains(names: Iterable[str]) -> Iterable[str]:
+    try:
+        return domains_named(names)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"--domains: {error.message}", hint=error.hint) from None
+
+
+def _library(name: str) -> str:
+    try:
+        return check_library(name)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"--library {error.message}", hint=error.hint) from None
 
 
 def _lifetime(text: str | None) -> timedelta | None:
@@ -90,13 +111,7 @@ def _lifetime(text: str | None) -> timedelta | None:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def _revoked(access: AccessStore, name: str) -> str:
-    access.revoke(name)
-    return f"revoked: {name}"
-
-
-def _table(access: AccessStore) -> str:
-    entries = access.list()
+def _table(entries: Sequence[TokenEntry]) -> str:
     if not entries:
         return "there are no tokens"
     rows = [
@@ -107,6 +122,20 @@ def _table(access: AccessStore) -> str:
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = (zip(row, widths, strict=True) for row in (head, *rows))
     return "\n".join("  ".join(text.ljust(width) for text, width in line).rstrip() for line in lines)
+
+
+def _fields(entry: TokenEntry) -> dict[str, Any]:
+    """Return what the table says; what is not limited is ``null``."""
+    identity, sight = entry.identity, entry.identity.sight
+    return {
+        "name": identity.name,
+        "state": entry.state,
+        "expires": identity.expires_at,
+        "read_only": identity.read_only,
+        "domains": None if sight.domains is None else sorted(sight.domains),
+        "roots": sight.roots,
+        "libraries": sight.libraries,
+    }
 
 
 def _may(identity: Identity) -> tuple[str, str, str]:

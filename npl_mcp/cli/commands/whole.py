@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
+from npl_mcp.cli.terminal.arguments import with_flags
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection
 
@@ -18,6 +19,8 @@ NO_AGENTS = "No agents found in search paths"
 def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Run one of the commands."""
     if given.command == "agent":
+        if given.json and not given.list:
+            given.parser.error("argument --json: needs --list")
         return _list(given, connection, display) if given.list else _agent(given, connection, display)
     name = given.name if given.command == "schema" else None
     missing = "Main npl.md file not found" if name is None else f"Schema not found: {name}"
@@ -37,7 +40,7 @@ def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
         display.text(reply["data"]["content"])
         return 0
     if reply["error_code"] != "NOT_FOUND":
-        return display.failed(reply)
+        return display.failed({**reply, "error": with_flags(str(reply["error"]), {"item": "NAME"})})
     _, _, near = str(reply["error"]).partition("; ")
     display.say(f"{missing}\n{near}" if near else missing)
     return 2
@@ -50,8 +53,7 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
         expression = search_expression(search) if search else None
     except InvalidRequestError as error:
         display.say(str(error))
-        display.text(f"{NO_MATCH}\n")
-        return 0
+        return _show([], NO_MATCH, given, display)
     reply = connection.call(
         "survey_agents",
         field=given.filter_meta or None,
@@ -62,16 +64,28 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
         return display.failed(reply)
     if not reply["success"]:
         display.say(str(reply["error"]))
-        display.text(f"{NO_MATCH}\n")
-        return 0
+        return _show([], NO_MATCH, given, display)
     data = reply["data"]
     agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
-    if not agents:
-        display.text(f"{NO_MATCH if data['total'] else NO_AGENTS}\n")
-        return 0
+    return _show(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)
+
+
+def _show(agents: Sequence[Mapping[str, Any]], nothing: str, given: Namespace, display: Display) -> int:
+    """Print agents.
+
+    :param nothing: what is said to people if there are none.
+    """
     describe = _described if given.verbose else _named
-    display.text("".join(describe(agent) for agent in agents))
+    if given.json:
+        display.data([_row(agent) for agent in agents], "json")
+    else:
+        display.text("".join(map(describe, agents)) or f"{nothing}\n")
     return 0
+
+
+def _row(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what its front matter says, and where it is."""
+    return {**agent["fields"], "name": agent["name"], "location": agent["location"]}
 
 
 def _named(agent: Mapping[str, Any]) -> str:

@@ -10,19 +10,23 @@ from typing import Any
 
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import (
+    JSON,
     SHELL,
     VIA,
     Command,
     Program,
     argument,
+    parsers,
     read_command,
     read_rest,
     switch,
     version,
     whole_number,
+    with_flags,
 )
 from npl_mcp.cli.terminal.display import Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
+from npl_mcp.config.completion import script
 
 NO_SESSION = 1
 """Exit code if there is no session, or ``--data`` is no JSON."""
@@ -31,7 +35,6 @@ PAGE = 1_000
 """Entries that are read at a time."""
 
 _SESSION = argument("--session", metavar="ID", help="the session (default: the current one)")
-_JSON = switch("--json", help="print JSON")
 
 COMMANDS: dict[str, Command] = {
     "init": Command(
@@ -69,13 +72,13 @@ COMMANDS: dict[str, Command] = {
                 help="wait for an entry, if there is no new one",
             ),
             _SESSION,
-            _JSON,
+            JSON,
         ),
     ),
-    "status": Command("describe a session", (_SESSION, _JSON)),
+    "status": Command("describe a session", (_SESSION, JSON)),
     "list": Command(
         "list the sessions, the newest first; * marks the current one",
-        (switch("--all", help="also the archived ones, by names that --session takes"), _JSON),
+        (switch("--all", help="also the archived ones, by names that --session takes"), JSON),
     ),
     "close": Command(
         "close a session for good", (switch("--archive", help="also move it to the archive"), _SESSION)
@@ -94,12 +97,16 @@ COMMANDS: dict[str, Command] = {
 PROGRAM = Program(
     "npl-worklog",
     "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project; a copy of the entries is in its .npl/sessions.",
+    "agent has read. The working directory is the project; a copy of the entries is in its .npl/sessions,\n"
+    "unless NPL_WORKLOG_FILES=off says otherwise.",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
     (version("npl-worklog"),),
     (VIA,),
 )
+
+_NAMES = "npl-worklog list --all 2>/dev/null | sed 's/^..//; s/ .*//'"
+"""Lists the sessions, for the completion in shells."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -113,9 +120,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
-        from npl_mcp.cli.terminal.completion import worklog_script
-
-        display.text(worklog_script(given.shell, PROGRAM))
+        named = dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}
+        display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
         return 0
     connection = connect(given.via, display.note)
     try:
@@ -132,6 +138,8 @@ def _init(given: Namespace, connection: Connection, display: Display) -> int:
     if not opened["new"]:
         display.say(f"Session already exists: {opened['session_id']}")
     display.text(f"{opened['session_id']}\n")
+    if "files" in opened:
+        display.hint(f"a copy is kept in {opened['files']}; NPL_WORKLOG_FILES=off keeps none")
     return _kept(opened, display)
 
 
@@ -198,7 +206,7 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
             break
         position = page["entries"][-1]["seq"]
     if given.json and (entries or not code):
-        display.text(_json([{name: _field(entry, name) for name in ENTRY} for entry in entries]))
+        _print([{name: _field(entry, name) for name in ENTRY} for entry in entries], display)
     return code
 
 
@@ -219,8 +227,9 @@ def _field(row: Mapping[str, Any], name: str) -> Any:
     return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2) + "\n"
+def _print(value: object, display: Display) -> None:
+    """Print JSON as earlier versions did."""
+    display.data(value, "json", ascii_only=True)
 
 
 def _status(given: Namespace, connection: Connection, display: Display) -> int:
@@ -228,7 +237,10 @@ def _status(given: Namespace, connection: Connection, display: Display) -> int:
     if not reply["success"]:
         return _failed(reply, display)
     session = {name: _field(reply["data"], name) for name in SESSION}
-    display.text(_json(session) if given.json else "".join(_described(session)))
+    if given.json:
+        _print(session, display)
+    else:
+        display.text("".join(_described(session)))
     return 0
 
 
@@ -250,7 +262,7 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
         return _failed(reply, display)
     sessions = reply["data"]["sessions"]
     if given.json:
-        display.text(_json([_row(session) for session in sessions]))
+        _print([_row(session) for session in sessions], display)
         return 0
     for session in sessions:
         mark = "*" if session["current"] else " "
@@ -319,6 +331,8 @@ def _kept(data: Mapping[str, Any], display: Display) -> int:
 
 
 FLAGS: Mapping[str, str] = {
+    "since": "--since",
+    "wait": "--wait",
     "agent_id": "--agent",
     "agent_type": "--type",
     "action": "--action",
@@ -343,9 +357,8 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
         if near.startswith("near: "):
             display.say(near)
         return NO_SESSION
-    first, *more = problem.split(" ", 1)
-    name = session if first == "session_id" else FLAGS.get(first, first)
-    problem = " ".join([name, *more]).replace("worklog_init, without session_id", f"{PROGRAM.name} init")
+    problem = with_flags(problem, {**FLAGS, "session_id": session})
+    problem = problem.replace("worklog_init, without session_id", f"{PROGRAM.name} init")
     return display.failed({**reply, "error": problem})
 
 

@@ -8,11 +8,13 @@ takes to answer.
 # compilation costs a command two milliseconds.
 
 import argparse
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from npl_mcp import __version__
+from npl_mcp.config.completion import SHELLS
 from npl_mcp.config.connection import TRANSPORTS
 
 
@@ -81,9 +83,17 @@ VIA = argument(
     metavar="TRANSPORT",
     help="call a server or run here: auto (default), http, stdio, direct",
 )
+JSON = switch("--json", help="print JSON")
 SHELL = Command(
-    "print a completion script for a shell", (argument("shell", choices=("bash", "zsh"), metavar="bash|zsh"),)
+    "print a completion script for a shell",
+    (argument("shell", choices=SHELLS, metavar="|".join(SHELLS)),),
 )
+
+
+def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
+    """Add arguments to a parser."""
+    for one in arguments:
+        parser.add_argument(*one.names, **one.settings)
 
 
 class UsageError(Exception):
@@ -98,7 +108,50 @@ class UsageError(Exception):
         super().__init__(problem)
 
 
-class Parser(argparse.ArgumentParser):
+class ReportingParser(argparse.ArgumentParser):
+    """Reports what is wrong with a command line as :class:`UsageError`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Report a problem where all others are reported."""
+        raise UsageError(message, f"{self.format_usage()}Try {self.prog} --help.")
+
+
+class ProgramParser(ReportingParser):
+    """Reads the words of a program whose commands are parsers of their own.
+
+    Whichever of them meets a word that it does not know reports it.
+    """
+
+    before: Collection[str] = ()
+    """Options that must stand before the command that this one reads."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.
+
+        :returns: the values, and no words.
+        """
+        given, left = super().parse_known_args(args, namespace)
+        if left:
+            name = left[0].partition("=")[0]
+            hint = f" (write {name} before the command)" if name in self.before else ""
+            self.error(f"unrecognized arguments: {' '.join(left)[:200]}{hint}")
+        return given, left
+
+
+def with_flags(problem: str, flags: Mapping[str, str]) -> str:
+    """Return a message in the words of a command line, if it begins with the name of a parameter.
+
+    :param problem: e.g. ``tags[0] is empty``.
+    :param flags: what is written on the command line, by parameter.
+    """
+    found = re.match(r"'?(\w+)'?(?:\[(\d+)\])?(?= )", problem)
+    if found is None or found[1] not in flags:
+        return problem
+    place = f" (word {int(found[2]) + 1})" if found[2] else ""
+    return f"{flags[found[1]]}{place}{problem[found.end() :]}"
+
+
+class Parser(ReportingParser):
     """Reads the words of one command, or those before it.
 
     :param program: for its help.
@@ -116,12 +169,7 @@ class Parser(argparse.ArgumentParser):
             # Without a width argparse imports shutil, with all its compression modules, at every argument.
             formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=110),
         )
-        for one in (*(about.arguments if about else program.first), *program.common):
-            self.add_argument(*one.names, **one.settings)
-
-    def error(self, message: str) -> NoReturn:
-        """Report a problem where all others are reported."""
-        raise UsageError(message, f"{self.format_usage()}Try {self.prog} --help.")
+        add(self, *(about.arguments if about else program.first), *program.common)
 
     def format_help(self) -> str:
         """Return the help, with examples and exit codes at its end."""
@@ -164,6 +212,11 @@ def read_rest(given: argparse.Namespace) -> argparse.Namespace:
     return given
 
 
+def parsers(program: Program) -> Mapping[str, argparse.ArgumentParser]:
+    """Return the parsers of all commands by name, and under ``""`` that of what stands before one."""
+    return {"": Parser(program)} | {name: Parser(program, name) for name in program.commands}
+
+
 def version(program: str) -> Argument:
     """Return the option that prints the version."""
     return argument(
@@ -179,4 +232,15 @@ def whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a whole number") from None
+
+
+def count(text: str) -> int:
+    """Read how many of something are wanted.
+
+    :raises ArgumentTypeError: it is no whole number from 1 to a billion.
+    """
+    number = whole_number(text)
+    if not 1 <= number <= 1_000_000_000:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is out of range; write 1 to 1000000000")
+    return number

@@ -70,16 +70,17 @@ class Display:
             self.note(f"{target} cannot be written: {error.strerror}")
             raise SystemExit(EXIT_CODES["FILE_SYSTEM_ERROR"]) from None
 
-    def data(self, value: object, form: str) -> None:
+    def data(self, value: object, form: str, *, ascii_only: bool = False) -> None:
         """Write a value to standard output.
 
         :param form: ``json`` or ``yaml``.
+        :param ascii_only: write other characters as escapes in JSON.
         """
         # Neither is needed for text, and both take their time.
         if form == "json":
             import json
 
-            self.text(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            self.text(json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n")
         else:
             import yaml
 
@@ -88,6 +89,11 @@ class Display:
     def note(self, line: str) -> None:
         """Write a message to standard error, after the program's name."""
         self.say(f"{self.program}: {line}")
+
+    def hint(self, line: str) -> None:
+        """Write a message as :meth:`note` does, but only to a terminal: programs need none."""
+        if sys.stderr is not None and sys.stderr.isatty():
+            self.note(line)
 
     def say(self, line: str) -> None:
         """Write a line to standard error."""

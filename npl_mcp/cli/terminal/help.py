@@ -53,6 +53,7 @@ _LOAD: Examples = {
     "completion": (
         ("source <(npl-load completion bash)", "in ~/.bashrc"),
         ("npl-load completion zsh > ~/.zfunc/_npl-load", "in a folder of fpath"),
+        ("npl-load completion fish > ~/.config/fish/completions/npl-load.fish", "for fish"),
     ),
 }
 
@@ -92,6 +93,7 @@ _WORKLOG: Examples = {
     "completion": (
         ("source <(npl-worklog completion bash)", "in ~/.bashrc"),
         ("npl-worklog completion zsh > ~/.zfunc/_npl-worklog", "in a folder of fpath"),
+        ("npl-worklog completion fish > ~/.config/fish/completions/npl-worklog.fish", "for fish"),
     ),
 }
 

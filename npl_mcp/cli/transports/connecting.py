@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import UsageError
+from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.base import Transport, TransportError
 from npl_mcp.config.connection import ConnectionSettings
 
@@ -32,14 +33,18 @@ class Connection:
         self._transport = transport
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool.
+        """Call a tool; a call that takes long is shown at a terminal.
 
         :param tool: its name.
         :param arguments: as JSON would hold them; those that are ``None`` are left out.
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         """
+        with Progress("working"):
+            return self._reply(tool, _without_none(arguments))
+
+    def _reply(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         try:
-            return self._transport.call(tool, _without_none(arguments))
+            return self._transport.call(tool, arguments)
         except TransportError as error:
             return _no_reply(self._transport, error)
 
@@ -64,12 +69,11 @@ class ConnectionWithFallback(Connection):
         self._note = note
         self._in_process: InProcess | None = None
 
-    def call(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool; see :meth:`Connection.call`."""
+    def _reply(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         server = self._server
         if server is not None and not (self._looks_elsewhere and tool.startswith(FILE_TOOLS)):
             try:
-                return server.call(tool, _without_none(arguments))
+                return server.call(tool, arguments)
             except TransportError as error:
                 if not _may_run_here(tool, server, error):
                     return _no_reply(server, error)
@@ -79,7 +83,7 @@ class ConnectionWithFallback(Connection):
                     self._note(f"{server.name} {error.problem}; ran without a server")
         if self._in_process is None:
             self._in_process = _in_process()
-        return self._in_process.call(tool, _without_none(arguments))
+        return self._in_process.call(tool, arguments)
 
     def close(self) -> None:
         """Release what was opened."""

@@ -42,7 +42,7 @@ class HttpTransport:
         prefix = self.address.prefix
         connection = _connection(self.address)
         try:
-            _check_greeting(connection.request("GET", f"{prefix}/healthz", {}, b"", GREETING_SECONDS))
+            _greet(connection, prefix)
             path = f"{prefix}/mcp/tools/{tool}"
             answer = connection.request("POST", path, headers, body, CALL_SECONDS)
             if answer.status == 200 and arguments.get("format") == "markdown":
@@ -65,6 +65,22 @@ class HttpTransport:
         if self.address.local:
             headers["NPL-Cwd"] = _working_directory()
         return headers
+
+
+def greet(address: Address) -> None:
+    """Make sure that an npl server of this version answers.
+
+    :raises TransportError: none does.
+    """
+    connection = _connection(address)
+    try:
+        _greet(connection, address.prefix)
+    finally:
+        connection.close()
+
+
+def _greet(connection: Any, prefix: str) -> None:
+    _check_greeting(connection.request("GET", f"{prefix}/healthz", {}, b"", GREETING_SECONDS))
 
 
 def _connection(address: Address) -> Any:

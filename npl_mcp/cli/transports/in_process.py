@@ -79,11 +79,13 @@ class InProcess:
         from npl_mcp.core.worklog import Worklogs
 
         if self._settings is not None:
-            return Worklogs(self._settings.data_folder, self._settings.cwd, self._settings.database_url)
+            given = self._settings
+            return Worklogs(given.data_folder, given.cwd, given.database_url, files=given.worklog_files)
         from npl_mcp.config.connection import ConnectionSettings
 
         place = ConnectionSettings.from_env()
-        return Worklogs(Path(place.data_folder), Path.cwd(), place.database_url)
+        folder = Path(place.data_folder)
+        return Worklogs(folder, Path.cwd(), place.database_url, files=place.worklog_files)
 
     def _application(self) -> App:
         from pathlib import Path

@@ -1,10 +1,10 @@
-"""HTTP to another machine, or with TLS: httpx deals with certificates, proxies and encodings."""
+"""HTTP to another machine, or with TLS: httpx2 deals with certificates, proxies and encodings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import httpx
+import httpx2
 
 from npl_mcp.cli.transports.addresses import Address
 from npl_mcp.cli.transports.base import TransportError
@@ -22,7 +22,7 @@ class RemoteConnection:
 
     def __init__(self, address: Address) -> None:
         host = f"[{address.host}]" if ":" in address.host else address.host
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             base_url=f"{'https' if address.secure else 'http'}://{host}:{address.port}",
             headers={"User-Agent": USER_AGENT},
         )
@@ -41,17 +41,17 @@ class RemoteConnection:
         """
         sent = method != "GET"  # which changes nothing
         given = {name: value.decode("latin-1") for name, value in headers.items()}
-        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
             with self._client.stream(method, path, headers=given, content=body, timeout=timeout) as answer:
                 return Answer(answer.status_code, frozenset(answer.headers), _body(answer.iter_bytes(), sent))
-        except httpx.ConnectTimeout:
+        except httpx2.ConnectTimeout:
             raise TransportError(f"does not answer within {CONNECT_SECONDS:g} s") from None
-        except httpx.ConnectError as error:
+        except httpx2.ConnectError as error:
             raise TransportError(f"cannot be reached: {error}", absent=True) from None
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             raise TransportError(f"does not answer within {seconds:g} s", sent=sent) from None
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise TransportError(f"closed the connection: {error}", sent=sent) from None
 
 

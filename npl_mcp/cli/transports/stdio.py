@@ -108,6 +108,7 @@ def _told() -> ProgressHandler | None:
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
         del message
-        watcher(int(progress), int(total or 0))
+        if total is not None:  # else nothing is said of parts
+            watcher(int(progress), int(total))
 
     return tell

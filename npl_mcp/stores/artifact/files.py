@@ -122,6 +122,28 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     return data
 
 
+_PICTURES = (
+    (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
+    (b"\xff\xd8\xff", b"", "image/jpeg"),
+    (b"GIF87a", b"", "image/gif"),
+    (b"GIF89a", b"", "image/gif"),
+    (b"RIFF", b"WEBP", "image/webp"),
+)
+"""How pictures begin, what stands at their ninth byte, and their type; the name of a file proves nothing."""
+
+
+def picture_type(content: bytes) -> str | None:
+    """Return the type of a picture that browsers show and that holds nothing that runs."""
+    return next(
+        (
+            kind
+            for start, more, kind in _PICTURES
+            if content.startswith(start) and content[8:].startswith(more)
+        ),
+        None,
+    )
+
+
 def as_text(content: bytes) -> str | None:
     """Return a file's content as text; ``None`` if it is none."""
     if b"\0" in content:

@@ -23,6 +23,9 @@ LINE = 200
 TEXT = 64 * 1024
 """Characters of a message, a comment or a note."""
 
+LISTED = 20
+"""Most names that a message lists."""
+
 LARGEST_ID = 2**53 - 1
 DEEPEST_JSON = 32
 
@@ -67,6 +70,12 @@ def short_name(value: str, parameter: str) -> str:
             hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
         )
     return clean
+
+
+def some(names: Sequence[str]) -> str:
+    """Write a list of names for a message, of a long one its begin and how many more there are."""
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:

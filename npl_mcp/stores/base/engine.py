@@ -41,6 +41,10 @@ class RefusedError(DatabaseError):
     """A constraint refused a row; the connections are sound."""
 
 
+class MigratedError(DatabaseError):
+    """The database has other tables than when it was opened; nothing was begun."""
+
+
 class Deadline:
     """When a call that waits gives up."""
 
@@ -197,8 +201,12 @@ class Engine(ABC):
         return nullcontext()
 
     @abstractmethod
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:
-        """Begin a transaction; one that may write is the only one of its kind."""
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:
+        """Begin a transaction; one that may write is the only one of its kind.
+
+        :param schema: number of the schema that the database had when it was opened; ``None`` for any.
+        :raises MigratedError: it has another one, as far as an engine looks: others may migrate it.
+        """
 
     @abstractmethod
     def commit(self, raw: Any, *, read_only: bool) -> None:
@@ -285,10 +293,13 @@ class Connections:
     :param engine: opens them.
     :param most: connections that are open at once.
     :param read_only: they can change nothing.
+
+    ``schema`` is what :meth:`Engine.begin` takes.
     """
 
     def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
         self._engine, self._read_only = engine, read_only
+        self.schema: str | None = None
         self._turns = threading.Semaphore(most)
         self._lock = threading.Lock()
         self._idle: list[Any] = []
@@ -304,7 +315,7 @@ class Connections:
         engine = self._engine
         with self._connection(deadline) as raw, engine.waiting(raw, deadline):
             try:
-                engine.begin(raw, deadline, read_only=self._read_only)
+                engine.begin(raw, deadline, read_only=self._read_only, schema=self.schema)
                 yield raw
                 engine.commit(raw, read_only=self._read_only)
             except BaseException:

@@ -13,8 +13,9 @@ FOLDER, FILE = 0o700, 0o600
 
 DATABASE_FILE = "npl.db"
 ARTIFACT_FOLDER = "artifacts"
+LABEL_FOLDER = "labels"
 
-OURS = (DATABASE_FILE, ARTIFACT_FOLDER, "index-cache.db", "server.")
+OURS = (DATABASE_FILE, ARTIFACT_FOLDER, LABEL_FOLDER, "index-cache.db", "server.")
 """How the names of what npl puts into a data folder begin; what else a user keeps there stays as it is."""
 
 _OTHERS = 0o077

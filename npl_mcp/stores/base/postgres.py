@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import selectors
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
@@ -25,6 +26,7 @@ from npl_mcp.stores.base.engine import (
     Commits,
     Deadline,
     Engine,
+    MigratedError,
     Migration,
     RefusedError,
     Schema,
@@ -32,6 +34,7 @@ from npl_mcp.stores.base.engine import (
     TableRow,
 )
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.extras import how_to_install
 
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the advisory lock that writers take; it holds for one database."""
@@ -40,11 +43,20 @@ COMMITTED = "npl_committed"
 """Channel on which each commit is told."""
 
 OLDEST_SERVER = 14
-SILENCE_SECONDS = 60
-"""How long an answer may take: no statement of a store takes a second, but a check of many rows may."""
+IDLE_SECONDS = 5
+"""How long a transaction may do nothing: a process that stands still in one holds up all writers, who wait
+twice as long."""
 
-IDLE_SECONDS = 10
-"""How long a transaction may do nothing: a process that stands still in one holds up all writers."""
+SILENCE_SECONDS = 20
+"""How long an answer may take: a turn may take half of it, and no statement of a store a second. It is longer
+than a transaction may do nothing, so that who hears no answer to a commit can look whether it was done: the
+server has done it by then, or has given it up."""
+
+DOUBT_SECONDS = 5
+"""After how long without a word it is asked whether the connection that tells of commits still does."""
+
+LONG_SECONDS = 60
+"""How long a statement may take that reads or changes all rows: of a check, of a migration."""
 
 # A connection whose other end vanished without a word is given up after eleven seconds.
 _NETWORK = {
@@ -66,7 +78,7 @@ def driver() -> Any:
         import psycopg
     except ImportError:
         raise DatabaseError(
-            "NPL_DATABASE_URL needs a driver that is not installed", hint="install npl-mcp[postgres]"
+            "NPL_DATABASE_URL needs a driver that is not installed", hint=how_to_install("postgres")
         ) from None
     return psycopg
 
@@ -76,7 +88,12 @@ def _connection_class() -> Any:
     class Connection(driver().Connection):  # type: ignore[misc]
         """Gives up when the other end says nothing for too long."""
 
-        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = SILENCE_SECONDS) -> Any:
+        patience: float | None = None
+        """In place of :data:`SILENCE_SECONDS`."""
+
+        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+            if timeout is None:
+                timeout = SILENCE_SECONDS if self.patience is None else self.patience
             return super().wait(gen, interval, timeout)
 
     return Connection
@@ -86,19 +103,23 @@ class PostgresEngine(Engine):
     """A database of a PostgreSQL server.
 
     :param address: ``postgresql://…``, as libpq reads it.
+    :raises DatabaseError: it is none.
     """
 
     keeps_contents = True
 
     def __init__(self, address: str) -> None:
         self._address = address
+        try:
+            place = urlsplit(address)
+        except ValueError:
+            raise _unreadable() from None
+        self._where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
 
     @property
     def name(self) -> str:
         """What tells this database from others: a digest of where it is, without user and password."""
-        place = urlsplit(self._address)
-        where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
-        return blake2b(where.encode(), digest_size=6).hexdigest()
+        return blake2b(self._where.encode(), digest_size=6).hexdigest()
 
     @property
     def operational(self) -> type[Exception]:
@@ -109,14 +130,15 @@ class PostgresEngine(Engine):
         """Return that there is a database: its address was given."""
         return True
 
-    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
+    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
         """Open a connection; transactions begin where the program says so."""
         raw = self._connected(deadline, autocommit=True)
+        # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
+        # millisecond. A write finds its rows by their keys; to plan it again took half of its time, while all
+        # others that write wait.
+        plans = "force_custom_plan" if read_only else "auto"
         raw.execute(
-            f"SET lock_timeout = {engine.BUSY_MILLISECONDS};"
-            # What is fast for one room or persona is not for another, and planning takes a tenth of a
-            # millisecond.
-            " SET plan_cache_mode = force_custom_plan;"
+            f"SET lock_timeout = {engine.BUSY_MILLISECONDS}; SET plan_cache_mode = {plans};"
             f" SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
             prepare=False,
         )
@@ -127,9 +149,7 @@ class PostgresEngine(Engine):
         try:
             given = conninfo.conninfo_to_dict(self._address)
         except driver().ProgrammingError:
-            raise DatabaseError(
-                "NPL_DATABASE_URL cannot be read", hint="e.g. postgresql://user@host/database"
-            ) from None
+            raise _unreadable() from None
         # Less than two seconds would be none (libpq).
         waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
         where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
@@ -152,18 +172,24 @@ class PostgresEngine(Engine):
         idle = driver().pq.TransactionStatus.IDLE
         return not raw.closed and raw.pgconn.transaction_status == idle
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:
         """Begin a transaction; one that may write waits for its turn among all that use the database."""
-        if read_only:
-            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", prepare=False)
-            return
         # A statement sees what was committed before it, so the first one after the lock sees everything.
-        raw.execute(
-            "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
+        begun = (
+            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+            if read_only
+            else "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
             f" SET LOCAL lock_timeout = {deadline.milliseconds}; SELECT pg_advisory_xact_lock({WRITERS});"
-            f" NOTIFY {COMMITTED}",  # sent when it is committed
-            prepare=False,
+            f" NOTIFY {COMMITTED}"  # sent when it is committed
         )
+        if schema is None:
+            raw.execute(begun, prepare=False)
+            return
+        cursor = raw.execute(f"{begun}; SELECT version_num FROM alembic_version", prepare=False)
+        while cursor.nextset():
+            pass
+        if cursor.fetchone() != (schema,):
+            raise MigratedError("the database was migrated by another server; try again")
 
     def commit(self, raw: Any, *, read_only: bool) -> None:
         """Commit a transaction.
@@ -231,13 +257,21 @@ class PostgresEngine(Engine):
         compiles(Text, "postgresql")(lambda *_, **__: 'TEXT COLLATE "C"')
         raw = self._connected(deadline, autocommit=False)
         # Others who migrate the same database, and readers of a table that is changed.
-        raw.execute(f"SET lock_timeout = '{SILENCE_SECONDS}s'")
+        raw.patience = LONG_SECONDS
+        raw.execute(f"SET lock_timeout = '{LONG_SECONDS}s'")
         raw.commit()
         begin = f"SELECT pg_advisory_xact_lock({WRITERS})"
         return Migration("postgresql+psycopg://", {}, raw, begin, _finish)
 
     def problems(self, transaction: Any) -> list[str]:
         """Return what is wrong with constraints, indexes and references."""
+        transaction.raw.patience = LONG_SECONDS
+        try:
+            return self._problems(transaction)
+        finally:
+            transaction.raw.patience = None
+
+    def _problems(self, transaction: Any) -> list[str]:
         found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
         found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
         for key in transaction.all(_REFERENCES):
@@ -292,18 +326,28 @@ class _Commits(Commits):
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
         self._raw: Any = None
+        self._heard = 0.0
 
     def wait(self, seconds: float) -> bool:
         try:
             with self._engine.translated():
-                if self._raw is None:
-                    self._raw = self._engine.connect(Deadline(), read_only=True)
-                    self._raw.execute(f"LISTEN {COMMITTED}")
-                    return True  # nobody said what was committed before
-                return bool(list(self._raw.notifies(timeout=seconds, stop_after=1)))
+                return self._is_news(seconds)
         except DatabaseError:
             self.close()
             raise
+
+    def _is_news(self, seconds: float) -> bool:
+        now = time.monotonic()
+        if self._raw is None:
+            self._raw = self._engine.connect(Deadline(), read_only=True)
+            self._raw.execute(f"LISTEN {COMMITTED}")
+        elif now - self._heard > DOUBT_SECONDS:
+            # A connection that was lost without a word says as little as one that has nothing to say.
+            self._raw.execute("SELECT 1")
+        elif not list(self._raw.notifies(timeout=seconds, stop_after=1)):
+            return False
+        self._heard = now
+        return True  # after the first two, perhaps: nobody said what was committed before
 
     def close(self) -> None:
         raw, self._raw = self._raw, None
@@ -356,6 +400,13 @@ def _translated(sql: str, lists: tuple[str, ...]) -> str:
     return _PARTS.sub(written, sql)
 
 
+def _unreadable() -> DatabaseError:
+    # It is not repeated: it may hold a password.
+    return DatabaseError(
+        "the address of the database cannot be read", hint="e.g. postgresql://user@host/database"
+    )
+
+
 def _unreachable(text: str) -> DatabaseError:
     """Return the error for a connection that was refused or lost; only its text says why."""
     for part, meaning in _REFUSALS:
@@ -368,6 +419,7 @@ def _unreachable(text: str) -> DatabaseError:
 
 _OWN = "give npl a database of its own"
 _AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
+_LOG = "see in its log why, then try again"
 _FOREIGN = "its tables are another program's"
 
 _REFUSALS = (
@@ -384,7 +436,7 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("55P03", "it was locked by another program for too long; try again", None, BusyError),
     ("40", "somebody else changed the same; try again", None, BusyError),
     ("57014", "the server ended a statement that took too long; try again", None, BusyError),
-    ("53100", "the disk is full", None, DatabaseError),
+    ("53100", "the server's disk is full", "make room there, then try again", DatabaseError),
     ("53300", "the server has no connection left; try again, or let it take more", None, DatabaseError),
     ("53", "the server has too little room or memory", _AGAIN, DatabaseError),
     ("57P", "the server is starting or ending", _AGAIN, DatabaseError),
@@ -396,7 +448,11 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("42501", "the user of NPL_DATABASE_URL may not do that", None, DatabaseError),
     ("42P07", _FOREIGN, _OWN, DatabaseError),
     ("42P01", "tables are missing; restore a backup", None, DatabaseError),
-    ("XX", "it is damaged; restore a backup", None, DatabaseError),
+    ("XX001", "it is damaged; restore a backup", None, DatabaseError),
+    ("XX002", "it is damaged; restore a backup", None, DatabaseError),
+    # Among them errors of disks that are not called full: a quota that is used up.
+    ("XX", "the server failed", _LOG, DatabaseError),
+    ("58", "the server failed", _LOG, DatabaseError),
     ("23", "it refused a row that contradicts others", None, RefusedError),
     ("22", "it refused a row that contradicts its columns", None, RefusedError),
 )

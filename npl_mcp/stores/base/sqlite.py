@@ -137,8 +137,8 @@ class SqliteEngine(Engine):
             with suppress(driver().Error):
                 raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool) -> None:  # noqa: ARG002
-        """Begin a transaction."""
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:  # noqa: ARG002
+        """Begin a transaction, whatever the schema."""
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     def commit(self, raw: Any, *, read_only: bool) -> None:  # noqa: ARG002

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -101,7 +101,8 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
         seen = _seen(tx, room_id, count, since)
         first = seen + 1 + page.offset
         last = min(first + page.limit - 1, count)
-    items = _events(tx, room_id, first, last, "DESC" if since is None else "ASC") if first <= last else ()
+    order = "event.position DESC" if since is None else "event.position"
+    items = _events(tx, _RANGE, order, room=room_id, first=first, last=last) if first <= last else ()
     if items:
         cursor = items[-1].id
     elif isinstance(since, int):
@@ -136,48 +137,92 @@ def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
     return bisect_right(range(1, count + 1), since, key=time_at)
 
 
-def _events(tx: Transaction, room_id: int, first: int, last: int, order: str) -> tuple[Event, ...]:
-    """Return events from a place to another as they happened.
+_RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
 
-    :param order: whether the first or the last are returned if they are too long together.
+
+def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
+    """Return some events of a room as they happened; others, and those there are not, are left out.
+
+    :param ids: of events.
+    """
+    where = "event.room_id = :room AND event.id IN :ids"
+    return _events(tx, where, room=room_id, ids=list(ids)) if ids else ()
+
+
+def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
+    """Return the event with which began what another belongs to, and all that answer it, the oldest first.
+
+    :param event_id: any of them.
+    """
+    first = tx.value(_ROOT, event=event_id)
+    total = tx.value(f"SELECT count(*) FROM ({_ANSWERS}) AS found", event=first)
+    where = f"event.id IN ({_ANSWERS} ORDER BY id LIMIT :limit OFFSET :offset)"
+    items = _events(tx, where, event=first, limit=page.limit, offset=page.offset)
+    return Page(items, total, page.limit, page.offset)
+
+
+# An event answers an earlier one, so both ways end.
+_ROOT = """
+WITH RECURSIVE above(id, reply_to_id) AS (
+    SELECT id, reply_to_id FROM event WHERE id = :event
+    UNION SELECT event.id, event.reply_to_id FROM event JOIN above ON event.id = above.reply_to_id
+)
+SELECT min(id) FROM above
+"""
+
+_ANSWERS = """
+WITH RECURSIVE below(id) AS (
+    SELECT id FROM event WHERE id = :event
+    UNION SELECT event.id FROM event JOIN below ON event.reply_to_id = below.id
+)
+SELECT id FROM below
+"""
+
+
+def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
+    """Return the events that meet a condition as they happened.
+
+    :param order: by position or id, which grow together; of events that are too long together the first in
+        this order are returned.
+    :param values: of the condition.
     """
     rows = tx.some(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        f" event.reply_to_id, {PRESENT}"
-        f" FROM event {PRESENT_FROM}"
-        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last"
-        f" ORDER BY event.position {order}",
-        room=room_id,
-        first=first,
-        last=last,
+        f" event.reply_to_id, {PRESENT} FROM event {PRESENT_FROM} WHERE {where} ORDER BY {order}",
+        **values,
     )
-    if order == "DESC":
+    if order.endswith("DESC"):
         rows.reverse()
-    reactions, moment = _reactions(tx, room_id, first, last), now()
-    return tuple(
-        Event(
-            id=row["id"],
-            room_id=row["room_id"],
-            event_type=row["event_type"],
-            persona=row["persona"],
-            timestamp=row["timestamp"],
-            data=present_data(row, moment),
-            reply_to_id=row["reply_to_id"],
-            reactions=reactions.get(row["id"]),
-        )
-        for row in rows
+    reactions, moment = _reactions(tx, where, values), now()
+    return tuple(event(row, moment, reactions.get(row["id"])) for row in rows)
+
+
+def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
+    """Return an event as callers see it.
+
+    :param row: its columns but the position, with :data:`PRESENT`.
+    :param moment: the present.
+    """
+    return Event(
+        id=row["id"],
+        room_id=row["room_id"],
+        event_type=row["event_type"],
+        persona=row["persona"],
+        timestamp=row["timestamp"],
+        data=present_data(row, moment),
+        reply_to_id=row["reply_to_id"],
+        reactions=reactions,
     )
 
 
-def _reactions(tx: Transaction, room_id: int, first: int, last: int) -> dict[int, dict[str, tuple[str, ...]]]:
+def _reactions(
+    tx: Transaction, where: str, values: Mapping[str, Any]
+) -> dict[int, dict[str, tuple[str, ...]]]:
     rows = tx.all(
         "SELECT reaction.event_id, reaction.emoji, reaction.persona"
-        " FROM event JOIN reaction ON reaction.event_id = event.id"
-        " WHERE event.room_id = :room AND event.position BETWEEN :first AND :last"
+        f" FROM event JOIN reaction ON reaction.event_id = event.id WHERE {where}"
         " ORDER BY reaction.reaction_event_id",
-        room=room_id,
-        first=first,
-        last=last,
+        **values,
     )
     grouped: dict[int, dict[str, tuple[str, ...]]] = {}
     for row in rows:

@@ -79,6 +79,16 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomDetails(Room):
+    """A room, and whether it takes more.
+
+    :param archived_at: since when it takes no more.
+    """
+
+    archived_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RoomState:
     """A room after a change.
 
@@ -184,14 +194,14 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     require_room(tx, room_id)
     if is_member(tx, room_id, persona):
         return
-    event = post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
     tx.run(
         "INSERT INTO member (room_id, persona, position, joined_at)"
-        " SELECT id, :persona, event_count, :moment FROM room WHERE id = :room",
+        " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room",
         persona=persona,
-        moment=event.timestamp,
+        moment=now(),
         room=room_id,
     )
+    post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
     _count_member(tx, room_id, persona, 1)
 
 
@@ -243,6 +253,22 @@ def state(tx: Transaction, room_id: int) -> RoomState:
     return RoomState(room_id, members(tx, room_id), archived_at)
 
 
+def details(tx: Transaction, room_id: int) -> RoomDetails:
+    """Return all about a room but what happened in it.
+
+    :raises RoomNotFoundError: there is no such room.
+    """
+    require_room(tx, room_id)
+    row = tx.one(
+        "SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id,"
+        " room.event_count, room.archived_at"
+        " FROM room LEFT JOIN session ON session.number = room.session_number WHERE room.id = :room",
+        room=room_id,
+    )
+    assert row is not None
+    return RoomDetails(**row, members=members(tx, room_id))
+
+
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
     """Return rooms with their members, the newest first.
 
@@ -291,18 +317,23 @@ def post(
     data: Mapping[str, object],
     reply_to_id: int | None = None,
 ) -> Posted:
-    """Write an event at the end of a room that exists.
+    """Write an event of a member at the end of a room.
 
     Its time is never earlier than that of the event before it, though a clock may be set back.
 
+    :raises NotAllowedError: the persona is no member.
     :raises ClosedError: the room or its session is archived.
     """
+    # Checked in passing: all others that write wait while a database on another machine is asked once more.
     room = tx.one(
         "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
+        " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
         " RETURNING event_count, session_number",
         room=room_id,
+        persona=persona,
     )
     if room is None:
+        require_member(tx, room_id, persona)
         raise ClosedError(
             f"room {room_id} is archived", hint="chat_update_room with the action reopen opens it again"
         )

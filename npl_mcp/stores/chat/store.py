@@ -14,13 +14,13 @@ from npl_mcp.stores.artifact import store as artifact
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
-from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, handoffs, inbox, rooms, todos
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import Delivered, MarkedRead, Notification
 from npl_mcp.stores.chat.mentions import Mentions, mentioned
-from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
+from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
 from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
 
 EMOJI = 32
@@ -192,7 +192,8 @@ class ChatStore:
         receiver = checks.maybe(checks.line, to, "to")
         handoffs.check(kind, who, receiver, target)
         with self._database.write() as tx:
-            rooms.require_member(tx, room, who)
+            if target is not None or receiver is not None:  # who is no member is told that before all else
+                rooms.require_member(tx, room, who)
             if target is not None and (there := rooms.room_of(tx, target)) != room:
                 raise RecordNotFoundError(
                     f"event {target} is in room {there}, not in room {room}",
@@ -382,6 +383,27 @@ class ChatStore:
         page = Slice.parse(limit, offset)
         with self._database.read() as tx:
             return feed.read(tx, room, rooms.require_room(tx, room), start, page)
+
+    def events(self, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
+        """Return some events of a room, the oldest first; those it does not have are left out."""
+        room = checks.row_id(room_id, "room_id")
+        wanted = [checks.row_id(one, f"event_ids[{at}]") for at, one in enumerate(ids[:LARGEST_PAGE])]
+        with self._database.read() as tx:
+            rooms.require_room(tx, room)
+            return feed.some(tx, room, wanted)
+
+    def thread(self, event_id: int, limit: int | None = None, offset: int | None = None) -> Page[Event]:
+        """Return an event with what it answers, and with all that was answered to these, the oldest first."""
+        wanted, page = checks.row_id(event_id, "event_id"), Slice.parse(limit, offset)
+        with self._database.read() as tx:
+            rooms.room_of(tx, wanted)
+            return feed.thread(tx, wanted, page)
+
+    def room(self, room_id: int) -> RoomDetails:
+        """Return all about a room but what happened in it."""
+        wanted = checks.row_id(room_id, "room_id")
+        with self._database.read() as tx:
+            return rooms.details(tx, wanted)
 
     def room_topic(self, room_id: int) -> Topic:
         """Return what changes with each event of a room."""

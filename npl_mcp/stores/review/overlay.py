@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from npl_mcp.stores.base.errors import StoreError
+from npl_mcp.stores.base.extras import how_to_install
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,7 +74,7 @@ def picture_format(content: bytes) -> str | None:
 def picture_size(content: bytes) -> tuple[int, int]:
     """Return width and height of a picture as it is seen, in pixels; decodes nothing but its header.
 
-    :raises StoreError: it is damaged, or has more than 16 million pixels.
+    :raises StoreError: it is damaged, has more than 16 million pixels, or Pillow is not installed.
     """
     image = _open(content)
     turned = _orientation(image) in _TURNED
@@ -87,7 +88,8 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     there is room for it beside what else is drawn.
 
     :returns: a PNG for a PNG, a JPEG for a JPEG.
-    :raises StoreError: the picture cannot be decoded, or the result would be too large.
+    :raises StoreError: the picture cannot be decoded, the result would be too large, or Pillow is not
+        installed.
     """
     legend = _legend(picture_size(content), marks)
     with _room.taken(legend.width * legend.bottom):
@@ -145,7 +147,11 @@ def _drawn(content: bytes, marks: Sequence[Mark], legend: _Legend) -> bytes:
 
 def _open(content: bytes) -> Image:
     # Loaded late: few calls need it, and loading takes longer than most calls.
-    from PIL import Image, UnidentifiedImageError
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        problem = "drawing on a picture needs Pillow, which is not installed"
+        raise StoreError(problem, hint=how_to_install("pictures")) from None
 
     # The limit is checked here, before anything is decoded; Pillow's own only warns.
     Image.MAX_IMAGE_PIXELS = None

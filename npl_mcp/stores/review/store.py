@@ -16,7 +16,9 @@ from npl_mcp.stores.artifact.store import ArtifactStore, require, require_open
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
+from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.review import places
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -31,6 +33,7 @@ from npl_mcp.stores.review.annotation import (
     split_lines,
 )
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
+from npl_mcp.stores.review.places import Places
 from npl_mcp.stores.review.sections import section_lines
 from npl_mcp.stores.review.values import (
     Annotated,
@@ -227,6 +230,14 @@ class ReviewStore:
             reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
         )
 
+    def places(self, artifact_id: int, revision_id: int) -> Places:
+        """Return the comments on a revision, each with its place."""
+        with self._database.read() as tx:
+            number = _revision(tx, artifact_id, revision_id)["revision_num"]
+            items, total = places.read(tx, revision_id)
+        width, height = places.size_of(self._artifacts.content(artifact_id, number)[1])
+        return Places(items, total, width, height)
+
     def _drawn(
         self,
         artifact_id: int,
@@ -362,7 +373,7 @@ def _check_open(review: Row) -> None:
 def _check_place(place: Lines | Spot, content: bytes) -> None:
     """Check that a place lies in a file.
 
-    Spots are accepted in any file, lines only in a text.
+    Spots are accepted in any file, lines only in a text. A picture that cannot be measured takes any spot.
     """
     text = as_text(content)
     if isinstance(place, Lines):
@@ -372,7 +383,7 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
             raise InvalidRequestError(problem, parameter="location", hint=FORMS)
-    elif picture_format(content) is not None:
+    elif picture_format(content) is not None and is_installed("pictures"):
         width, height = picture_size(content)
         if place.x >= width or place.y >= height:
             problem = f"location is {place}, and the picture has {width} x {height} pixels"

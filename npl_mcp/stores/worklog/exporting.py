@@ -45,11 +45,19 @@ class WorklogExport:
 
     The methods that follow a commit return ``False`` if the folder could not be written, else ``None``. They
     never raise: the entry is in the database, and the next write adds it to the file.
+
+    :param database: of the worklogs.
+    :param files: false if only :meth:`whole` is to write anything.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, files: bool = True) -> None:
         self._database = database
+        self._files = files
         self._warned: set[str] = set()
+
+    def place(self, session_id: str) -> str | None:
+        """Return where a session's files are kept below the project's folder; ``None`` if none are."""
+        return f"{SESSIONS}/{session_id}" if self._files else None
 
     def entries(self, project: str, number: int) -> bool | None:
         """Add to a session's log what it does not have.
@@ -107,9 +115,14 @@ class WorklogExport:
                 self._write(folder, number)
             return Path(project, files.path_of(session))
         except OSError as error:
-            raise StorageError(f"the worklog cannot be written: {error.strerror}") from error
+            where = f"to {target.name[:64]!r}" if target is not None else f"below {SESSIONS}"
+            raise StorageError(
+                f"the worklog cannot be written {where}: {error.strerror}", hint="name another folder"
+            ) from error
 
     def _quietly(self, project: str, work: Callable[[ProjectFolder], None]) -> bool | None:
+        if not self._files:
+            return None
         files = ProjectFolder(project)
         try:
             with files.locked():

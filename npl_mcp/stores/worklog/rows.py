@@ -33,6 +33,9 @@ FROM worklog_project JOIN worklog_session ON worklog_session.number = worklog_pr
 WHERE worklog_project.project IN :keys"""
 """Of the current sessions of projects."""
 
+ENTRY = ("seq", "ts", "agent_id", "agent_type", "action", "summary", "data", "tags", "refs")
+"""Columns of an entry."""
+
 INSERT_ENTRY = """
 INSERT INTO worklog_entry
     (session_number, seq, ts, agent_id, agent_type, action, summary, data, tags, refs)
@@ -208,18 +211,25 @@ def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], b
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     """Return a session's entries from a number on; fewer if they are long, but none is left out between."""
     rows = tx.some(
-        """
-        SELECT seq, ts, agent_id, agent_type, action, summary, data, tags, refs FROM worklog_entry
-        WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most""",
+        f"SELECT {', '.join(ENTRY)} FROM worklog_entry"
+        " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most",
         number=number,
         first=first,
         most=most,
     )
-    for row in rows:
-        for name in ("data", "tags", "refs"):
-            if row[name] is not None:
-                row[name] = json_of(row[name], f"entry {row['seq']} of worklog {number}, column {name}")
-    return [Entry(**row) for row in rows]
+    return list(map(entry, rows))
+
+
+def entry(row: Row) -> Entry:
+    """Return an entry as callers see it.
+
+    :param row: with the columns of an entry; further ones are left out.
+    """
+    kept = {name: row[name] for name in ENTRY}
+    for name in ("data", "tags", "refs"):
+        if kept[name] is not None:
+            kept[name] = json_of(kept[name], f"entry {row['seq']} of a worklog, column {name}")
+    return Entry(**kept)
 
 
 def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:

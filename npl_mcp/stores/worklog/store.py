@@ -20,11 +20,12 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.paging import Slice, now
 from npl_mcp.stores.changes import Topic
-from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog import rows, viewing
 from npl_mcp.stores.worklog.exporting import WorklogExport
 from npl_mcp.stores.worklog.folder import ARCHIVE, ProjectFolder
 from npl_mcp.stores.worklog.format import FILE_NAME, Entry, WorklogSession
 from npl_mcp.stores.worklog.importing import Imported, import_sessions
+from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
 
 TAGS = 64
 """Most tags of an entry."""
@@ -47,6 +48,7 @@ class Opened:
     :param entry_count: entries it has.
     :param exported: false if the project's ``.npl`` folder could not be written, which loses nothing; else
         ``None``.
+    :param files: folder of its files below the project's, if any were written now.
     """
 
     session_id: str
@@ -55,6 +57,7 @@ class Opened:
     task: str | None
     entry_count: int
     exported: bool | None = None
+    files: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +126,14 @@ class WorklogStore:
     """The worklogs of all projects; ``project`` is the absolute path of a project's folder.
 
     Every method raises :class:`~npl_mcp.stores.base.errors.DatabaseError` if the database cannot be used.
+
+    :param database: where they are kept.
+    :param files: write them to the folders of their projects as well.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, files: bool = True) -> None:
         self._database = database
-        self._export = WorklogExport(database)
+        self._export = WorklogExport(database, files=files)
         self._importing: dict[str, threading.Lock] = {}
 
     def init(
@@ -154,7 +160,8 @@ class WorklogStore:
             if changed:
                 rows.set_current(tx, project, row["number"])
         exported = self._export.session(project, row["number"]) if changed else None
-        return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported)
+        files = self._export.place(row["id"]) if changed and exported is None else None
+        return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported, files)
 
     def current(self, project: str) -> str | None:
         """Return the id of the current session."""
@@ -242,6 +249,26 @@ class WorklogStore:
             remaining=max(0, total - end),
             exported=exported,
         )
+
+    def view(
+        self, project: str, session_id: str, wanted: Wanted, before: int | None, limit: int | None
+    ) -> WorklogView:
+        """Return a part of a session as people look at it.
+
+        :param before: the latest entries that come before this number; ``None``: the latest.
+        """
+        end, most = checks.maybe(checks.whole, before, "before"), Slice.parse(limit, None, PAGE).limit
+        with self._project(project, self._database.read) as (tx, current):
+            row = rows.chosen(tx, project, current, session_id)
+            about = rows.described(row, current, rows.agents(tx, [row["number"]]))
+            return viewing.read(tx, about, row["number"], wanted, end, most)
+
+    def after(self, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
+        """Return entries that come after a number, without moving anybody's cursor."""
+        start = checks.whole(seq, "since")
+        with self._project(project, self._database.read) as (tx, current):
+            number = rows.chosen(tx, project, current, session_id)["number"]
+            return viewing.since(tx, number, wanted, start)
 
     def topic(self, project: str, session_id: str | None = None) -> Topic:
         """Return what changes with each entry of a session.

@@ -107,6 +107,35 @@ def test_a_match_in_a_fence_that_does_not_fit_keeps_the_beginning() -> None:
     assert kept(document_set({"long.md": "# T\n\n" + fence}), 50, "frogs") == ""
 
 
+def test_lines_of_a_paragraph_that_does_not_fit_are_kept() -> None:
+    """Those around the match."""
+    before, after = (words(f"Line N {way} the frogs of the pond.\n", 60) for way in ("before", "behind"))
+    paragraph = f"{before}Newts sleep in winter.\n{after}\n"
+    on = document_set({"long.md": f"# T\n\n## Animals\n\n{paragraph}Toads.\n"})
+    text = kept(on, 60, "when do newts sleep", section=2)
+    assert text.startswith("## Animals\n\nLine ")
+    assert "\nNewts sleep in winter.\n" in text
+    assert estimator().count(text) <= 60
+
+
+ROWS = words("| row N | weather |\n", 60)
+ROW = "| exclude | what is not wanted |\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "begin"), [("exclude parameter", "A parameter each."), ("exclude pump", "The pump.")]
+)
+def test_a_word_that_says_little_draws_no_cut(question: str, begin: str) -> None:
+    """One that stands in many sections, or in the heading, which comes with every piece."""
+    pages = {f"p{number}.md": f"# P{number}\n\nA parameter.\n" for number in range(5)}
+    table = f"| name | meaning |\n|--|--|\n{ROWS}{ROW}{ROWS}"
+    on = document_set({"long.md": f"# T\n\n## Pump\n\n{begin}\n\n{table}", **pages})
+    request = TailorRequest.parse(context=question, selectors=["## Pump"], token_budget=300)
+    content = tailor(request, on).content
+    assert ROW in content
+    assert "## Pump\n\n| name | meaning |\n" in content
+
+
 def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     """The row's selector brings the same text again, ``request_more`` what stands before and behind it."""
     lines = [f"Paragraph {number}." for number in range(800)]

@@ -265,7 +265,7 @@ def test_more_happens_than_the_system_can_tell(root: Path, watcher: Watcher) -> 
 
 def test_no_watch_is_left(root: Path) -> None:
     files = Path("/proc/self/fd")
-    opened = len(list(files.iterdir())) if LINUX else 0
+    opened = set(files.iterdir()) if LINUX else set()
     watcher = Watcher()
     one = library(root, watcher)
     told(one)
@@ -281,7 +281,7 @@ def test_no_watch_is_left(root: Path) -> None:
     assert watcher.watched == most
     watcher.close()
     assert watcher.watched == 0
-    assert not LINUX or len(list(files.iterdir())) == opened
+    assert not LINUX or opened >= set(files.iterdir())  # what others had opened may be closed by now
     assert told(one) == told(library(root))
 
 

@@ -139,6 +139,13 @@ def test_neighbours_are_pairs() -> None:
     assert ("definit", "list") in extract_keywords("a definition list").pairs
 
 
+def test_parts_of_identifiers_are_terms_of_the_query() -> None:
+    """Of a long question terms are left out, and so is what they are a part of, or have as a part."""
+    names = " ".join(f"rare{number}x the-time-{number % 9}_of_{number}" for number in range(60))
+    keywords = extract_keywords(f"{names} the-time-8_of_9")
+    assert {term for parts in keywords.parts for term in parts} <= dict(keywords.weights).keys()
+
+
 @given(st.text(max_size=400), st.integers(1, 30))
 def test_keywords_of_any_text(text: str, limit: int) -> None:
     """Keywords are unique, bounded and positive whatever is given."""

@@ -13,6 +13,7 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.indexing import Collection, index_document
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
+from tests.npl_index.conftest import lines_run
 
 GUIDE = """\
 # NPL Guide
@@ -227,6 +228,17 @@ def test_many_documents_at_once() -> None:
     among = collection(*filler, GUIDE)
     hits = ask("how is an agent declared between corner marks with name and type and alignment", among=among)
     assert names(hits, among)[0] == "Agent Declaration"
+
+
+def test_the_first_question_about_a_page_takes_no_step_for_each_of_its_words() -> None:
+    """Its postings are weighed then, all at once."""
+    ask("kettle")  # what is known of English is loaded
+
+    def steps(words: int) -> int:
+        among = collection("# T\n\n## Rows\n\nkettle " + " ".join(f"plant{n}" for n in range(words)))
+        return lines_run(lambda: ask("kettle", among=among))
+
+    assert steps(4_000) < 2 * steps(40)
 
 
 def test_keywords_alone_make_a_query() -> None:

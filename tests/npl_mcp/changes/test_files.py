@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import NPLError, OutsideRootError
-from npl_mcp.changes.editing import Outlines, SectionEdit
-from npl_mcp.changes.files import OpenFolder, locate
+from npl_mcp.changes.editing import Outlines, RequestEdit
+from npl_mcp.changes.files import locate
 from npl_mcp.changes.index import TicketIndices
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.editing.expecting import Expected, Seen
+from npl_mcp.editing.folders import OpenFolder
 from npl_mcp.stores.base.errors import ConflictError, StorageError
 from tests.npl_mcp.changes.change_requests import NAME, SECOND, make_project, without_stamp
 
@@ -145,6 +147,12 @@ def test_a_file_that_changed_meanwhile_is_not_replaced(
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
+def request_edit(operation: str, text: str) -> RequestEdit:
+    outlines = Outlines()
+    expected = Expected(None, Seen(), outlines.pieces)
+    return RequestEdit(outlines, "TST-002", "Rationale", operation, text, expected)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -155,7 +163,7 @@ def test_a_file_that_changed_meanwhile_is_not_replaced(
 )
 def test_an_outside_edit_elsewhere_is_merged(tmp_path: Path, old: str, new: str) -> None:
     """Both changes are in the file."""
-    edit = SectionEdit(Outlines(), "TST-002", "Rationale", "append", "tail")
+    edit = request_edit("append", "tail")
     edit(SECOND.encode())
     merged = edit(SECOND.replace(old, new).encode())
     wanted = SECOND.replace(old, new).replace("dup\n", "dup\n\ntail\n")
@@ -168,7 +176,7 @@ def test_an_outside_edit_elsewhere_is_merged(tmp_path: Path, old: str, new: str)
 )
 def test_an_outside_edit_of_the_same_section_is_kept(tmp_path: Path, old: str, new: str) -> None:
     """The call is refused; a section that moved elsewhere is another."""
-    edit = SectionEdit(Outlines(), "TST-002", "Rationale", "replace", "mine")
+    edit = request_edit("replace", "mine")
     edit(SECOND.encode())
     with pytest.raises(ConflictError, match="changed by another program"):
         edit(SECOND.replace(old, new).encode())

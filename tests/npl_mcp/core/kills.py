@@ -1,8 +1,8 @@
 """Does one thing to a kept set of documents again and again, killed one step later each time.
 
 ``python -m tests.npl_mcp.core.kills PLACE publish`` (or ``append``, ``merge``) prints what was found after
-each kill: the step before which the process died, how many documents the next start had to index, if what it
-says is what a folder says that is read anew, and how many documents the start after that had to index.
+each kill: the step before which the process died, how many documents the next start had to index, whether it
+and the one after it say what a folder says that is read anew, and how many documents the latter indexed.
 
 A step is a call of the system that changes or opens a file, or a statement of SQLite; a run of like ones is
 one step. The steps are counted from outside, by the interpreter's audit events and SQLite's own trace.
@@ -23,7 +23,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.stores.base.sqlite import driver
-from tests.npl_mcp.core.many import fresh, parsed, put, settings_in, told
+from tests.npl_mcp.core.many import fresh, put, settings_in, told
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "mmap.__new__", "fcntl.flock"}
 LIKE = 12
@@ -83,6 +83,15 @@ def merge(settings: Settings) -> None:
     app.close()
 
 
+def started(settings: Settings) -> tuple[int, list[object]]:
+    """Return how many documents a start has to index, and what it says."""
+    app = App(settings)
+    said = told(app)
+    indexed = app.state.sets.built
+    app.close()
+    return indexed, said
+
+
 ACTIONS: dict[str, Callable[[Settings], None]] = {"publish": publish, "append": append, "merge": merge}
 
 
@@ -108,15 +117,10 @@ def main() -> None:
             ACTIONS[name](settings)
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        app = App(settings)
-        indexed = parsed(app)
-        right = told(app) == expected
-        app.close()
-        app = App(settings)
-        again = parsed(app)
-        app.close()
+        indexed, said = started(settings)
+        again, said_again = started(settings)
         shutil.rmtree(settings.data_folder)
-        print(json.dumps([step, indexed, right, again]), flush=True)
+        print(json.dumps([step, indexed, said == said_again == expected, again]), flush=True)
         if not status:
             return
 

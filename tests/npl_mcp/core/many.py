@@ -37,7 +37,7 @@ def told(app: App) -> list[object]:
     """Return what an application says of the whole folder."""
     found: list[object] = []
     for question in ("care of the valve", "oil a spoon of number7", "pump sieve"):
-        answer = npl_load_tailored(app, context=question, file=".", explain=True, token_budget=3000).value
+        answer = npl_load_tailored(app, context=question, file=".", explain=True, token_budget=500).value
         found += [answer.content, answer.ranking]
     return found
 

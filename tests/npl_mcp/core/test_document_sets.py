@@ -21,7 +21,9 @@ from npl_mcp.core.app import App
 from npl_mcp.core.building import SMALL
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored
+from tests import engines
 from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
+from tests.npl_mcp.opened_files import opened
 
 
 @pytest.fixture
@@ -181,6 +183,7 @@ def test_a_newer_manifest_is_left_alone(kept: Settings) -> None:
 def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.LogCaptureFixture) -> None:
     """Sets live in memory, and one warning says so."""
     blocked = kept.data_folder
+    engines.unused(blocked)
     blocked.parent.mkdir(parents=True, exist_ok=True)
     blocked.write_text("a file is in the way")
     app = App(kept)
@@ -279,33 +282,18 @@ def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
     app.close()
 
 
-OPENED: list[str] = []
-"""Files that were opened, by name."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def opened() -> None:
-    """Note the files that this process opens; a hook stays for good."""
-
-    def note(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "open" and str(arguments[0]).endswith(".md"):
-            OPENED.append(Path(str(arguments[0])).name)
-
-    sys.addaudithook(note)
-
-
 def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
     """Selectors, names and sizes come from the index; a file is read when its text is shown."""
     app = App(kept)
     told(app)
     app.close()
     app = App(kept)
-    OPENED.clear()
-    with pytest.raises(SectionNotFoundError):
-        npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
-    with pytest.raises(SectionNotFoundError, match="did you mean"):
-        npl_load_tailored(app, selectors=["## Care of pages"], file=".")
-    assert OPENED == []
-    found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
-    assert set(OPENED) == {Path(section.file or "").name for section in found.value.sections}
+    with opened() as names:
+        with pytest.raises(SectionNotFoundError):
+            npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
+        with pytest.raises(SectionNotFoundError, match="did you mean"):
+            npl_load_tailored(app, selectors=["## Care of pages"], file=".")
+        assert names == []
+        found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
+    assert set(names) == {Path(section.file or "").name for section in found.value.sections}
     app.close()

@@ -112,7 +112,7 @@ def test_a_damaged_file_is_never_fatal(kept: Settings, damage: Callable[[Path], 
 def test_a_file_of_somebody_else_is_left_alone(kept: Settings) -> None:
     """Neither a text nor another program's database is touched; indices then live in memory only."""
     path = database(kept)
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("my notes", encoding="utf-8")
     answer(kept)
     assert path.read_text(encoding="utf-8") == "my notes"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from npl_mcp.core.building import SMALL
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.responses import as_dict
 from tests.npl_mcp.core.many import put, write
+from tests.npl_mcp.opened_files import opened
 
 ODD = {
     "empty.md": "",
@@ -123,29 +122,6 @@ def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabula
     expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
     assert said(kept, vocabulary=vocabulary) == expected
     assert said(kept, vocabulary=other) != expected
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watching and event == "open" and str(arguments[0]).endswith(".md"):
-        _watching[-1].append(str(arguments[0]))
-
-
-_watching: list[list[str]] = []
-_hooks: list[Callable[[str, tuple[Any, ...]], None]] = []
-
-
-@contextmanager
-def opened() -> Iterator[list[str]]:
-    """Return the Markdown files that this process opens meanwhile."""
-    if _hook not in _hooks:
-        sys.addaudithook(_hook)  # for good
-        _hooks.append(_hook)
-    names: list[str] = []
-    _watching.append(names)
-    try:
-        yield names
-    finally:
-        _watching.remove(names)
 
 
 @pytest.mark.parametrize("mode", ["memory", "disk"])

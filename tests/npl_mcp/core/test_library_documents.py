@@ -21,6 +21,7 @@ from npl_mcp.stores.access import Sight
 from npl_mcp.stores.base.sqlite import driver
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.npl import IndexReply, npl_load_tailored, npl_section_index
+from tests import engines
 from tests.conftest import GUIDE, Call, calls
 from tests.npl_mcp.core.many import put, write
 
@@ -285,6 +286,7 @@ def test_a_wrong_name_gets_a_clear_error(call: Call, push: Push) -> None:
 
 def test_a_name_that_means_nothing_makes_no_data_folder(call: Call, settings: Settings) -> None:
     """Neither a library that is not there nor a selector."""
+    engines.unused(settings.data_folder)
     assert call("npl_section_index", file="lib:docs")["error_code"] == "NOT_FOUND"
     assert call("npl_section_index", file="lib:*")["error_code"] == "NOT_FOUND"
     assert call("npl_load_tailored", selectors=["nobody > ## X"])["success"] is False

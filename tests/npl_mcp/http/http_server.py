@@ -88,8 +88,12 @@ def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
     try:
         yield Running(process, _listening(process, folder), folder)
     finally:
-        process.kill()
-        process.wait()
+        process.terminate()  # what ends by itself can say which of its lines ran
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:

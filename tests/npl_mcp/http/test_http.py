@@ -163,7 +163,7 @@ def test_old_names_are_accepted_on_the_plain_route(server: Running) -> None:
     [
         ("GET", "/healthz", 200),
         ("GET", "/metrics", 200),
-        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
         ("GET", "/mcp/tools/npl_section_index", 405),
         ("POST", "/healthz", 405),
         ("PUT", "/mcp", 405),

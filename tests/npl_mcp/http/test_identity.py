@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +18,13 @@ from typing import Any
 import pytest
 
 from npl_mcp.http.identities import SECONDS
+from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import AccessStore, Sight
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.store import LibraryFile
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domain_of, tool_named
+from tests import engines
 from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, request, serving
 
 BOTH = "application/json, text/event-stream"
@@ -82,6 +85,8 @@ def tree(folder: Path) -> None:
     for place, name in (("home/.npl/npl", "homely"), ("work/.npl/npl", "here"), ("work", "lying")):
         (folder / place).mkdir(parents=True, exist_ok=True)
         (folder / place / f"{name}.md").write_text(f"# {name}\n\nOutside of all roots.\n", encoding="utf-8")
+    (folder / "other" / "prompts").mkdir()
+    (folder / "other" / "prompts" / "siphons.md").write_text("# Siphons\n\nClean them.\n", encoding="utf-8")
     reference = folder / "other" / "directive" / "reference"
     for path in ("templates/spec_template.md", "agent_operating_procedure.md", "agent_context.md"):
         (reference / path).parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +116,7 @@ def push(stores: Stores, name: str) -> None:
 
 def started(folder: Path, *flags: str) -> Iterator[Site]:
     tree(folder)
-    stores = Stores(folder / "data", 1_000_000)
+    stores = engines.stores(folder / "data")
     tokens = {
         name: stores.access.add(name, sight, read_only=read_only)
         for name, (sight, read_only) in who_there_is(folder).items()
@@ -120,7 +125,7 @@ def started(folder: Path, *flags: str) -> Iterator[Site]:
         push(stores, name)
     roots = ("--root", str(folder / "docs"), "--root", str(folder / "other"))
     try:
-        with serving(folder, *roots, *flags) as running:
+        with serving(folder, *roots, *flags, **engines.environment(folder / "data")) as running:
             site = Site(running, stores.access, tokens)
             site.data("alice", "session_create", session_id="s")
             plan = base64.b64encode(PLAN.encode()).decode()
@@ -137,7 +142,7 @@ def started(folder: Path, *flags: str) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    yield from started(tmp_path_factory.mktemp("site"))
+    yield from started(tmp_path_factory.mktemp("site"), "--write")
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +161,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "cr": ("get_cr", {"key": "DOC-001"}, None),
     "directive": ("directive_files_list", {}, "directive/files.list"),
     "utility": ("git_tree", {"path": "docs.md"}, None),
+    "search": ("search", {"query": "siphon"}, None),
 }
 
 
@@ -208,25 +214,64 @@ def titles(answer: dict[str, Any], kind: str) -> list[str]:
     return [one.get("uri") or one.get("uriTemplate") or one["name"] for one in answer["result"][kind]]
 
 
+def read(site: Site, who: str, path: str) -> str:
+    return json.dumps(resource(site, who, path).get("result"))
+
+
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
 ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "resources": ("no-directive", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
     "resources of a root": ("docs", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
     "templates": (
         "no-directive",
-        lambda s, w: bool(titles(s.ask(w, "resources/templates/list"), "resourceTemplates")),
+        lambda s, w: any(
+            one.startswith("directive:")
+            for one in titles(s.ask(w, "resources/templates/list"), "resourceTemplates")
+        ),
     ),
+    "templates of documents": (
+        "no-npl",
+        lambda s, w: any(
+            one.startswith("npl:")
+            for one in titles(s.ask(w, "resources/templates/list"), "resourceTemplates")
+        ),
+    ),
+    "document": ("no-npl", lambda s, w: "siphon" in read(s, w, "docs.md")),
+    "document of a root": ("docs", lambda s, w: "siphon" in read(s, w, "other.md")),
+    "section of a root": ("docs", lambda s, w: "siphon" in read(s, w, "other.md#Water")),
+    "artifact as a document": ("no-artifact", lambda s, w: "siphon" in read(s, w, "artifact:1")),
+    "change request as a document": ("no-cr", lambda s, w: "leaks" in read(s, w, "cr:DOC-001")),
+    "library as a document": ("docs", lambda s, w: "frost" in read(s, w, "lib:guides/guides.md")),
     "resource": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
     "resource of a root": ("docs", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
     "template": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=TEMPLATE)),
     "template of a root": ("docs", lambda s, w: "result" in s.ask(w, "resources/read", uri=TEMPLATE)),
-    "prompts": ("no-directive", lambda s, w: bool(titles(s.ask(w, "prompts/list"), "prompts"))),
-    "prompts of a root": ("docs", lambda s, w: bool(titles(s.ask(w, "prompts/list"), "prompts"))),
+    "prompts": ("no-directive", lambda s, w: "directive_spec" in titles(s.ask(w, "prompts/list"), "prompts")),
+    "prompts of a root": (
+        "docs",
+        lambda s, w: "directive_spec" in titles(s.ask(w, "prompts/list"), "prompts"),
+    ),
     "prompt": ("no-directive", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
     "prompt of a root": ("docs", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
+    "prompts of the program": (
+        "no-npl",
+        lambda s, w: "code-reviewer" in titles(s.ask(w, "prompts/list"), "prompts"),
+    ),
+    "prompt of the program": (
+        "no-npl",
+        lambda s, w: "result" in s.ask(w, "prompts/get", name="code-reviewer"),
+    ),
+    "own prompts": ("docs", lambda s, w: "siphons" in titles(s.ask(w, "prompts/list"), "prompts")),
+    "own prompt": ("docs", lambda s, w: "result" in s.ask(w, "prompts/get", name="siphons")),
     "method": ("no-directive", lambda s, w: "result" in s.ask(w, "directive.files.list")),
     "method of a root": ("docs", lambda s, w: "result" in s.ask(w, "directive.files.list")),
-    "instructions": ("no-npl", lambda s, w: bool(s.ask(w, "server/discover")["result"].get("instructions"))),
+    **{
+        f"instructions about {domain}": (
+            f"no-{domain}",
+            lambda s, w, words=words: words in s.ask(w, "server/discover")["result"]["instructions"],
+        )
+        for domain, words in {"npl": FIRST, **ALSO}.items()
+    },
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
     "artifact": ("no-artifact", lambda s, w: "siphon" in found(s, w, file="artifact:1").lower()),
     "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in found(s, w, file="artifact:*")),
@@ -353,6 +398,9 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
             "nosuch",
         ),
         ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
+        ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
+        ("docs", lambda n: resource(site, "docs", n), "other.md", "othar.md"),
+        ("no-artifact", lambda n: resource(site, "no-artifact", n), "artifact:1", "artifact:9"),
         ("no-artifact", lambda n: found(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
         ("no-cr", lambda n: found(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
         (
@@ -374,14 +422,40 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
         assert shown == missing, (who, hidden)
 
 
-def test_nobody_is_offered_completions(site: Site) -> None:
-    """There are none that could tell of anything."""
-    reference = {"type": "ref/prompt", "name": "directive_spec"}
-    for who in ("alice", "docs", "no-directive"):
-        asked = site.ask(
-            who, "completion/complete", ref=reference, argument={"name": "feature", "value": "a"}
-        )
-        assert asked["error"]["message"] == "Method not found"
+def resource(site: Site, who: str, path: str) -> dict[str, Any]:
+    return site.ask(who, "resources/read", uri=f"npl://file/{path}")
+
+
+def completed(site: Site, who: str, path: str) -> list[str]:
+    ref = {"type": "ref/resource", "uri": "npl://file/{path*}"}
+    answer = site.ask(who, "completion/complete", ref=ref, argument={"name": "path", "value": path})
+    values: list[str] = answer["result"]["completion"]["values"]
+    return values
+
+
+def argued(site: Site, who: str, name: str) -> list[str]:
+    ref = {"type": "ref/prompt", "name": "siphons"}
+    answer = site.ask(who, "completion/complete", ref=ref, argument={"name": name, "value": ""})
+    values: list[str] = answer["result"]["completion"]["values"]
+    return values
+
+
+def test_completions_tell_of_nothing_hidden(site: Site) -> None:
+    """Neither files of other roots, nor keys or items of a domain that somebody does not see."""
+    assert "other.md" in completed(site, "alice", "oth")
+    assert "docs.md" in completed(site, "docs", "doc")
+    assert "other.md" not in completed(site, "docs", "oth")
+    assert completed(site, "alice", "cr:") == ["cr:DOC-001", "cr:OTH-001"]
+    assert completed(site, "docs", "cr:") == ["cr:DOC-001"]
+    assert completed(site, "no-cr", "cr:") == completed(site, "no-npl", "") == []
+    assert completed(site, "alice", "lib:") == ["lib:guides", "lib:secrets"]
+    assert completed(site, "guides", "lib:") == ["lib:guides"]
+    assert completed(site, "guides", "lib:guides/") == ["lib:guides/guides.md"]
+    assert completed(site, "guides", "lib:secrets/") == []
+    assert completed(site, "alice", "artifact:") == completed(site, "guides", "artifact:1") == ["artifact:1"]
+    assert completed(site, "no-artifact", "artifact:") == []
+    assert argued(site, "alice", "session") == ["s"]
+    assert argued(site, "no-session", "session") == argued(site, "no-npl", "session") == []
 
 
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:
@@ -414,6 +488,36 @@ def _row(domain: str) -> tuple[str, dict[str, Any], str]:
     return (*CALLS[domain][:2], domain)
 
 
+EDIT = {"selector": "## Edited", "operation": "append", "content": "Edited."}
+
+# Who may change which files; all others are not there for them, or lie below no root of the server.
+EDITORS = {
+    "alice": {"docs/edited.md", "other/edited.md"},
+    "docs": {"docs/edited.md"},
+    "deep": set[str](),
+    "above": {"docs/edited.md", "other/edited.md"},
+    "guides": set[str](),
+}
+
+
+@pytest.mark.parametrize("who", EDITORS)
+def test_sections_are_changed_below_roots_of_the_server_and_of_the_token(site: Site, who: str) -> None:
+    """A token can narrow what may be changed, and never widen it; nor does the caller's folder."""
+    files = ("docs/edited.md", "other/edited.md", "work/edited.md", "work/.npl/npl/edited.md")
+    for name in files:
+        file = site.server.folder / name
+        file.write_text("# E\n\n## Edited\n", encoding="utf-8")
+        os.utime(file, (1, 1))
+    for name in files:
+        path = str(site.server.folder / name)
+        answer = site.call(who, "npl_update_section", **EDIT, file=path)
+        changed = (site.server.folder / name).read_text(encoding="utf-8") != "# E\n\n## Edited\n"
+        assert changed is (answer.status == 200) is (name in EDITORS[who]), (name, answer.data)
+        assert answer.status in (200, 403, 404)
+    for name in files:
+        (site.server.folder / name).unlink()
+
+
 def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
     """Tools that write are not listed, refuse a call in words, and are never proposed."""
     every, seen = tools_of(site, "alice"), tools_of(site, "reader")
@@ -427,6 +531,7 @@ def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
         ("worklog_export", {}),
         ("delete_cr", {"key": "DOC-001"}),
         ("worklog_read", {}),
+        ("npl_update_section", {**EDIT, "file": "docs.md"}),
         ("manage_cr_sections", {"key": "DOC-001", "operation": "update"}),
         ("update_cr_section", {"key": "DOC-001"}),
     ):
@@ -616,6 +721,7 @@ def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
     assert "persona" not in tools_of(site, "bob")["chat_mark_read"][0]["inputSchema"]["properties"]
 
 
+@pytest.mark.engine("sqlite")  # a replica keeps none
 def test_a_session_belongs_to_who_began_it(site: Site) -> None:
     """Over the protocol with a handshake: another caller's session is not there, and each message counts."""
     info = {"name": "old", "version": "1"}
@@ -632,8 +738,8 @@ def test_a_session_belongs_to_who_began_it(site: Site) -> None:
         )
 
     begun = send("no-npl", hello)
-    assert b"instructions" not in begun.body
-    assert b"instructions" in send("alice", hello).body
+    assert b"npl_load_tailored" not in begun.body
+    assert b"npl_load_tailored" in send("alice", hello).body
     session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
     send("no-npl", {"jsonrpc": "2.0", "method": "notifications/initialized"}, **session)
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
@@ -652,14 +758,15 @@ def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[[], Running]]:
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(serving(tmp_path))
+        yield lambda: stack.enter_context(serving(tmp_path, **engines.environment(tmp_path / "data")))
 
 
+@pytest.mark.engine("sqlite")
 def test_a_server_whose_database_does_not_answer_lets_nobody_in(
     tmp_path: Path, serve: Callable[[], Running]
 ) -> None:
     """It is not ready, says why without a word about what it holds, and recovers by itself."""
-    stores = Stores(tmp_path / "data", 1_000_000)
+    stores = engines.stores(tmp_path / "data")
     token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
     stores.close()
     server = serve()
@@ -694,7 +801,7 @@ def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     assert not (tmp_path / "data" / "npl.db").exists()
     missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
     assert missing.data["error_code"] == "MISSING_REQUIRED"
-    stores = Stores(tmp_path / "data", 1_000_000)
+    stores = engines.stores(tmp_path / "data")
     token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
     stores.close()
     time.sleep(SECONDS)

@@ -24,16 +24,26 @@ from npl_mcp.http.service import (
     hold,
     write_state,
 )
-from tests.npl_mcp.http.http_server import JSON, Running, command, connected, environment, request, serving
+from npl_mcp.http.serving import FORMER, NOT_RUNNING, main
+from tests.npl_mcp.http.http_server import (
+    JSON,
+    Running,
+    call,
+    command,
+    connected,
+    environment,
+    request,
+    serving,
+)
+from tests.npl_mcp.web.browsing import Visitor
 
 TOKEN = "a-token-of-this-test-alone"
 
 
-def run(folder: Path, *flags: str, module: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    line = [*command()[:1], "-c", module] if module else command(*flags)
     return subprocess.run(
-        line,
+        command(*flags),
         cwd=folder,
         env=environment(folder, **{"NPL_MCP_PORT": "0", **variables}),
         capture_output=True,
@@ -56,11 +66,12 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     """The commands in the order a user gives them; each repeated one says so."""
     assert run(stopped, "status").returncode == 3
     assert run(stopped, "stop").returncode == 3
-    started = run(stopped, "start", "--token", TOKEN)
+    started = run(stopped, "launcher", "--token", TOKEN)
+    assert started.stderr == "npl-mcp-server: launcher is a former name; write npl-mcp-server start\n"
     assert (started.returncode, started.stdout.split(":")[0]) == (0, "running"), started.stderr
     again = run(stopped, "start")
     assert (again.returncode, again.stdout.split(":")[0]) == (0, "already running")
-    second = run(stopped)
+    second = run(stopped, "unified")
     assert second.returncode == 1
     assert "is running" in second.stderr
 
@@ -76,6 +87,8 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     assert rows["process"] == str(state.pid)
     assert rows["token"] == "needed"
     assert state.token not in shown.stdout
+    told = json.loads(run(stopped, "status", "--json").stdout)
+    assert (told["address"], told["process"], told["token_needed"]) == (f"{state.url}/mcp", state.pid, True)
 
     ended = run(stopped, "stop")
     assert (ended.returncode, ended.stdout.split(":")[0]) == (0, "stopped")
@@ -265,24 +278,23 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     assert plain.returncode == shown.returncode == 0
     assert f"claude mcp add --transport http npl {address}" in plain.stdout
     assert TOKEN not in plain.stdout
-    blocks = [part.partition(":\n")[2] for part in shown.stdout.split("\n\n")[1:]]
-    for block in blocks:
-        entry = json.loads(block)["mcpServers"]["npl"]
-        assert entry["url"] == address
-        assert entry["headers"] == {"Authorization": f"Bearer {TOKEN}"}
+    blocks = [json.loads(line) for line in shown.stdout.splitlines() if line.startswith("  {")]
+    entries = [servers["npl"] for block in blocks for servers in block.values()]
+    assert all(address in (entry.get("url"), entry.get("serverUrl")) for entry in entries)
+    assert all(entry["headers"] == {"Authorization": f"Bearer {TOKEN}"} for entry in entries)
+    assert len(entries) > 4
     assert server.state.token not in plain.stdout + shown.stdout
 
 
-@pytest.mark.parametrize("name", ["web", "unified", "launcher"])
-def test_old_commands_say_what_to_call(tmp_path: Path, name: str) -> None:
-    """The names of the predecessor work, with one line on standard error."""
-    code = (
-        f"import sys; from npl_mcp.http.serving import {name}; sys.argv[1:] = ['status']; sys.exit({name}())"
-    )
-    done = run(tmp_path, module=code)
-    assert done.returncode == 3
-    assert done.stderr.startswith(f"npl-mcp-{name} is deprecated; use: npl-mcp-server ")
-    assert len(done.stderr.splitlines()) == 1
+@pytest.mark.parametrize("name", FORMER)
+def test_former_names_say_what_to_write(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They take the options they took, and print one line on standard error."""
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    assert main([name, "--status"]) == NOT_RUNNING
+    told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
+    assert capsys.readouterr() == (f"not running\ndata folder: {tmp_path / 'data'}\n", told)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +340,7 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
-        first = process.stdout.readline().decode()
+        first, pages = (process.stdout.readline().decode() for _ in range(2))
         port = int(first.rpartition(":")[2].partition("/")[0])
         for data in (
             b"nonsense\r\n\r\n",
@@ -342,4 +354,69 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
         process.terminate()
         rest, errors = process.communicate(timeout=30)
     assert first.startswith("npl-mcp-server: listening on http://127.0.0.1:")
+    assert pages == f"pages: http://127.0.0.1:{port}/\n"
     assert (rest, errors) == (b"", b"")
+
+
+BROWSER = """#!/bin/sh
+echo "$1" > {}
+"""
+
+
+def test_the_pages_are_told_and_opened(stopped: Path) -> None:
+    """By the command that starts the server, and by one of their own, which starts no server."""
+    browser, seen = stopped / "browser", stopped / "seen"
+    browser.write_text(BROWSER.format(seen), encoding="utf-8")
+    browser.chmod(0o700)
+    opened = run(stopped, "open", BROWSER=str(browser))
+    assert (opened.returncode, "npl-mcp-server start" in opened.stderr) == (3, True)
+    started = run(stopped, "start")
+    state = read_state(stopped / "data")
+    assert state is not None
+    assert started.stdout.splitlines()[1] == f"pages: {state.url}/"
+    assert run(stopped, "start").stdout.splitlines()[1] == f"pages: {state.url}/"
+    assert f"pages: {state.url}/" in run(stopped, "status").stdout
+    assert not seen.exists()
+    opened = run(stopped, "open", BROWSER=str(browser))
+    assert (opened.returncode, opened.stdout) == (0, f"{state.url}/\n"), opened.stderr
+    assert seen.read_text(encoding="utf-8") == f"{state.url}/\n"
+    assert state.token not in seen.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "pages"),
+    [
+        (("--socket", "s.sock"), {}, None),
+        ((), {"NPL_MCP_WEB": "off"}, None),
+        (
+            ("--web", "read"),
+            {"NPL_MCP_WEB": "off", "NPL_MCP_WEB_URL": "https://npl.example/"},
+            "https://npl.example",
+        ),
+    ],
+)
+def test_where_the_pages_are(
+    tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], pages: str | None
+) -> None:
+    """Where people reach them, if there are any; without them the address is that of no page."""
+    with serving(tmp_path, *flags, **variables) as server:
+        assert server.state.pages == pages
+        if server.state.url:
+            status = request(server, "GET", "/sign-in", headers={"Accept": "text/html"}).status
+            assert status == (404 if pages is None else 200)
+        if pages is None:
+            opened = run(tmp_path, "open")
+            assert (opened.returncode, "no pages" in opened.stderr) == (1, True)
+
+
+def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
+    """They have no forms, and refuse those of others."""
+    with serving(tmp_path, "--web", "read") as server:
+        assert server.state.pages == server.state.url
+        call(server, "chat_create_room", {"name": "Harbour", "members": ["ann"]})
+        visitor = Visitor(server)
+        page = visitor.open("/rooms/1")
+        assert [one for one in page.all("form") if one.get("method") == "post"] == []
+        sent = visitor.post("/rooms/1/messages", {"persona": "ann", "message": "x"})
+        assert (sent.status, "only show" in sent.text) == (403, True)
+        assert call(server, "chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1

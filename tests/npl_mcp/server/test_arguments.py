@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,30 +23,44 @@ from tests.npl_mcp.tools.strategies import nested, types_of
 
 MILLION = 1_000_000
 
-TOO_MUCH: dict[str, tuple[str, dict[str, Any], str]] = {
-    "a million numbers": ("npl_load_tailored", {"topics": list(range(MILLION))}, "1,000,000 entries"),
-    "a million texts": ("npl_load_tailored", {"selectors": ["a"] * MILLION}, "1,000,000 entries"),
-    "a million keys": ("npl_section_index", {f"k{number}": 1 for number in range(MILLION)}, "1,000,000 keys"),
-    "a million keys inside": ("worklog_log", {"data": dict.fromkeys(range(MILLION))}, "1,000,000 entries"),
-    "a million lists": ("worklog_log", {"data": [[]] * MILLION}, "1,000,000 entries"),
-    "lists of lists": ("worklog_log", {"data": [[1] * 1_000] * 1_000}, "entries"),
-    "a key of a million": ("worklog_log", {"data": {"k" * MILLION: 1}}, "a key that is too long"),
-    "a thousand levels": ("worklog_log", {"refs": nested(1_000, with_keys=True)}, "nested too deeply"),
+TOO_MUCH: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
+    "a million numbers": ("npl_load_tailored", lambda: {"topics": list(range(MILLION))}, "1,000,000 entries"),
+    "a million texts": ("npl_load_tailored", lambda: {"selectors": ["a"] * MILLION}, "1,000,000 entries"),
+    "a million keys": (
+        "npl_section_index",
+        lambda: {f"k{number}": 1 for number in range(MILLION)},
+        "1,000,000 keys",
+    ),
+    "a million keys inside": (
+        "worklog_log",
+        lambda: {"data": dict.fromkeys(range(MILLION))},
+        "1,000,000 entries",
+    ),
+    "a million lists": ("worklog_log", lambda: {"data": [[]] * MILLION}, "1,000,000 entries"),
+    "lists of lists": ("worklog_log", lambda: {"data": [[1] * 1_000] * 1_000}, "entries"),
+    "a key of a million": ("worklog_log", lambda: {"data": {"k" * MILLION: 1}}, "a key that is too long"),
+    "a thousand levels": (
+        "worklog_log",
+        lambda: {"refs": nested(1_000, with_keys=True)},
+        "nested too deeply",
+    ),
     "a million levels": (
         "npl_section_index",
-        {"filter": nested(MILLION, with_keys=False)},
+        lambda: {"filter": nested(MILLION, with_keys=False)},
         "nested too deep",
     ),
-    "a million digits": ("artifact_get", {"artifact_id": 10**MILLION}, "too many digits"),
-    "a million digits inside": ("worklog_log", {"data": {"a": [10**MILLION]}}, "too many digits"),
-    "a name of a million": ("npl_section_index", {"x" * MILLION: 1}, "is not a parameter"),
+    "a million digits": ("artifact_get", lambda: {"artifact_id": 10**MILLION}, "too many digits"),
+    "a million digits inside": ("worklog_log", lambda: {"data": {"a": [10**MILLION]}}, "too many digits"),
+    "a name of a million": ("npl_section_index", lambda: {"x" * MILLION: 1}, "is not a parameter"),
 }
+"""Tools with arguments, which are made when they are needed, and what is said of them."""
 
 
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: str) -> None:
     """The error says what there is too much of, in few bytes, and next to no memory is needed for it."""
-    name, arguments, text = TOO_MUCH[case]
+    name, make, text = TOO_MUCH[case]
+    arguments = make()
     tool = BoundTool.bind(tool_named(name), App(settings))
     tracemalloc.start()
     try:

@@ -1,10 +1,13 @@
-"""The commands that care for a data folder, run as a person runs them."""
+"""The commands that care for a data folder."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
+import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from npl_index.library.documents import DocumentRef
+from npl_mcp.__main__ import main
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.building import SMALL
@@ -24,8 +28,24 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(settings: Settings) -> Run:
-    """Run ``npl-mcp`` in the test's working folder."""
+def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``npl-mcp`` in the working folder, in this process: a start takes longer than most commands."""
+
+    def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            patch.chdir(settings.cwd)
+            for name, value in {"HOME": str(settings.home), **engines.environment(data)}.items():
+                patch.setenv(name, value)
+            capsys.readouterr()
+            code = main(["--data-dir", str(data), *arguments])
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return work
+
+
+@pytest.fixture
+def start(settings: Settings) -> Run:
+    """Run ``npl-mcp`` in the test's working folder, as a person does."""
 
     def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -82,15 +102,15 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.engine("sqlite")
-def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Settings, plan: int) -> None:
+def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Settings, plan: int) -> None:
     """A file that is not the one that was stored is named; a backup of the rest is still made."""
-    assert run("check").stdout == "database and 2 revisions checked: no problem\n"
+    assert start("check").stdout == "database and 2 revisions checked: no problem\n"
     (settings.data_folder / "artifacts" / str(plan) / "revision-1-plan.md").write_text("# Other\n")
-    done = run("check")
+    done = start("check")
     assert done.returncode == 1
     assert f"revision 1 of artifact {plan}" in done.stderr
     assert done.stdout == "database and 2 revisions checked: 1 problems\n"
-    copied = run("backup", str(settings.cwd / "copy"))
+    copied = start("backup", str(settings.cwd / "copy"))
     assert copied.returncode == 1
     assert (settings.cwd / "copy" / "artifacts" / str(plan) / "revision-0-plan.md").is_file()
 
@@ -157,7 +177,7 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
     assert done.returncode == 1
     assert "broken.md" in done.stderr
     for arguments, message in (
-        (("index", "nowhere"), "index nowhere is not a folder"),
+        (("index", "nowhere"), "nowhere is not a folder"),
         (("index",), "no folder to index"),
         (("--cache", "memory", "index", str(docs)), "nothing is kept"),
     ):
@@ -178,10 +198,53 @@ def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, ma
     assert run("cache", "check").stdout.endswith(": no problem\n")
     (segment,) = (settings.data_folder / "index").glob("*.segment")
     os.truncate(segment, 1_000)
-    damaged = run("cache", "check")
+    damaged = run("cache", "check", "--json")
     assert damaged.returncode == 1
+    found = json.loads(damaged.stdout)
+    assert [one["name"] for one in found["sets"]] == [str(many)]
+    assert {f"npl-mcp: {problem}" for problem in found["problems"]} <= {*damaged.stderr.splitlines()}
     assert f"{many}: it cannot be used" in damaged.stderr
     assert run("cache", "clear").stdout.startswith("removed: 1 sets, ")
     assert list((settings.data_folder / "index").glob("*.segment")) == []
     assert run("cache").stdout.startswith("0 sets, 0.0 MB in ")
     assert f": {SMALL} indexed" in run("index", "many").stdout
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path, named: bool) -> None:
+    """Whoever typed the name learns what it is, for this folder where none is named; it serves all the same,
+    and ends with the input.
+    """
+    root, cwd = (["--root", docs.name], docs.parent) if named else ([], docs)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "npl_mcp", "--data-dir=data", *root],
+        cwd=cwd,
+        env={**os.environ, "HOME": str(settings.home), "PATH": "/nowhere"},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        assert process.stdout is not None
+        shown = "".join(
+            iter(
+                process.stderr.readline,
+                "It now waits for a client's messages;"
+                " Ctrl-D ends it. npl-mcp --help shows options and commands.\n",
+            )
+        )
+        request = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+        os.write(ours, request.encode())
+        assert json.loads(process.stdout.readline())["id"] == 1
+        os.write(ours, b"\x04")
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    serves = ["--root", str(docs)]
+    data = [f"--data-dir={cwd / 'data'}"]
+    words = [sys.executable, "-m", "npl_mcp", *([*data, *serves] if named else [*serves, *data])]
+    assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
+    entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
+    assert [entry["command"], *entry["args"]] == words

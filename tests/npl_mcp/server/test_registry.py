@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import re
 import threading
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,7 @@ LIST_BUDGETS = {
     "cr": 1150,
     "directive": 288,
     "utility": 220,
+    "search": 100,
 }
 """Tokens the tools of each domain may cost every agent that connects."""
 
@@ -52,30 +54,57 @@ def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
-    """No titles, no output schemas, no repeated defaults; each domain stays within its budget."""
+    """No output schemas, no repeated defaults; each domain stays within its budget."""
     names = {spec.name for spec in listed_tools([domain])}
     tools = [tool for tool in listed(settings) if tool["name"] in names]
     assert len(tools) == len(names)
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
     budget = LIST_BUDGETS[domain]
     assert estimator("o200k_base").count(text) <= budget * 1.04
-    if domain != "directive":  # its contract asks for titles
-        assert '"title":"' not in text
     for word in ('"outputSchema"', '"default":null', '"default":false', '"anyOf"', '"_meta"'):
         assert word not in text
+    closed = [tool["name"] for tool in tools if "additionalProperties" in tool["inputSchema"]]
+    assert closed == (["directive_file_get"] if domain == "directive" else [])
 
 
 def test_tools_claim_what_they_are(settings: Settings) -> None:
-    """A tool that only reads says so; one that writes says that it destroys nothing, if so."""
+    """None deals with the world; one that only reads says so; one that writes says that it destroys nothing,
+    if so.
+    """
     for tool, spec in zip(listed(settings), listed_tools(), strict=True):
-        claimed = {"readOnlyHint": True} if spec.read_only else {}
+        claimed = {"openWorldHint": False}
+        if spec.read_only:
+            claimed["readOnlyHint"] = True
         if not spec.read_only and not spec.destructive:
             claimed["destructiveHint"] = False
         if spec.idempotent and not spec.read_only:
             claimed["idempotentHint"] = True
-        assert tool.get("annotations", {}) == claimed
-        assert tool["inputSchema"]["additionalProperties"] is False
+        assert tool["annotations"] == claimed
         assert tool["description"].endswith((".", ")"))
+
+
+# What removes something, or overwrites what nobody keeps.
+DESTRUCTIVE = {"session_update", "update_cr_status", "update_cr_attrs", "manage_cr_sections", "delete_cr"}
+
+
+def test_tools_that_destroy_are_known() -> None:
+    """Hosts ask before they are called; all others only add, or can be taken back."""
+    assert {spec.name for spec in listed_tools() if spec.destructive} == DESTRUCTIVE
+
+
+def test_every_tool_has_a_title(settings: Settings) -> None:
+    """A short one of its own, for people."""
+    titles = [tool["title"] for tool in listed(settings)]
+    assert len(set(titles)) == len(titles)
+    assert all(re.fullmatch(r"[A-Z]\w+( \w+){0,3}", title) for title in titles)
+
+
+def test_no_tool_takes_what_the_list_does_not_show(settings: Settings) -> None:
+    """An argument nobody knows is refused by name, whatever else is wrong."""
+    requests = [(spec.name, {"nonsense": 1}) for spec in listed_tools()]
+    for answer in calls(settings, requests):
+        assert answer["error_code"] == "INVALID_PARAMETER"
+        assert "'nonsense' is not a parameter" in answer["error"]
 
 
 def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
@@ -134,11 +163,20 @@ def test_structured_answers_follow_their_schema(settings: Settings) -> None:
         assert result.structured_content == envelope(result)
 
 
-def test_an_unknown_tool_gets_near_names(settings: Settings) -> None:
-    """The envelope is there even where no tool is."""
-    answer = calls(settings, [("npl_load_tailord", {})])[0]
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [
+        ("npl_load_tailord", "npl_load_tailored"),
+        ("set_cr_status", "update_cr_status"),
+        ("rename_session", "session_update"),
+        ("git_diff", "git_tree, git_tree_depth"),
+    ],
+)
+def test_an_unknown_tool_gets_near_names(settings: Settings, wanted: str, near: str) -> None:
+    """The envelope is there even where no tool is; who wants to change something may be led to what does."""
+    answer = calls(settings, [(wanted, {})])[0]
     assert answer["error_code"] == "NOT_FOUND"
-    assert "npl_load_tailored" in answer["error"]
+    assert near in answer["error"]
 
 
 def error_classes(kind: type[NPLError]) -> list[type[NPLError]]:

@@ -14,17 +14,18 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main, parser
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.core.calls import Call as Report
 from npl_mcp.core.calls import Reports
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.aliases import ALIASES
-from npl_mcp.tools.domains import LISTED, PRESETS, domains_named, listed_tools, unlisted_tools
+from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
 from tests.conftest import calls, envelope, with_client
 
 SMALL = ["npl_section_index", "npl_load_tailored", "search_tools", "call_tool"]
 NAMES = list(LISTED)
+PROMPTS = sum(1 for kind in ("prompts", "agents") for _ in (corpus_folder() / kind).glob("*.md"))
 
 
 def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
@@ -51,7 +52,8 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
     tools = listed(settings, small_list=True, exact_names=exact)
     assert [tool["name"] for tool in tools] == SMALL
     assert cost(tools) * 1.04 < 900
-    assert not any("title" in tool or "outputSchema" in tool or "_meta" in tool for tool in tools)
+    assert not any("outputSchema" in tool or "_meta" in tool for tool in tools)
+    assert [tool["title"] for tool in tools[2:]] == ["Find Tools", "Call Tool"]
     for name in NAMES:
         assert name in tools[2]["description"]
 
@@ -61,16 +63,15 @@ def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
     assert cost(listed(settings)) * 1.04 < 6_000
 
 
-@pytest.mark.parametrize("spec", listed_tools(), ids=lambda spec: spec.name)
-def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings, spec: Any) -> None:
+def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) -> None:
     """As the list would show it; the two that are listed anyway are not found again."""
-    answer = calls(small(settings), [("search_tools", {"query": spec.name.replace("_", " ")})])[0]
-    found = {tool["name"]: tool for tool in answer["data"]["tools"]}
-    assert len(found) <= 5
-    if spec.name in SMALL:
-        assert spec.name not in found
-    else:
-        assert found[spec.name] == {tool["name"]: tool for tool in listed(settings)}[spec.name]
+    whole = {tool["name"]: tool for tool in listed(settings)}
+    names = [spec.name for spec in listed_tools()]
+    asked = [("search_tools", {"query": name.replace("_", " ")}) for name in names]
+    for name, answer in zip(names, calls(small(settings), asked), strict=True):
+        found = {tool["name"]: tool for tool in answer["data"]["tools"]}
+        assert len(found) <= 5, name
+        assert found.get(name) == (None if name in SMALL else whole[name])
 
 
 @pytest.mark.parametrize(
@@ -244,22 +245,24 @@ def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
 
 
 def test_tools_of_the_command_lines_come_with_their_domain() -> None:
-    """Each with one; all domains bring all."""
+    """Each with one, if it belongs to any; all domains bring all."""
     assert unlisted_tools(domains_named(())) == unlisted_tools()
-    assert unlisted_tools(("session",)) == ()
-    assert {spec.name.partition("_")[0] for spec in unlisted_tools(("worklog",))} == {"worklog"}
+    assert {domain_of(spec) for spec in unlisted_tools(("directive",))} <= {None, "directive"}
+    assert {domain_of(spec) for spec in unlisted_tools(("worklog",))} <= {None, "worklog"}
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:
-    """Without Directive there are none; they cost nothing in the list of tools."""
+    """Of domains that are not served there are none; they cost nothing in the list of tools."""
 
     async def ask(client: Client[Any]) -> list[int]:
-        lists = [client.list_resources, client.list_resource_templates, client.list_prompts]
+        lists: list[Any] = [client.list_resources, client.list_resource_templates, client.list_prompts]
         return [len(await one()) for one in lists]
 
     scaffold(settings.cwd)
-    assert with_client(settings, ask) == [5, 1, 3]
-    assert with_client(settings, ask, domains=("npl", "chat")) == [0, 0, 0]
+    assert with_client(settings, ask) == [5, 3, 3 + PROMPTS]
+    assert with_client(settings, ask, domains=("directive",)) == [5, 1, 3]
+    assert with_client(settings, ask, domains=("npl", "chat")) == [0, 2, PROMPTS]
+    assert with_client(settings, ask, domains=("chat",)) == [0, 0, 0]
 
 
 def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
@@ -290,7 +293,9 @@ def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...
 def test_the_command_refuses_an_unknown_domain(capsys: pytest.CaptureFixture[str]) -> None:
     """Before it serves anything, on one line."""
     assert main(["--domains", "npl,lodaing"]) == 2
-    assert capsys.readouterr().err == "npl-mcp: there is no domain 'lodaing'; did you mean loading?\n"
+    assert (
+        capsys.readouterr().err == "npl-mcp: --domains: there is no domain 'lodaing'; did you mean loading?\n"
+    )
 
 
 SWITCHES: dict[str, Callable[[], object]] = {

@@ -66,13 +66,15 @@ class Worklogs(Rooms):
             self.worklogs.append(Worklog(session_id, task))
         elif found.status != "active":
             raise Refused("OPERATION_FAILED")
-        self.current = found or self.worklogs[-1]
+        before, self.current = self.current, found or self.worklogs[-1]
+        written = found is None or found is not before
         return given(
             session_id=session_id,
             new=found is None,
             created=WHEN,
             task=self.current.task,
             entry_count=len(self.current.entries),
+            files=f".npl/sessions/{session_id}" if written else None,
         )
 
     def worklog_log(

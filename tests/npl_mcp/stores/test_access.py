@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -44,6 +45,7 @@ def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Data
 
 def test_no_token_was_ever_made(access: AccessStore, database: Database, tmp_path: Path) -> None:
     """To ask makes no data folder."""
+    engines.unused(tmp_path / "data")
     assert access.known() is None
     assert not (tmp_path / "data").exists()
     database.open()
@@ -125,6 +127,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert head == ["name", "state", "expires", "access", "domains", "documents"]
     assert alice == ["alice", "valid", "never", "read", "npl,session,artifact,chat,review,worklog", "all"]
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}, lib:guides"]
+    read = json.loads(run(capsys, folder, "list", "--json")[1])
+    assert [(one["name"], one["read_only"], one["libraries"]) for one in read] == [
+        ("alice", True, None),
+        ("bob", False, ["guides"]),
+    ]
     assert run(capsys, folder, "revoke", "bob") == (0, "revoked: bob\n")
     assert "revoked" in run(capsys, folder, "list")[1].splitlines()[2]
     assert main(["--data-dir", str(folder), "check"]) == 0

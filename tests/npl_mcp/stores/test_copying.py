@@ -9,23 +9,25 @@ from typing import Any
 import pytest
 
 from npl_mcp.__main__ import main
+from npl_mcp.core.app import App
 from npl_mcp.core.maintenance import check
 from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
-from tests.npl_mcp.stores.writer import Writer
+from tests.npl_mcp.stores.writer import Writer, caller, settings_in
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A place that was worked in."""
     (tmp_path / "project").mkdir()
-    writer = Writer(tmp_path, "w")
+    app = App(settings_in(tmp_path))
+    writer = Writer(caller(app), "w")
     writer.first()
     for _ in range(40):
         writer.next()
-    writer.app.close()
+    app.close()
     return tmp_path
 
 

@@ -20,26 +20,28 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
+from npl_mcp.core.app import App
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import envelope
 from tests.engines import execute
+from tests.npl_mcp.stores.killing import Outcome, kill_writers
 from tests.npl_mcp.stores.writer import (
     SESSION,
     Acknowledged,
-    Outcome,
     Writer,
+    caller,
     digest,
     examine,
-    kill_writers,
+    settings_in,
 )
 
-KILLS = 6
+KILLS = {"sqlite": 6, "postgres": 3}[engines.ENGINE]
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What is left after a few writers were killed; ``python -m tests.npl_mcp.stores.writer`` kills many."""
+    """What is left after a few were killed; ``python -m tests.npl_mcp.stores.killing`` kills many."""
     return kill_writers(tmp_path_factory.mktemp("killed"), KILLS)
 
 
@@ -129,9 +131,10 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[A
     """A data folder after some work, nobody killed; a copy of it, and what was acknowledged."""
     place = tmp_path_factory.mktemp("sound")
     (place / "project").mkdir()
-    writer = Writer(place, "w")
+    app = App(settings_in(place))
+    writer = Writer(caller(app), "w")
     said = [writer.first(), *(writer.next() for _ in range(40))]
-    writer.app.close()
+    app.close()
     engines.keep(place / "data")
     return place, shutil.copytree(place, place.with_name("copy")), said
 
@@ -164,6 +167,7 @@ def test_the_examination_notices(sound: tuple[Path, list[Acknowledged]], harm: s
 DYING = """
 import os, signal, sys
 from pathlib import Path
+from npl_mcp.core.app import App
 from npl_mcp.stores.data_folder import Stores
 
 data = Path(sys.argv[1])

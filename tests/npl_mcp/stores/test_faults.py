@@ -69,17 +69,22 @@ def place() -> Iterator[Path]:
         yield path
 
 
-@pytest.fixture
-def app(place: Path) -> Iterator[App]:
-    """An application that was used before."""
-    made = App(settings_in(place))
+def fill(app: App) -> None:
+    """Make something of everything."""
     for tool, arguments in (
         ("chat_create_room", {"name": "room", "members": ["alice", "bob"], "session_id": "shared"}),
         ("artifact_create", {"name": "plan", "artifact_type": "document", **file()}),
         ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bob"}),
         ("worklog_init", {"session_id": "shared"}),
     ):
-        assert ask(made, tool, **arguments)["success"]
+        assert ask(app, tool, **arguments)["success"]
+
+
+@pytest.fixture
+def app(place: Path) -> Iterator[App]:
+    """An application that was used before."""
+    made = App(settings_in(place))
+    fill(made)
     yield made
     made.close()
 

@@ -1,23 +1,11 @@
-"""Processes that write until they are killed, and what must hold in their data folder afterwards.
-
-``python -m tests.npl_mcp.stores.writer --kills 200`` does it for long and prints what it found.
-"""
+"""Who writes until somebody kills what it writes to, and what must hold in the data folder afterwards."""
 
 from __future__ import annotations
 
-import argparse
 import base64
-import importlib
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -31,13 +19,6 @@ from tests import engines
 TOOLS = {spec.name: spec.function for spec in listed_tools()}
 MEMBERS = ("alice", "bob", "carol")
 SESSION = "shared"
-
-WRITERS = 3
-ROUNDS = 5
-"""Rounds on one data folder; the next begins in an empty one, so that opening it is interrupted too."""
-
-LONGEST = 0.8
-"""Seconds a writer may live."""
 
 Acknowledged = dict[str, Any]
 Examination = dict[str, list[str]]
@@ -62,12 +43,12 @@ def digest(content: str | bytes) -> str:
 class Writer:
     """Calls tools, one after the other, in its own room and on its own artifact and on those of the first.
 
-    :param place: see :func:`settings_in`.
+    :param call: calls a tool, and returns the data of its answer.
     :param name: unlike that of any other writer.
     """
 
-    def __init__(self, place: Path, name: str) -> None:
-        self.app = App(settings_in(place))
+    def __init__(self, call: Callable[..., Any], name: str) -> None:
+        self._call = call
         self.name = name
         self._random = random.Random(name)
         self._count = 0
@@ -153,29 +134,14 @@ class Writer:
         self._count += 1
         return f"{self.name} {self._count}"
 
-    def _call(self, tool: str, **arguments: Any) -> Any:
-        return TOOLS[tool](self.app, **arguments)
+
+def caller(app: App) -> Callable[..., Any]:
+    """Return what calls tools of an application in this process."""
+    return lambda tool, **arguments: TOOLS[tool](app, **arguments)
 
 
 def _acknowledged(kind: str, content: str | bytes, **key: int) -> Acknowledged:
     return {"kind": kind, "digest": digest(content), "key": key}
-
-
-def write(place: Path, name: str) -> None:
-    """Write until killed; each line on standard output is a call that had returned."""
-    # Else most of a short life would be spent on loading these.
-    for module in ("sqlalchemy", "alembic.command", "yaml"):
-        importlib.import_module(module)
-    writer = Writer(place, name)
-    os.write(1, b"{}\n")
-    sys.stdin.readline()
-    os.write(1, _line(writer.first()))
-    while True:
-        os.write(1, _line(writer.next()))
-
-
-def _line(said: Acknowledged) -> bytes:
-    return json.dumps(said).encode() + b"\n"
 
 
 # How what was acknowledged is looked up; the digest of what is found must be the acknowledged one. What has a
@@ -334,132 +300,3 @@ def _odd_log(app: App, project: Path) -> list[str]:
     if [(line["seq"], line["summary"]) for line in lines] != [(row["seq"], row["summary"]) for row in rows]:
         odd.append(f"{len(lines)} lines, but {len(rows)} entries")
     return odd
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of killing writers.
-
-    :param kills: processes that were killed.
-    :param acknowledged: calls that had returned.
-    :param interrupted: writes of files that were found half done.
-    :param ended: what writers said that ended before they were killed.
-    :param broken: by promise, how it was broken.
-    """
-
-    kills: int = 0
-    acknowledged: int = 0
-    interrupted: int = 0
-    ended: list[str] = field(default_factory=list)
-    broken: Examination = field(default_factory=dict)
-
-
-class Life:
-    """A writer as a process of its own; it waits until it is told to begin."""
-
-    def __init__(self, place: Path, name: str) -> None:
-        (place / "project").mkdir(parents=True, exist_ok=True)
-        self._said = place / f"{name}.out"
-        self._errors = place / f"{name}.err"
-        with self._said.open("wb") as said, self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.npl_mcp.stores.writer", "--write", str(place), name],
-                stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=errors,
-            )
-
-    def begin(self) -> None:
-        """Wait until it can begin and let it."""
-        while not self._said.stat().st_size and self._process.poll() is None:
-            time.sleep(0.005)
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
-        self._process.stdin.flush()
-
-    def end(self) -> str | None:
-        """Kill it.
-
-        :returns: what it said if it had ended by itself.
-        """
-        self._process.kill()
-        with self._process:
-            pass
-        by_itself = self._process.returncode != -signal.SIGKILL
-        return self._errors.read_text() if by_itself else None
-
-    def acknowledged(self) -> list[Acknowledged]:
-        """Read what it did; a line without its end was not said."""
-        lines = self._said.read_bytes().split(b"\n")[1:-1]
-        return [json.loads(line) for line in lines]
-
-
-def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:
-    """Let writers write at once into one data folder, kill each at a random moment, and look what is left.
-
-    :param folder: for the data folders.
-    :param kills: processes to kill, at least.
-    """
-    chance = random.Random(seed)
-    outcome = Outcome()
-    said: list[Acknowledged] = []
-    number = 0
-    while outcome.kills < kills:
-        place = folder / str(number // ROUNDS)
-        if number % ROUNDS == 0:
-            said = []
-        lives = [Life(place, f"w{number}-{one}") for one in range(WRITERS)]
-        _live_and_die(lives, chance, outcome)
-        new = [one for life in lives for one in life.acknowledged()]
-        said += new
-        outcome.acknowledged += len(new)
-        notes = place / "data" / "artifacts" / ".writing"
-        outcome.interrupted += len(list(notes.iterdir())) if notes.is_dir() else 0
-        for promise, problems in examine(place, said).items():
-            outcome.broken.setdefault(promise, []).extend(problems)
-        number += 1
-    return outcome
-
-
-def _live_and_die(lives: Sequence[Life], chance: random.Random, outcome: Outcome) -> None:
-    ends = [chance.uniform(0, LONGEST) for _ in lives]
-    if chance.random() < 0.5:  # all in the same moment, so that nobody is left to tidy up
-        ends = [max(ends)] * len(lives)
-    try:
-        for life in lives:
-            life.begin()
-        began = time.monotonic()
-        for end, life in sorted(zip(ends, lives, strict=True), key=lambda pair: pair[0]):
-            time.sleep(max(0.0, began + end - time.monotonic()))
-            problem = life.end()
-            outcome.kills += problem is None
-            outcome.ended += [] if problem is None else [problem]
-    finally:
-        for life in lives:
-            life.end()
-
-
-def main() -> int:
-    """Write, or have writers killed."""
-    parser = argparse.ArgumentParser(description="Kills writers and looks what is left.")
-    parser.add_argument("--kills", type=int, default=200, help="processes to kill")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the moments")
-    parser.add_argument("--write", nargs=2, metavar=("FOLDER", "NAME"), help="be a writer")
-    given = parser.parse_args()
-    if given.write:
-        write(Path(given.write[0]), given.write[1])
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = kill_writers(Path(folder), given.kills, given.seed)
-    report = asdict(outcome) | {
-        "seed": given.seed,
-        "seconds": round(time.monotonic() - began),
-        "broken": {promise: len(problems) for promise, problems in outcome.broken.items()},
-        "first": [problem for problems in outcome.broken.values() for problem in problems[:3]],
-    }
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    return 1 if outcome.ended or any(outcome.broken.values()) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -396,6 +396,7 @@ def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
 @pytest.mark.parametrize(("blocked", "code"), [("", "DATABASE_ERROR"), ("artifacts", "FILE_SYSTEM_ERROR")])
 def test_a_call_works_again_when_its_folder_does(settings: Settings, blocked: str, code: str) -> None:
     """A file stands where a folder should be, and is taken away, all under one server."""
+    engines.unused(settings.data_folder)
     place = settings.data_folder / blocked
 
     async def work(client: Client[Any]) -> list[dict[str, Any]]:

@@ -221,13 +221,13 @@ async def test_a_room_belongs_to_a_session(desk: Desk) -> None:
 
 
 def test_a_room_has_an_address_where_there_is_a_web_face(settings: Settings) -> None:
-    """Below its session, if it has one."""
+    """The address is the setting's, then /rooms/ and the id, with a session and without."""
 
     async def script(desk: Desk) -> None:
         plain = await desk.do("create_room", name="a", members=TEAM)
         within = await desk.do("create_room", name="b", members=TEAM, session_id="s")
-        assert plain["web_url"] == "http://127.0.0.1:8765/room/1"
-        assert within["web_url"] == "http://127.0.0.1:8765/session/s/room/2"
+        assert plain["web_url"] == "http://127.0.0.1:8765/rooms/1"
+        assert within["web_url"] == "http://127.0.0.1:8765/rooms/2"
 
     told = replace(settings, web_url="http://127.0.0.1:8765")
     with_client(told, lambda client: script(Desk(client)))

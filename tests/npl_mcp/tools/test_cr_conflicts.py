@@ -227,7 +227,7 @@ def test_a_file_that_is_written_all_the_time_is_refused(
     project: tuple[Settings, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not one byte of it changes."""
-    monkeypatch.setattr("npl_mcp.changes.files.LONGEST_WAIT", 0.5)
+    monkeypatch.setattr("npl_mcp.editing.folders.LONGEST_WAIT", 0.5)
     settings, file = project
     head, tail = SECOND.encode()[:300], SECOND.encode()[300:]
     pieces = [head, *(tail[at : at + 1] for at in range(12)), tail[12:]]
@@ -243,7 +243,7 @@ def test_own_writes_are_not_waited_for(
 ) -> None:
     """Nor those of another process of this program: their files are marked as whole."""
     pauses: list[float] = []
-    monkeypatch.setattr("npl_mcp.changes.files.time.sleep", pauses.append)
+    monkeypatch.setattr("npl_mcp.editing.folders.time.sleep", pauses.append)
     settings, _ = project
     for number in range(5):
         assert one(settings, "manage_cr_sections", key="2", **{**EDIT, "content": f"x{number}"})["success"]

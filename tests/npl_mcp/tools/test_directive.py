@@ -90,16 +90,16 @@ TAKES: dict[str, dict[str, Any]] = {
 
 
 def test_the_five_tools_are_listed_with_title_description_and_schema(settings: Settings) -> None:
-    """Each only reads; the list takes a page, one needs a path, three take nothing; all else is refused."""
+    """Each only reads; the list takes a page, one needs a path, three take nothing."""
     tools = {name: tool for name, tool in listed(settings).items() if name.startswith("directive_")}
     assert {name: tool["title"] for name, tool in tools.items()} == TITLES
     for name, tool in tools.items():
         takes = TAKES.get(name, {})
         assert tool["description"].endswith(".")
-        assert tool["annotations"] == {"readOnlyHint": True}
+        assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
         assert tool["inputSchema"]["properties"] == takes
         assert tool["inputSchema"].get("required", []) == [part for part in takes if part == "path"]
-        assert tool["inputSchema"]["additionalProperties"] is False
+        assert tool["inputSchema"].get("additionalProperties", True) is ("path" not in takes)
 
 
 def test_the_list_of_the_five_is_cheap(settings: Settings) -> None:
@@ -420,12 +420,16 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "directive").read_text() == "mine"
 
 
+def directive_prompts(prompts: list[Any]) -> list[str]:
+    return [one.name for one in prompts if one.name.startswith("directive_")]
+
+
 def test_only_what_is_there_is_offered(settings: Settings, work: Path) -> None:
     """Without a template its resource and its prompt are not listed, without the folder none is."""
 
     async def ask(client: Client[Any]) -> tuple[list[str], list[str]]:
         resources, prompts = await client.list_resources(), await client.list_prompts()
-        return [one.name for one in resources], [one.name for one in prompts]
+        return [one.name for one in resources], directive_prompts(prompts)
 
     (work / "directive" / "reference" / "templates" / "impact_template.md").unlink()
     resources, prompts = with_client(settings, ask)
@@ -445,7 +449,8 @@ def test_templates_and_files_are_resources(settings: Settings, work: Path) -> No
             (content,) = await client.read_resource(str(uri))
             texts[str(uri)] = (content.text, content.mime_type)
         templates = await client.list_resource_templates()
-        return [resource.name for resource in resources], texts, [one.uri_template for one in templates]
+        offered = [one.uri_template for one in templates if one.uri_template.startswith("directive:")]
+        return [resource.name for resource in resources], texts, offered
 
     names, texts, templates = with_client(settings, ask)
     kind = "text/markdown"
@@ -492,7 +497,8 @@ def test_templates_are_prompts(settings: Settings, work: Path) -> None:
     """Each asks for its paper of a feature and brings all three files."""
 
     async def ask(client: Client[Any]) -> dict[str, Any]:
-        prompts = {prompt.name: prompt.arguments for prompt in await client.list_prompts()}
+        listed = await client.list_prompts()
+        prompts = {one.name: one.arguments for one in listed if one.name in directive_prompts(listed)}
         assert [[(one.name, one.required) for one in arguments] for arguments in prompts.values()] == [
             [("feature", False)]
         ] * 3

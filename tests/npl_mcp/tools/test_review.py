@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,23 @@ def test_an_annotated_picture_is_sent_and_stored_once(settings: Settings, call: 
     assert "[^bob-1]: @x:50,y:60: too dark" in data["reviewer_files"]["bob"]
     call("review_add_annotation", **{**spot, "x": 10})
     assert call("review_generate_annotated", **on(ids))["data"]["annotated_revision_num"] == 2
+
+
+def test_pictures_are_reviewed_where_nothing_can_draw(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments are kept as they are given; whoever wants them drawn is told what to install."""
+    content = picture()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "PIL", None)
+        ids = stored(call, content, "shot.png")
+        assert call("review_add_comment", **comment(ids, "@x:9000,y:60"))["success"]
+        answer = call("review_generate_annotated", **on(ids))
+        assert answer["error_code"] == "OPERATION_FAILED"
+        assert "Pillow" in answer["error"]
+        assert "pip install 'npl-mcp[pictures]'" in answer["error"]
+        kept = call("artifact_get", artifact_id=ids["artifact_id"])["data"]
+        assert base64.b64decode(kept["file_content"]) == content
+    assert call("review_add_comment", **comment(ids, "@x:9000,y:60"))["error_code"] == "INVALID_PARAMETER"
+    assert call("review_generate_annotated", **on(ids))["data"]["annotated_revision_num"] == 1
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_session_gets_a_short_id_of_its_own(settings: Settings) -> None:
 
 
 def test_answers_link_to_the_web_face_where_there_is_one(settings: Settings) -> None:
-    """The address is the setting's, then /session/ and the id."""
+    """The address is the setting's, then /sessions/ and the id."""
     told = replace(settings, web_url="http://127.0.0.1:8765")
     answers = calls(
         told,
@@ -45,7 +45,7 @@ def test_answers_link_to_the_web_face_where_there_is_one(settings: Settings) -> 
         ],
     )
     created, got, updated, listed = (answer["data"] for answer in answers)
-    assert created["web_url"] == got["web_url"] == updated["web_url"] == "http://127.0.0.1:8765/session/s1"
+    assert created["web_url"] == got["web_url"] == updated["web_url"] == "http://127.0.0.1:8765/sessions/s1"
     assert listed["items"][0]["web_url"] == created["web_url"]
 
 

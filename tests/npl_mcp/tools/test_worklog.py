@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +339,23 @@ def test_reading_makes_no_folder(settings: Settings) -> None:
     )
     assert {answer["error_code"] for answer in answers} == {"SESSION_NOT_FOUND"}
     assert list(Path(settings.cwd).iterdir()) == []
+
+
+def test_init_says_where_it_wrote(settings: Settings) -> None:
+    """Only if it wrote: a session that is current already is left as it is."""
+    first, again, there = data(settings, INIT, INIT, ("worklog_open", {"session_id": "s1"}))
+    assert first["files"] == ".npl/sessions/s1"
+    assert (settings.cwd / first["files"] / "meta.json").is_file()
+    assert not {"files", "exported"} & {*again, *there}
+
+
+def test_a_worklog_need_not_be_written_to_the_project(settings: Settings) -> None:
+    """Everything works without a file, but for an export that is asked for."""
+    quiet = replace(settings, worklog_files=False)
+    read = ("worklog_read", {"agent_id": "b-1"})
+    made, logged, seen, closed = data(quiet, INIT, LOG, read, ("worklog_close", {"archive": True}))
+    assert not [one for one in (made, logged, seen, closed) if {"files", "exported"} & set(one)]
+    assert [one["summary"] for one in seen["entries"]] == ["text"]
+    assert not (settings.cwd / ".npl").exists()
+    ((folder,),) = [one.values() for one in data(quiet, ("worklog_export", {"session_id": "archive/s1"}))]
+    assert (settings.cwd / folder / "worklog.jsonl").is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -105,6 +106,12 @@ def test_libraries_are_listed(run: Run, docs: Path) -> None:
     lines = run("list")[1].splitlines()
     assert [line.split()[0] for line in lines] == ["lib:a-plant.s_2", "lib:docs"]
     assert re.search(r" 2 files +0.0 MB  revision +1  \d{4}-\S+ \S+ UTC by kim$", lines[1])
+    read = json.loads(run("list", "--json")[1])
+    assert [(one["library"], one["number"], one["files"]) for one in read] == [
+        ("a-plant.s_2", 1, 1),
+        ("docs", 1, 2),
+    ]
+    assert json.loads(run("log", "docs", "--json")[1]) == read[1:]
 
 
 def test_a_dry_run_shows_what_would_change(run: Run, docs: Path) -> None:
@@ -203,7 +210,7 @@ WRONG = {
     ("push", "docs", "--name", ""): "cannot be the name of a library",
     ("push", "docs", "--name", "a" * 65): "cannot be the name of a library",
     ("push", "docs", "-m", "two\nlines"): "message has a line break",
-    ("push", "nowhere"): "nowhere holds no Markdown",
+    ("push", "nowhere"): "nowhere is not a folder",
     ("push", "bare"): "bare holds no Markdown",
     ("pull", "docks", "copy"): "there is no library 'docks'; near: lib:docs",
     ("pull", "docs@0", "copy"): "names no revision; they are numbered from 1 on",

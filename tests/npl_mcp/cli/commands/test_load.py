@@ -236,7 +236,7 @@ def test_search_lists_places(run: Run) -> None:
         (["c", "rake", "--format", "xml"], "invalid choice"),
         (["c", "rake", "--quiet"], "write --quiet before the command"),
         (["c", "rake", "--skip=a", "--via", "pigeon"], "invalid choice"),
-        (["completion", "fish"], "'bash', 'zsh'"),
+        (["completion", "csh"], "'bash', 'zsh', 'fish'"),
         (["init", "more"], "unrecognized arguments: more"),
         (["c", "a", "--ver=1"], "ignored explicit argument"),
         (["agent", "--ca"], "expected one argument"),

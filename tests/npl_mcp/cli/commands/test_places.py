@@ -51,6 +51,7 @@ FOUND = {
     "a file above": (("library mode", "--file", "../beside/manual.md"), "manual.md"),
     "a path above among the words": (("library", "mode", "../beside/manual.md"), "manual.md"),
     "an absolute path": (("library mode", "--file", "TMP/beside/manual.md"), "manual.md"),
+    "a pattern here": (("library mode", "--file", "*/*/*.md"), "docs/guide/build.md"),
     "a pattern above": (("library card", "--file", "../beside/**/*.md"), "deep/more.md"),
     "braces above": (("library mode", "--file", "../beside/{manual,none}.md"), "manual.md"),
     "a folder above": (("library card", "--file", ".."), "beside/deep/more.md"),

@@ -190,8 +190,8 @@ def test_a_folder_that_cannot_be_written_is_told(run: Run, project: Path) -> Non
         (["status", "--nosuch"], "unrecognized arguments: --nosuch"),
         (["status", "--json=1"], "ignored explicit argument"),
         (["list", "--via", "pigeon"], "invalid choice: 'pigeon'"),
-        (["completion", "fish"], "'bash', 'zsh'"),
-        (["completion"], "bash|zsh"),
+        (["completion", "csh"], "'bash', 'zsh', 'fish'"),
+        (["completion"], "bash|zsh|fish"),
     ],
     ids=" ".join,
 )
@@ -223,6 +223,23 @@ def test_version(run: Run) -> None:
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "npl_mcp.cli.commands.worklog", *words]
+
+
+def test_a_person_is_told_what_is_written(project: Path) -> None:
+    """At a terminal; who reads a pipe gets what was always printed. A variable keeps the files away."""
+    shown = []
+    for name, files in (("one", "on"), ("two", "off")):
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "NPL_WORKLOG_FILES": files}
+        line = command("init", "--id", name)
+        subprocess.run(line, cwd=project, env=environment, stderr=theirs, check=True, timeout=60)
+        os.write(theirs, b"\n")
+        os.close(theirs)
+        shown.append(os.read(ours, 1 << 16).decode().strip().rpartition("\r")[2])  # behind progress
+        os.close(ours)
+    said = "npl-worklog: a copy is kept in .npl/sessions/one; NPL_WORKLOG_FILES=off keeps none"
+    assert shown == [said, ""]
+    assert [path.name for path in (project / ".npl" / "sessions").glob("[!.]*")] == ["one"]
 
 
 def test_content_cannot_steer_a_terminal(run: Run, project: Path) -> None:
@@ -276,7 +293,7 @@ COMPLETIONS = [
     ("log --s", ["--summary", "--session"]),
     ("read --session ", ["night"]),
     ("--via ", ["auto", "http", "stdio", "direct"]),
-    ("completion ", ["bash", "zsh"]),
+    ("completion ", ["bash", "zsh", "fish"]),
 ]
 
 
@@ -313,8 +330,16 @@ def test_asking_a_server_imports_nothing_slow(project: Path) -> None:
         "import sys; import npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.http;"
         f"print(*[name for name in {LIGHT!r} if name in sys.modules])"
     )
+    # What counts lines would import some of them.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert done.stdout.split() == []
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from platformdirs import user_data_dir
+from platformdirs import user_config_dir, user_data_dir
 
 from npl_index.library.locks import lock
 from npl_mcp import __version__
@@ -24,7 +24,7 @@ from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.cli.transports.in_process import InProcess
-from npl_mcp.config.connection import STATE_FILE, ConnectionSettings
+from npl_mcp.config.connection import STATE_FILE, ConnectionSettings, user_config
 from npl_mcp.config.server_state import LOCK, process_start
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
@@ -358,8 +358,10 @@ def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same folder for commands and servers, and the one that platformdirs names."""
-    for name in ("XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
+    assert user_config(os.environ) == user_config_dir("npl-mcp", appauthor=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
+    assert user_config(os.environ) == user_config_dir("npl-mcp", appauthor=False)
     assert ConnectionSettings.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
     assert str(Settings.from_env().data_folder) == ConnectionSettings.from_env().data_folder
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")

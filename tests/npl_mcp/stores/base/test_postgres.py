@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import random
+import shutil
 import signal
 import threading
 import time
@@ -137,10 +140,91 @@ def test_a_commit_whose_answer_is_lost_may_have_been_done(app: App, server: Serv
 
     with pytest.raises(DatabaseError, match="look whether it was done"):
         work()
+    until_it_is_back(app, server)
+    assert say(app, "after")["success"]
+
+
+def until_it_is_back(app: App, server: Server) -> None:
+    """Wait for a server that begins anew by itself, or ends and is started again."""
     late = time.monotonic() + 30
-    while not say(app, "after").get("success"):  # the server begins anew by itself
+    while not ask(app, "session_list")["success"]:
         assert time.monotonic() < late
+        server.ask("start")
         time.sleep(0.05)
+
+
+# Bytes that a file of the server may have: more than a piece of its log, which has 16 MiB. A page that is
+# written in part is what a full disk leaves; one that is refused whole has another reason than a full disk.
+ROOMS = {
+    "a part of a page has room": (17_000_000, "disk is full"),
+    "no page has": (17_039_360, "server failed"),
+}
+
+
+@pytest.mark.parametrize("case", ROOMS)
+def test_a_full_disk_refuses_what_finds_no_room(app: App, server: Server, case: str) -> None:
+    """And nothing else; what was acknowledged is there, and with room again the same process goes on."""
+    size, reason = ROOMS[case]
+    server.ask(f"files {size}")
+    try:
+        answers = [store(app, number) for number in range(5)]
+        assert say(app, "short")["success"]
+        kept = [one["data"]["artifact_id"] for one in answers if one["success"]]
+        assert all(is_stored(app, one) for one in kept)
+    finally:
+        server.ask("files -1")
+    refused = [one for one in answers if not one["success"]]
+    assert len(kept) == ask(app, "artifact_list")["data"]["total"] == 5 - len(refused) < 5
+    assert {one["error_code"] for one in refused} == {"DATABASE_ERROR"}
+    assert all(reason in one["error"] and "try again" in one["error"] for one in refused)
+    new = store(app, 9)["data"]["artifact_id"]
+    assert all(is_stored(app, one) for one in [*kept, new])
+    assert messages(app) == ["short"]
+    assert app.stores.database.check() == []
+
+
+def test_a_disk_without_room_for_the_log_costs_calls_and_nothing_else(app: App, server: Server) -> None:
+    """The server ends itself in the midst of a call; what was acknowledged is there when it is back."""
+    kept = [text for text in map(str, range(10)) if say(app, text)["success"]]
+    server.ask("files 4000000")
+    try:
+        answers = [store(app, number) for number in range(3)]
+    finally:
+        server.ask("files -1")
+    assert {one["error_code"] for one in answers if not one["success"]} == {"DATABASE_ERROR"}
+    assert all("try again" in one["error"] for one in answers if not one["success"])
+    assert not all(one["success"] for one in answers)
+    until_it_is_back(app, server)
+    assert messages(app) == kept
+    found = {one["id"] for one in ask(app, "artifact_list")["data"]["items"]}
+    assert found >= {one["data"]["artifact_id"] for one in answers if one["success"]}
+    assert all(is_stored(app, one) for one in found)
+    assert say(app, "after")["success"]
+    assert app.stores.database.check() == []
+
+
+def store(app: App, number: int) -> dict[str, Any]:
+    """Store six million bytes that cannot be packed, known by the name."""
+    content = base64.b64encode(noise(number)).decode()
+    return ask(
+        app,
+        "artifact_create",
+        name=str(number),
+        artifact_type="noise",
+        file_content_base64=content,
+        filename="noise.bin",
+    )
+
+
+def is_stored(app: App, artifact_id: int) -> bool:
+    """Return whether the database has what was given."""
+    found = ask(app, "artifact_get", artifact_id=artifact_id)["data"]
+    shutil.rmtree(app.stores.folder)
+    return base64.b64decode(found["file_content"]) == noise(int(found["artifact_name"]))
+
+
+def noise(seed: int) -> bytes:
+    return random.Random(seed).randbytes(6_000_000)
 
 
 def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path) -> None:
@@ -255,6 +339,21 @@ def test_a_replica_one_version_behind_goes_on(database: Database, tmp_path: Path
     assert database.check() == []
 
 
+def test_a_replica_that_runs_sees_that_others_migrated(database: Database, tmp_path: Path) -> None:
+    """Its connections are open, and no call is made on tables that it does not know."""
+    add = "INSERT INTO total (name, value) VALUES (:name, 1)"
+    with database.write() as tx:
+        tx.run(add, name="a")
+    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 1:04}'")
+    with database.write() as tx:
+        tx.run(add, name="b")
+    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 2:04}'")
+    engines.execute(tmp_path, f"COMMENT ON TABLE alembic_version IS 'npl, from schema {int(HEAD) + 1:04} on'")
+    for begin in (database.write, database.read):
+        with pytest.raises(DatabaseError, match="newer version"), begin() as tx:
+            tx.value("SELECT count(*) FROM total")
+
+
 REFUSED = {
     "postgresql://nobody@127.0.0.1:1/x": "cannot be reached",
     "postgresql://nobody@/none?host={host}": "no database of that name",
@@ -267,9 +366,8 @@ REFUSED = {
 def test_an_address_that_cannot_be_used_says_why(tmp_path: Path, case: str) -> None:
     """In words that hold neither address nor password."""
     host = (engines.SERVER or "").rpartition("host=")[2]
-    database = database_of(tmp_path, case.format(host=host))
     with pytest.raises(DatabaseError, match=REFUSED[case]) as caught:
-        database.open()
+        database_of(tmp_path, case.format(host=host)).open()
     assert "secret" not in str(caught.value)
     assert "nobody@" not in str(caught.value)
     assert not any(tmp_path.iterdir())

@@ -1,0 +1,380 @@
+"""What an answer took, what it left, and why: every section of the documents, with its score and its state.
+
+The states come from the ranking and the packing that the answer itself is made from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection as Items
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from npl_index.answer.budget import Part
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form
+from npl_index.answer.suggestions import Companions, Place
+from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
+from npl_index.answer.values import TailoredSection
+from npl_index.choices import Weights
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Score, shares_of, topic_terms
+from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.selection import select_in
+
+TAKEN, CUT, NO_ROOM, BELOW, KNOWN = "taken", "cut", "no_room", "below", "known"
+"""States of a section: whole in the answer; a piece of it; wanted, and there was no room; it matches, and is
+not worth its tokens; the caller has it. What matches nothing has none."""
+
+MOST_MATCHES = 500
+"""Matching sections that are listed apart; hits are fewer, but a selector may choose a whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What of the documents is shown.
+
+    :param opened: names of files whose sections are shown, beside those with a match.
+    :param matching: only files with a match.
+    :param section: selector of one section that is shown whole.
+    :param offset: rows left out; a file is a row, and each section of one that is open.
+    :param limit: rows at most.
+    :param matches: list all sections that match as well, whatever is left out.
+    """
+
+    opened: tuple[str, ...] = ()
+    matching: bool = False
+    section: str | None = None
+    offset: int = 0
+    limit: int = 200
+    matches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedSection:
+    """A section's own text, up to the next heading.
+
+    :param selector: selects it.
+    :param title: its heading, or the document's name for the text before the first heading.
+    :param level: of the heading, 0 for the text before the first one.
+    :param start_line: first line in the file, from 1.
+    :param tokens: of its text.
+    :param state: see the module; ``None`` if nothing wants it.
+    :param rank: its place in the ranking, from 1; ``None`` if it is not ranked.
+    :param score: 0 to 1.
+    :param name: part of the score for heading and heading path.
+    :param content: part for the text.
+    :param topic: part for topics.
+    :param taken_tokens: of what of it is in the answer.
+    :param chosen: a selector asked for it.
+    :param file: its document, where it stands alone.
+    """
+
+    selector: str
+    title: str
+    level: int
+    start_line: int
+    tokens: int
+    state: str | None = None
+    rank: int | None = None
+    score: float | None = None
+    name: float | None = None
+    content: float | None = None
+    topic: float | None = None
+    taken_tokens: int | None = None
+    chosen: bool | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedFile:
+    """A document.
+
+    :param file: its name in answers.
+    :param tokens: of all its sections.
+    :param sections: how many it has, the text before the first heading included.
+    :param states: how many of them are in each state.
+    :param open: its sections are shown.
+    :param continued: some were shown on the page before.
+    :param rows: its sections of this page.
+    """
+
+    file: str
+    tokens: int
+    sections: int
+    states: Mapping[str, int]
+    open: bool
+    continued: bool
+    rows: tuple[AuditedSection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some lines of a section that are in the answer.
+
+    :param start_line: the first, from 1.
+    :param end_line: the line after the last one.
+    :param text: as the answer has it, under its heading.
+    """
+
+    start_line: int
+    end_line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSection:
+    """One section whole, beside what was taken of it.
+
+    :param text: its own text.
+    :param end_line: the line after its last one.
+    :param pieces: what of it is in the answer.
+    """
+
+    section: AuditedSection
+    text: str
+    end_line: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAudited:
+    """The answer in one form, exactly as it is sent.
+
+    :param text: all of it.
+    :param tokens: of all of it; the budget bounds these.
+    :param content_tokens: of the sections' texts alone.
+    :param sections: what it consists of, most relevant first.
+    :param request_more: what did not fit, by selector.
+    """
+
+    text: str
+    tokens: int
+    content_tokens: int
+    sections: tuple[TailoredSection, ...]
+    request_more: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """An answer and what it was made from.
+
+    :param file: what the answer calls the documents.
+    :param form: whose packing the states tell.
+    :param answers: by form.
+    :param states: how many sections are in each state.
+    :param tokens: of those, by state.
+    :param weights: of the parts of a score.
+    :param keywords: of the context.
+    :param items: files of this page, in their order.
+    :param total: rows on all pages.
+    :param offset: rows before this page.
+    :param limit: rows of a page.
+    :param documents: how many files there are.
+    :param token_counter: how tokens were counted.
+    :param opened: the section that was asked for.
+    :param matches: all sections that match, in document order, where they are asked for.
+    :param not_found: for each selector that selects nothing, why.
+    :param unreadable: files that were left out, and why.
+    :param missing_files: how many files are not indexed yet; ask again for them.
+    """
+
+    file: str
+    form: str
+    answers: Mapping[str, AnswerAudited]
+    states: Mapping[str, int]
+    tokens: Mapping[str, int]
+    weights: Mapping[str, float]
+    keywords: tuple[str, ...]
+    items: tuple[AuditedFile, ...]
+    total: int
+    offset: int
+    limit: int
+    documents: int
+    token_counter: str
+    opened: OpenedSection | None = None
+    matches: tuple[AuditedSection, ...] | None = None
+    not_found: tuple[str, ...] | None = None
+    unreadable: tuple[str, ...] | None = None
+    missing_files: int | None = None
+
+
+def audit(
+    request: TailorRequest,
+    asked: AuditRequest,
+    documents: DocumentSet,
+    forms: Mapping[str, Form],
+    form: str,
+    *,
+    weights: Weights = DEFAULT_WEIGHTS,
+    companions: Companions,
+) -> Audit:
+    """Answer a request, and say what became of each section; nothing of it is remembered.
+
+    :param forms: in which it is answered, by name.
+    :param form: the name of the one whose packing is told.
+    :raises SectionNotFoundError: a selector selects nothing.
+    """
+    found = find(request, documents, weights)
+    made = {
+        name: answer(request, found, documents, one, weights, companions.unrecorded())
+        for name, one in forms.items()
+    }
+    view = _View(documents, found, made[form])
+    used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
+    states, tokens = view.sums()
+    page, total = view.page(asked)
+    return Audit(
+        file=documents.file,
+        form=form,
+        answers={name: _answer(documents, one) for name, one in made.items()},
+        states=states,
+        tokens=tokens,
+        weights={"name": used.name, "content": used.content, "topic": used.topic},
+        keywords=found.keywords.words,
+        items=page,
+        total=total,
+        offset=asked.offset,
+        limit=asked.limit,
+        documents=len(documents.collection.documents),
+        token_counter=documents.counter.name,
+        opened=None if asked.section is None else view.opened(asked.section),
+        matches=view.matches() if asked.matches else None,
+        not_found=found.failures or None,
+        unreadable=documents.unreadable or None,
+        missing_files=documents.missing or None,
+    )
+
+
+def _answer(documents: DocumentSet, made: Answered) -> AnswerAudited:
+    value, text = made.written.value, made.written.text
+    return AnswerAudited(
+        text, documents.counter.count(text), value.total_tokens, value.sections, value.request_more
+    )
+
+
+class _View:
+    """The documents as an answer sees them."""
+
+    def __init__(self, documents: DocumentSet, found: Found, made: Answered) -> None:
+        self._documents = documents
+        self._shown = made.documents
+        self._scores: dict[Place, tuple[int, Score]] = {
+            (hit.document, hit.section): (rank, hit.score) for rank, hit in enumerate(found.hits, 1)
+        }
+        packed = made.packed
+        self._chosen = {
+            (part.document, part.section) for unit in found.units for part in unit.parts if part.chosen
+        }
+        self._pieces: dict[Place, list[Part]] = {}
+        self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
+        for unit in (*packed.dropped, *packed.rests):
+            self._states |= {(part.document, part.section): NO_ROOM for part in unit.parts}
+        for unit in packed.kept:
+            for part in unit.parts:
+                place = part.document, part.section
+                self._states[place] = CUT if unit.cut else TAKEN
+                self._pieces.setdefault(place, []).append(part)
+        by_document: dict[int, Counter[str]] = {}
+        for (document, _), state in self._states.items():
+            by_document.setdefault(document, Counter())[state] += 1
+        self._by_document = by_document
+
+    def sums(self) -> tuple[Counter[str], Counter[str]]:
+        """Return how many sections are in each state, and their tokens."""
+        tokens: Counter[str] = Counter()
+        for place, state in self._states.items():
+            tokens[state] += self._tokens(place)
+        return Counter(self._states.values()), tokens
+
+    def _tokens(self, place: Place) -> int:
+        return self._documents.counts(place[0]).last[place[1]]
+
+    def matches(self) -> tuple[AuditedSection, ...]:
+        """Return the sections that have a state, in document order."""
+        places = sorted(self._states)[:MOST_MATCHES]
+        return tuple(self._section(place, named=True) for place in places)
+
+    def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
+        """Return the files of a page, and how many rows there are on all pages."""
+        import numpy as np  # slow to import, see postings.count
+
+        number = len(self._documents.collection.documents)
+        wanted = self._by_document.keys() | (() if asked.matching else self._named(asked.opened))
+        order = np.array(sorted(wanted), np.int64) if asked.matching else np.arange(number)
+        rows = np.ones(len(order), np.int64)
+        shown = {document: self._shown_sections(document) for document in wanted}
+        at = np.searchsorted(order, sorted(wanted))
+        rows[at] += [len(shown[document]) for document in sorted(wanted)]
+        ends = rows.cumsum()
+        total = int(ends[-1]) if len(ends) else 0
+        last = asked.offset + asked.limit
+        first = int(ends.searchsorted(asked.offset, side="right"))
+        files: list[AuditedFile] = []
+        for place in range(first, len(order)):
+            document, begin = int(order[place]), int(ends[place] - rows[place])
+            if begin >= last:
+                break
+            own = shown.get(document, ())[max(0, asked.offset - begin - 1) : max(0, last - begin - 1)]
+            files.append(self._file(document, own, document in wanted, begin < asked.offset))
+        return tuple(files), total
+
+    def _named(self, names: Items[str]) -> set[int]:
+        """Return the documents that answers call by one of some names."""
+        if not names:
+            return set()
+        every = range(len(self._documents.collection.documents))
+        return {document for document in every if self._documents.path(document) in names}
+
+    def _shown_sections(self, document: int) -> Sequence[int]:
+        """Return the sections of a document that are rows: all but an empty beginning."""
+        size = int(self._documents.collection.sizes[document])
+        before = (document, 0) in self._states or self._documents.collection.size_of(document, 0) > 0
+        return range(0 if before else 1, size)
+
+    def _file(self, document: int, rows: Iterable[int], is_open: bool, continued: bool) -> AuditedFile:
+        return AuditedFile(
+            file=self._documents.path(document),
+            tokens=sum(self._documents.counts(document).last),
+            sections=int(self._documents.collection.sizes[document]),
+            states=self._by_document.get(document, {}),
+            open=is_open,
+            continued=continued,
+            rows=tuple(self._section((document, one)) for one in rows),
+        )
+
+    def _section(self, place: Place, *, named: bool = False) -> AuditedSection:
+        section = self._documents.tree(place[0]).sections[place[1]]
+        rank, score = self._scores.get(place, (None, None))
+        pieces = self._pieces.get(place)
+        return AuditedSection(
+            selector=self._documents.selector(place, own=True),
+            title=section.name,
+            level=section.level,
+            start_line=section.own.start + 1,
+            tokens=self._tokens(place),
+            state=self._states.get(place),
+            rank=rank,
+            score=None if score is None else round(score.total, 4),
+            name=None if score is None else round(score.name, 4),
+            content=None if score is None else round(score.content, 4),
+            topic=None if score is None else round(score.topic, 4),
+            taken_tokens=None if pieces is None else sum(part.size.last for part in pieces),
+            chosen=True if place in self._chosen else None,
+            file=self._documents.path(place[0]) if named else None,
+        )
+
+    def opened(self, selector: str) -> OpenedSection:
+        """Return the section that a selector of a row selects."""
+        selected = select_in(self._documents.scope(), compile_selector(selector))[0]
+        place = selected.tree, selected.head
+        own = self._documents.tree(place[0]).sections[place[1]].own
+        pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
+        return OpenedSection(
+            section=self._section(place, named=True),
+            text=self._documents.text(place),
+            end_line=own.stop + 1,
+            pieces=tuple(
+                Piece(part.lines.start + 1, part.lines.stop + 1, self._shown.part_text(part))
+                for part in pieces
+            ),
+        )

@@ -1,0 +1,129 @@
+"""Where a document links to, and what can be linked to in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from npl_index.markdown.headings import without_anchor
+
+MOST_TARGET = 500
+"""Characters of a target; what is longer is no address of a document."""
+
+_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
+_DEFINITION = re.compile(r" {0,3}\[[^\[\]]+\]: *(\S+)")
+_ID = re.compile(r"\b(?:id|name) ?= ?[\"']([^\"'<>\n]{1,200})[\"']")
+_OWN_ID = re.compile(r"\{:? ?#([^\s{}]{1,200})")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A link to a place of this or another document.
+
+    :param line: where it stands, from 0.
+    :param path: of the document as written, percent signs resolved; empty for the same document.
+    :param anchor: of the place, without ``#``; empty for the document.
+    """
+
+    line: int
+    path: str
+    anchor: str
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading as GitHub makes it.
+
+    :param heading: as a reader sees it.
+    """
+    return _NOT_IN_SLUG.sub("", heading.lower()).replace(" ", "-")
+
+
+def slugs(headings: Iterable[str]) -> list[str]:
+    """Return the anchors of headings in document order; later ones of the same name are numbered."""
+    taken: dict[str, int] = {}
+    result = []
+    for heading in headings:
+        base = one = slug(heading)
+        while one in taken:
+            taken[base] += 1
+            one = f"{base}-{taken[base]}"
+        taken[one] = 0
+        result.append(one)
+    return result
+
+
+def own_anchors(source: str, headings: Iterable[str]) -> Iterator[str]:
+    """Return the anchors that a document names itself: by HTML, or behind a heading.
+
+    :param headings: as they are written.
+    """
+    yield from _ID.findall(source)
+    for heading in headings:
+        if heading != without_anchor(heading):
+            yield from _OWN_ID.findall(heading)
+
+
+def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
+    """Return the links to documents and places in them; those to other addresses are left out.
+
+    Code is left out as well: fences, and spans within a line.
+
+    :param nested: fences of equal length nest, as in NPL.
+    """
+    if "](" not in source and "]:" not in source:
+        return
+    for number, line in _outside_fences(source, nested):
+        if "](" in line or "]:" in line:
+            bare = _CODE_SPAN.sub(" ", line) if "`" in line else line
+            for target in _targets(bare):
+                if target and not _SCHEME.match(target):
+                    path, _, anchor = target.partition("#")
+                    yield Reference(number, unquote(path.partition("?")[0]), unquote(anchor))
+
+
+def _outside_fences(source: str, nested: bool) -> Iterator[tuple[int, str]]:
+    """Return the lines of a text that stand in no fence, with their numbers."""
+    fences: list[str] = []
+    for number, line in enumerate(source.split("\n")):
+        text = line.lstrip(" \t>*+-")
+        if text[:3] not in ("```", "~~~"):
+            if not fences:
+                yield number, line
+            continue
+        info = text.lstrip(text[0])
+        marks = text[: len(text) - len(info)]
+        if fences and not info.strip() and marks.startswith(fences[-1]):
+            fences.pop()
+        elif (not fences or nested) and not (text[0] == "`" and "`" in info):
+            fences.append(marks)
+
+
+def _targets(line: str) -> Iterator[str]:
+    """Return where the links of a line lead, as written."""
+    defined = _DEFINITION.match(line)
+    if defined and not defined[0].lstrip().startswith("[^"):
+        yield defined[1].strip("<>")
+        return
+    at = line.find("](")
+    while at >= 0:
+        yield _target(line[at + 2 : at + 2 + MOST_TARGET].lstrip())
+        at = line.find("](", at + 2)
+
+
+def _target(text: str) -> str:
+    """Return the target that a text begins with; nothing where it has none."""
+    if text.startswith("<"):
+        return text[1 : text.find(">")] if ">" in text else ""
+    depth = 0
+    for at, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+        if depth < 0 or character in " \t":
+            return text[:at] if ")" in text[at:] else ""
+    return ""

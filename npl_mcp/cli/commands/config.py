@@ -1,0 +1,75 @@
+"""``npl-mcp config``: which settings are in force, and who said so."""
+
+from __future__ import annotations
+
+import argparse
+from operator import attrgetter
+from typing import Any
+
+from npl_index.choices import Weights
+from npl_index.errors import escaped
+from npl_mcp.cli.terminal.arguments import JSON, add
+from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.config.connection import ConnectionSettings, given_variables
+from npl_mcp.config.keys import KEYS, Key
+from npl_mcp.config.layers import Variables
+from npl_mcp.config.settings import Settings
+
+DEFAULT = "default"
+
+
+def add_config(commands: Any) -> None:
+    """Add the command to those of ``npl-mcp``.
+
+    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
+    """
+    config = commands.add_parser("config", help="show the settings, and where each comes from")
+    steps = config.add_subparsers(dest="step", metavar="show", required=True)
+    show = steps.add_parser("show", help="show every setting: flag, variable, npl.toml or default")
+    add(show, JSON)
+
+
+def run_config(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Return every setting with its value and its source.
+
+    :param given: the command line.
+    :param settings: that follow from it.
+    """
+    variables = given_variables()
+    connection = ConnectionSettings.from_env(variables)
+    lines = {"url": connection.url, "via": connection.transport}
+    rows = []
+    for name, key in KEYS.items():
+        value = _plain(attrgetter(key.attribute)(settings)) if key.attribute else lines[name]
+        if key.secret and value is not None:
+            value = "(not shown)"
+        rows.append({"name": name, "value": value, "source": _source(name, key, given, variables)})
+    shown = [(str(row["name"]), _text(row["value"]), str(row["source"])) for row in rows]
+    widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
+    table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
+    return Outcome("\n".join(table), rows)
+
+
+def _source(name: str, key: Key, given: argparse.Namespace, variables: Variables) -> str:
+    if getattr(given, name.replace("-", "_"), None) is not None:
+        return f"--{name}"
+    if key.variable not in variables:
+        return DEFAULT
+    return variables.places[key.variable][0] if key.variable in variables.places else key.variable
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Weights):
+        return [value.name, value.content, value.topic]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_text, value)) or "-"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "-" if value is None else escaped(str(value))

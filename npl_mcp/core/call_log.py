@@ -1,0 +1,153 @@
+"""Writes the log of calls, where somebody wants one: in a thread of its own, many calls at a time.
+
+No call waits for it and none fails because of it: what the database does not take in time is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from npl_index.answer.values import Tailored
+from npl_index.errors import NPLError
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import PAGES, Call, Sink, log_sinks
+from npl_mcp.core.whole_sizes import WholeSizes
+from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN = "unknown"
+"""What calls of no tool are logged as."""
+
+WAITING = 5_000
+"""Calls that may wait to be written; further ones are left out."""
+
+TOGETHER = 500
+"""Calls of one transaction, so that others who write wait no longer than for one of theirs."""
+
+PAUSE = 0.5
+"""Seconds between two transactions: each costs a writing to disk, and wakes whoever waits for news."""
+
+_OFFERED = 20
+_LONGEST = 1_000
+_CLOSE_SECONDS = 2.0
+
+
+def sinks(app: App, sizes: WholeSizes | None = None) -> tuple[Sink, ...]:
+    """Return what gets finished calls, as the settings say.
+
+    :param app: whose calls they are.
+    :param sizes: by default new ones.
+    """
+    if app.settings.log_calls == "off":
+        return log_sinks()
+    return (*log_sinks(), CallLog(app, sizes or WholeSizes(app)))
+
+
+class CallLog:
+    """Takes finished calls and writes them to the store.
+
+    :param app: has the store.
+    :param sizes: of whole documents.
+    """
+
+    def __init__(self, app: App, sizes: WholeSizes) -> None:
+        self._store: CallStore = app.stores.calls
+        self._statistics = app.state.indices.statistics
+        self._with_contexts = app.settings.log_calls == "contexts"
+        self._sizes = sizes
+        self._queue: queue.Queue[Logged] = queue.Queue(WAITING)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._hits = self._misses = 0
+
+    def __call__(self, call: Call) -> None:
+        """Log a call soon, unless a page made it: people look, and agents call."""
+        if call.caller.name == PAGES:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
+            self._thread.start()
+        try:
+            self._queue.put_nowait(self._logged(call))
+        except queue.Full:
+            logger.debug("a call is left out of the log")
+
+    def close(self) -> None:
+        """Write what is left, and end the thread."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        """Write what there is, then wait a moment for more."""
+        while not self._closing.wait(PAUSE) or not self._queue.empty():
+            batch: list[Logged] = []
+            while len(batch) < TOGETHER and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            if batch:
+                self._write(batch)
+
+    def _write(self, batch: list[Logged]) -> None:
+        try:
+            self._store.add(batch)
+        except NPLError as error:
+            logger.warning("%d calls are left out of the log: %s", len(batch), error)
+
+    def _logged(self, call: Call) -> Logged:
+        caller, identity = call.caller, call.caller.identity
+        owner = None if identity is None else identity.name
+        hits, misses = self._statistics.hits, self._statistics.restored + self._statistics.built
+        self._hits, hits = hits, hits - self._hits
+        self._misses, misses = misses, misses - self._misses
+        return Logged(
+            created_at=now(),
+            tool=call.tool if call.known else UNKNOWN,
+            domains=" ".join(call.domains),
+            who=owner or _plain(caller.name or caller.transport),
+            owner=owner,
+            error=call.code,
+            micros=round(call.seconds * 1_000_000),
+            bytes=call.size,
+            hits=hits,
+            misses=misses,
+            **(self._loaded(call, call.data) if isinstance(call.data, Tailored) else {}),
+        )
+
+    def _loaded(self, call: Call, answer: Tailored) -> dict[str, Any]:
+        """Return what is logged of sections that were loaded."""
+        given = call.arguments
+        offers: list[tuple[Offered, str]] = [("suggestion", one.selector) for one in answer.suggestions]
+        offers += [("more", selector) for selector in answer.request_more]
+        context = given.get("context")
+        budget = given.get("token_budget")
+        return {
+            "file": _plain(answer.file),
+            "asked": budget if isinstance(budget, int) else None,
+            "used": answer.total_tokens,
+            "whole": self._sizes.of(call, answer),
+            "taken": tuple(_plain(_name(one.file, one.selector)) for one in answer.sections),
+            "context": _plain(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None,
+            "wanted": tuple(_plain(one) for one in _wanted(given)),
+            "offered": tuple((kind, _plain(selector)) for kind, selector in offers[:_OFFERED]),
+        }
+
+
+def _wanted(given: Mapping[str, object]) -> list[str]:
+    """Return the selectors that a call asks for."""
+    lists = (given.get(name) for name in ("selectors", "sections"))
+    return [str(one) for found in lists if isinstance(found, list) for one in found]
+
+
+def _name(file: str | None, selector: str) -> str:
+    return selector if file is None else f"{file}: {selector}"
+
+
+def _plain(text: str, most: int = _LONGEST) -> str:
+    """Return a text that every database keeps: none has NUL or half a character."""
+    return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()

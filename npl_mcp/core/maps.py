@@ -1,0 +1,81 @@
+"""Where tokens lie: areas within areas, small ones left out, so that a map of them can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npl_index.markdown.sections import SectionTree
+from npl_mcp.core.app import Gathered
+from npl_mcp.core.places import Crumb, Measure, place
+from npl_mcp.core.relations import below, folder_name
+
+SMALLEST = 0.004
+"""Share of all tokens below which an area is left out: some three pixels of a wide window."""
+
+DEEPEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A part of a map.
+
+    :param name: what people call it.
+    :param address: what leads to the file or folder; nothing for a section of the file that is shown.
+    :param selector: of a section.
+    :param tokens: in it.
+    :param children: its parts, without small ones.
+    """
+
+    name: str
+    address: str | None
+    selector: str | None
+    tokens: int
+    children: tuple[Area, ...]
+
+
+def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Sequence[str]) -> Area | None:
+    """Return the map of a file; nothing where it has no headings."""
+    smallest = SMALLEST * tokens[0]
+
+    def area(index: int, depth: int) -> Area:
+        section = tree.sections[index]
+        inside = section.children if depth < DEEPEST else ()
+        children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
+        return Area(section.name, None, selectors[index], tokens[index], children)
+
+    # A title holds all that the document does.
+    first = tree.title if tree.title is not None and tree.sections[0].children == (tree.title,) else 0
+    return area(first, 0) if len(tree.sections) > 1 and tokens[0] else None
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.address: str | None = None
+        self.inside: dict[str, _Node] = {}
+
+
+def areas_of_files(top: Crumb, gathered: Gathered, files: Sequence[Measure]) -> Area | None:
+    """Return the map of a folder."""
+    first, path = place(top.address, gathered.founds)
+    lead = f"{path}/" if path else ""
+    root = _Node()
+    for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
+        own = below(found)
+        parts = own[len(lead) :].split("/") if found.root == first.root and own.startswith(lead) else [name]
+        node, tokens = root, measure.tokens or 0
+        node.tokens += tokens
+        for at, part in enumerate(parts[:DEEPEST], 1):
+            node = node.inside.setdefault(part, _Node())
+            node.tokens += tokens
+            node.address = name if at == len(parts) else folder_name(first, lead + "/".join(parts[:at]))
+    smallest = SMALLEST * root.tokens
+
+    def area(name: str, node: _Node) -> Area:
+        ordered = sorted(node.inside.items(), key=lambda item: -item[1].tokens)
+        children = tuple(area(*item) for item in ordered if item[1].tokens > smallest)
+        return Area(name, node.address, None, node.tokens, children)
+
+    root.address = top.address
+    return area(top.name, root) if root.tokens else None

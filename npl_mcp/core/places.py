@@ -1,0 +1,184 @@
+"""Where documents lie, for people who look through them: roots, libraries, folders, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.roots import real_path
+from npl_index.markdown.traits import Traits
+from npl_mcp.core.app import App, Gathered
+from npl_mcp.core.relations import below, folder_name
+
+MOST_MEASURED = 5_000
+"""Files whose tokens are added up in one call, half a second or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """A folder on the way to something.
+
+    :param name: what people call it.
+    :param address: what leads to it.
+    """
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How much a file holds.
+
+    :param sections: its headings.
+    :param tokens: of all of it; nothing if too many files are looked at.
+    :param words: of all of it.
+    :param traits: what it holds.
+    """
+
+    sections: int
+    tokens: int | None = None
+    words: int | None = None
+    traits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What lies in a folder.
+
+    :param kind: ``root``, ``library``, ``folder`` or ``file``.
+    :param name: what people call it.
+    :param address: what leads to it.
+    :param files: how many there are in it.
+    :param sections: their headings.
+    :param tokens: of all of them; nothing if there are too many files.
+    :param words: of all of them.
+    :param traits: what they hold.
+    """
+
+    kind: str
+    name: str
+    address: str
+    files: int
+    sections: int
+    tokens: int | None
+    words: int | None
+    traits: tuple[str, ...]
+
+
+def held(traits: Traits) -> tuple[str, ...]:
+    """Return in words what a text holds."""
+    every = (
+        (traits.has_code, "code"),
+        (traits.has_tables, "tables"),
+        (traits.has_examples, "examples"),
+        (traits.has_definitions, "definitions"),
+    )
+    return tuple(word for holds, word in every if holds)
+
+
+def measured(app: App, gathered: Gathered) -> list[Measure]:
+    """Return how much each of some documents holds."""
+    collection = gathered.collection
+    if len(gathered.founds) > MOST_MEASURED:
+        return [Measure(collection.headings(number)) for number in range(len(gathered.founds))]
+    _, counts = app.counting(collection, app.clock("the folder"))
+    result = []
+    for number, parsed in enumerate(collection.documents):
+        whole = parsed.tree.sections[0].whole_traits
+        tokens = counts(number).total(range(len(parsed.tree.sections)))
+        result.append(Measure(collection.headings(number), tokens, whole.word_count, held(whole)))
+    return result
+
+
+def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entry:
+    """Return what some files hold together."""
+    known = all(part.tokens is not None for part in parts)
+    return Entry(
+        kind=kind,
+        name=name,
+        address=address,
+        files=len(parts),
+        sections=sum(part.sections for part in parts),
+        tokens=sum(part.tokens or 0 for part in parts) if known else None,
+        words=sum(part.words or 0 for part in parts) if known else None,
+        traits=tuple(dict.fromkeys(trait for part in parts for trait in part.traits)),
+    )
+
+
+def places_of(app: App) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and address of the roots that there are, and of all libraries.
+
+    A working directory that nobody gave as a root may be a whole home; it is left out.
+    """
+    searched = {real_path(root.path) for root in app.library.searched}
+    for root in app.library.roots:
+        if (root.npl or root.path in searched) and Path(root.path).is_dir():
+            yield "root", root.label, f"{root.label}:"
+    with suppress(NPLError):  # there is none
+        for name in dict.fromkeys(one.root.path for one in app.documents.find(DocumentRef(file="lib:*"))):
+            yield "library", name.partition(":")[2], name
+
+
+def tops(app: App) -> Iterator[Entry]:
+    """Yield the roots that hold Markdown, and all libraries."""
+    for kind, name, address in places_of(app):
+        try:
+            gathered = app.gather(DocumentRef(file=address))
+        except NPLError:  # it holds none
+            continue
+        yield joined(kind, name, address, app.unchanging(lambda: measured(app, gathered)))  # noqa: B023
+
+
+def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
+    """Return a document of a folder or file, and the path of that below the document's root.
+
+    :param file: what leads to it.
+    """
+    wanted = file.rstrip("/")
+    for found in founds:
+        path = below(found)
+        for lead in (f"{found.root.label}:", f"{found.root.path}/", ""):
+            if wanted.startswith(lead):
+                own = wanted[len(lead) :].strip("/")
+                if not own or path == own or path.startswith(f"{own}/"):
+                    return found, own
+    return founds[0], ""
+
+
+def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
+    """Return the way to a folder or file from its root on, itself included."""
+    found, path = place(file, founds)
+    if len(founds) == 1 and path and not file.endswith("/"):
+        path = below(found) if below(found).endswith(path) else path
+    crumbs = [Crumb(found.root.label, folder_name(found, ""))]
+    parts = path.split("/") if path else []
+    for at, part in enumerate(parts, 1):
+        crumbs.append(Crumb(part, folder_name(found, "/".join(parts[:at]))))
+    return tuple(crumbs)
+
+
+def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[Entry]:
+    """Yield what lies in a folder: folders, then files.
+
+    :param files: how much each document below it holds.
+    """
+    top, path = place(file, gathered.founds)
+    lead = f"{path}/" if path else ""
+    folders: dict[str, list[Measure]] = {}
+    single: list[Entry] = []
+    for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
+        own = below(found)
+        inside = found.root == top.root and own.startswith(lead)
+        first, _, deeper = own[len(lead) :].partition("/") if inside else (name, "", "")
+        if deeper:
+            folders.setdefault(first, []).append(measure)
+        else:
+            single.append(replace(joined("file", first, name, [measure]), files=1))
+    for name, parts in sorted(folders.items()):
+        yield joined("folder", name, folder_name(top, lead + name), parts)
+    yield from sorted(single, key=lambda one: one.name)

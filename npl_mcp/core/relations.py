@@ -1,0 +1,169 @@
+"""How documents refer to each other: which links lead nowhere, and what links to a document."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.markdown.links import Reference, own_anchors, slugs
+from npl_index.ranking.indexing import ParsedDocument
+from npl_mcp.core.app import App, Gathered
+
+MOST_DOCUMENTS = 5_000
+"""Documents whose links are looked at in one call, a second or two where none is known yet."""
+
+MOST_CHECKED = 200
+"""Targets outside of what a walk finds that are looked for one by one."""
+
+_INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A link that leads nowhere.
+
+    :param document: number of the one that has it.
+    :param reference: the link.
+    :param why: ``no document``, or ``no such heading``.
+    """
+
+    document: int
+    reference: Reference
+    why: str
+
+
+def place_of(found: Found) -> str:
+    """Return where a document lies, by which links from one to another are worked out."""
+    return f"{found.root.path}/{below(found)}"
+
+
+def below(found: Found) -> str:
+    """Return the path of a document below its root."""
+    return found.path.removeprefix(f"{found.root.path}/")
+
+
+def folder_name(found: Found, path: str) -> str:
+    """Return what leads to a folder of a document's root.
+
+    :param path: below the root; empty for the root.
+    """
+    root = found.root.path
+    if found.path.startswith(f"{root}/"):  # of a library
+        return f"{root}/{path}" if path else root
+    return f"{found.root.label}:{path}"
+
+
+def around(app: App, found: Found) -> DocumentRef:
+    """Return the documents among which the links of one lead, and are looked for."""
+    root = found.root.path
+    if root in {one.path for one in app.library.searched}:
+        return DocumentRef()
+    return DocumentRef(file=f"{root}*" if root.endswith(":") else folder_name(found, ""))
+
+
+class Relations:
+    """The links among documents that somebody sees.
+
+    :param app: what is seen of documents.
+    :param gathered: the documents; of more than :data:`MOST_DOCUMENTS` the first are looked at.
+    """
+
+    def __init__(self, app: App, gathered: Gathered) -> None:
+        self._app, self.gathered = app, gathered
+        self.documents = range(min(len(gathered.founds), MOST_DOCUMENTS))
+        self._checked: dict[str, bool] = {}
+        self._anchors: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def _at(self) -> Mapping[str, int]:
+        return {place_of(found): number for number, found in enumerate(self.gathered.founds)}
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for place in self._at:
+            folder = place.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(folders)
+
+    def parsed(self, document: int) -> ParsedDocument:
+        """Return a document."""
+        return self.gathered.collection.documents[document]
+
+    def references(self, document: int) -> Sequence[Reference]:
+        """Return the links of a document."""
+        return self._app.state.references.of(self.parsed(document))
+
+    def number_of(self, found: Found) -> int | None:
+        """Return the number of a document, if it is among these."""
+        return self._at.get(place_of(found))
+
+    def place(self, document: int, reference: Reference) -> str | None:
+        """Return where a link leads; ``None`` for one from a document that lies in no folder."""
+        found = self.gathered.founds[document]
+        root, path = found.root.path, reference.path
+        if not path:
+            return place_of(found)
+        if root.endswith(":"):
+            return None
+        start = "" if path.startswith("/") else posixpath.dirname(below(found))
+        return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")
+
+    def target(self, place: str) -> int | None:
+        """Return the document at a place; a suffix may lack, and a folder stands for its first page."""
+        for one in (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES)):
+            if one in self._at:
+                return self._at[one]
+        return next((self._at[one] for name in _INDEX_FILES if (one := f"{place}/{name}") in self._at), None)
+
+    def broken(self, document: int) -> Iterator[Broken]:
+        """Return the links of a document that lead nowhere.
+
+        What is no Markdown is not looked for: it is not shown either.
+        """
+        for reference in self.references(document):
+            place = self.place(document, reference)
+            target = None if place is None else self.target(place)
+            if target is not None:
+                if not self.has_anchor(target, reference.anchor):
+                    yield Broken(document, reference, "no such heading")
+            elif place is not None and self._is_missing(place):
+                yield Broken(document, reference, "no document")
+
+    def _is_missing(self, place: str) -> bool:
+        if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
+            return False
+        if place not in self._checked and len(self._checked) < MOST_CHECKED:
+            # A walk passes by what lies in hidden folders.
+            self._checked[place] = self._app.library.holds(place)
+        return not self._checked.get(place, True)
+
+    def has_anchor(self, document: int, anchor: str) -> bool:
+        """Return whether a document has a place of a name; its beginning has several."""
+        wanted = anchor.lower()
+        if wanted in ("", "top") or wanted.startswith(":~:"):
+            return True
+        known = self._anchors.get(document)
+        if known is None:
+            tree = self.parsed(document).tree
+            headings = [section for section in tree.sections if section.level]
+            own = own_anchors(tree.source, (section.heading for section in headings))
+            known = frozenset([*slugs(one.name for one in headings), *(one.lower() for one in own)])
+            self._anchors[document] = known
+        return wanted in known
+
+    def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
+        """Return the links of other documents that lead to one."""
+        for document in self.documents:
+            if document == target:
+                continue
+            for reference in self.references(document):
+                place = self.place(document, reference)
+                if place is not None and self.target(place) == target:
+                    yield document, reference

@@ -1,0 +1,298 @@
+"""Change a section of a Markdown file below a root that the user gave."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.references import document_name, path_ends
+from npl_index.markdown.sections import SectionTree, parse_sections
+from npl_index.markdown.state import Deadline
+from npl_index.selectors.grammar import Selector, compile_selector
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.selection import heads_in
+from npl_index.selectors.writing import narrowed, qualified, steps_of
+from npl_index.tokens.sections import trimmed_text
+from npl_mcp.core.app import App
+from npl_mcp.core.files import lies_in, npl_folders, real_paths
+from npl_mcp.editing.expecting import Expected
+from npl_mcp.editing.folders import SharedFolder
+from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, SectionEdit, bytes_of
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import NotAllowedError
+
+_LISTED = 10
+_TREES = 4  # before and after a change, and of what another program wrote meanwhile
+
+_LEFT_OVER = 3600.0  # seconds; others of this program write to such folders without a lock
+
+_ELSEWHERE: Mapping[str, str] = {
+    "cr": "manage_cr_sections changes change requests",
+    "artifact": "artifact_add_revision changes artifacts",
+    "lib": "change the files of the library, and push them: npl-mcp library push",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSection:
+    """A section that was changed.
+
+    :param file: path of its file below the root.
+    :param selector: of the section as it is called now.
+    :param tokens: of the section now, with its subsections.
+    :param tokens_before: the same before.
+    :param removed: headings of subsections that are gone.
+    :param unchanged: the section held just that before; nothing was written.
+    :param digest: of the section; as ``expect`` it lets only that be changed.
+    """
+
+    file: str
+    selector: str
+    tokens: int
+    tokens_before: int
+    removed: tuple[str, ...] | None
+    unchanged: bool | None
+    digest: str
+
+
+class SectionNames:
+    """The sections of a file by their selectors; see :class:`~npl_mcp.editing.sections.Outlined`.
+
+    :param file: what answers call the file.
+    """
+
+    def __init__(self, tree: SectionTree, file: str) -> None:
+        self.tree = tree
+        self._document = document_name(file)
+        self._steps = steps_of(tree, short=False)
+
+    def address(self, index: int) -> str:
+        """Return the path of a section below its document."""
+        return self._steps[index]
+
+    def at(self, address: str) -> int | None:
+        """Return the section of a path."""
+        return self._steps.index(address) if address in self._steps else None
+
+    def shown(self, index: int) -> str:
+        """Return the shortest selector of a section."""
+        return qualified(self._document, steps_of(self.tree)[index])
+
+    def pieces(self, data: bytes) -> Iterator[tuple[str, object]]:
+        """Yield the parts of the file and what they hold."""
+        yield "the front matter", self.tree.front_matter
+        for section, step in zip(self.tree.sections, self._steps, strict=True):
+            own = section.own_bytes
+            name = repr(step.removeprefix(" > ")) if section.index else "the text above all sections"
+            yield name, data[own.start : own.stop].strip()
+
+
+def update_section(
+    app: App, file: str, selector: str, operation: str, content: str, expect: str | None
+) -> EditedSection:
+    """Change a section, and write the file.
+
+    :param file: names one file below a root that the user gave.
+    :param selector: means one section of it.
+    :param operation: one of :data:`~npl_mcp.editing.sections.EDITS`.
+    :param expect: digest of the section that was read; another state is not changed.
+    :raises NotAllowedError: the settings do not allow it, or not there.
+    :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
+    :raises SelectorSyntaxError: the selector cannot be read.
+    :raises DocumentNotFoundError: there is no such file.
+    :raises DocumentError: the file cannot be used.
+    :raises SectionNotFoundError: no section is meant, or several are.
+    :raises ConflictError: the section is not as expected, or another program is writing the file.
+    :raises TooLargeError: the file would be too large to be read.
+    :raises StorageError: the file cannot be written.
+    """
+    if not app.settings.write:
+        hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
+        raise NotAllowedError("files are only read here", hint=hint)
+    checks.choice(operation, "operation", EDITS)
+    checks.text(content, "content", LONGEST_TEXT)
+    wanted = _whole(compile_selector(checks.text(selector, "selector")))
+    target = Target.of(app, DocumentRef(file=file))
+    read = _reader(target.label, app.settings.time_limit)
+    expected = Expected(expect, app.state.seen, lambda data: dict(read(data).pieces(data)))
+    edit = SectionEdit(
+        read,
+        lambda names: target.section(names.tree, wanted, app.clock(target.label)),
+        operation,
+        content,
+        target.label,
+        whole=wanted.depth is None,
+        check=lambda section: expected.check(target.label, edit.data, section),
+    )
+    new = target.change(edit, app.settings.limits.max_bytes)
+    return _answer(app, target.label, edit, new, own=wanted.depth == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file that may be changed.
+
+    :param found: where it is.
+    :param label: what answers call it.
+    :param aliases: by what else selectors may call it.
+    """
+
+    found: Found
+    label: str
+    aliases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, app: App, ref: DocumentRef) -> Target:
+        """Find the file that a reference names."""
+        founds = app.documents.find(ref)
+        labels = app.documents.names(founds[:_LISTED])
+        if len(founds) > 1:
+            raise InvalidRequestError(
+                f"{ref.file!r} names {len(founds):,} files",
+                parameter="file",
+                hint=f"name one: {_some(labels, len(founds))}",
+            )
+        _check_writable(app, founds[0], labels[0])
+        return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
+
+    def section(self, tree: SectionTree, selector: Selector, clock: Deadline) -> int:
+        """Return the one section that a selector means.
+
+        :raises DocumentTimeoutError: the deadline has passed.
+        :raises SectionNotFoundError: there is none, or there are several; ``near`` holds selectors that work.
+        """
+        name = document_name(self.label)
+        addresses = [(name, self.label, *self.aliases)]
+        scope = Scope([tree], [tuple(path_ends(self.label))], clock, addresses)
+        heads = heads_in(scope, selector)
+        found = list(dict.fromkeys(_counting(tree, index) for _, index in heads))
+        last = selector.steps[-1].name
+        steps = steps_of(tree)
+        near = tuple(qualified(name, steps[index]) for index in found[:_LISTED])
+        if len(found) > 1:
+            problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
+            raise SectionNotFoundError(problem, near=near, hint=f"give one: {_some(near, len(found))}")
+        if last is not None and not scope.called(heads, last):
+            problem = f"{selector.text!r} has only the beginning of a name"
+            raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
+        return found[0]
+
+    def change(self, edit: Callable[[bytes], bytes], most_bytes: int) -> bytes:
+        """Change the file; return its new content."""
+        below, _, name = self.found.path.rpartition("/")
+        place = SharedFolder(self.found.root.path, below, most_bytes, _LEFT_OVER)
+        with place.opened() as folder:
+            if folder is None:
+                raise self._gone()
+            with folder.locked():
+                folder.wait_for_rest(name)
+                read = folder.read(name)
+                if read is None:
+                    raise self._gone()
+                return folder.change(name, read[0], edit, self.label)
+
+    def _gone(self) -> DocumentNotFoundError:
+        return DocumentNotFoundError(f"{self.label!r} is not there any more")
+
+
+def _whole(selector: Selector) -> Selector:
+    """Refuse a selector of several sections, or of a part that no heading bounds."""
+    problem = None
+    if selector.until:
+        problem = "a range means several sections"
+    elif selector.lines is not None:
+        problem = "[lines=…] means a part of a section"
+    elif selector.depth:
+        problem = f"[depth={selector.depth}] means a part of a section"
+    if problem is None:
+        return selector
+    hint = "name one section: without [depth=…] it is changed with its subsections, with [depth=0] without"
+    raise InvalidRequestError(f"{problem}: {selector.text!r}", parameter="selector", hint=hint)
+
+
+def _check_writable(app: App, found: Found, label: str) -> None:
+    """Refuse what does not lie below a root that the user gave, and what programs obey.
+
+    The roots of the server count: those of a token only narrow what its owner sees.
+    """
+    scheme = found.root.path.partition(":")[0]
+    if scheme in _ELSEWHERE:
+        raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
+    settings = app.state.settings
+    given = () if settings.cloned_roots else real_paths(settings.roots)
+    inside = [root for root in given if lies_in(found.absolute, [root])]
+    if not inside:
+        problem = f"{label!r} lies below no root that the user gave"
+        hint = "give its folder by --root, NPL_ROOTS, or root in the user's npl.toml"
+        if settings.cloned_roots:
+            hint += "; a project's npl.toml cannot allow it"
+        raise NotAllowedError(problem, hint=hint)
+    below = [Path(found.absolute).relative_to(root).parts for root in inside]
+    if all(map(_is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
+        hint = "change it in an editor"
+        raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
+
+
+def _is_hidden(path: Sequence[str]) -> bool:
+    return any(segment.startswith(".") for segment in path)
+
+
+def _reader(label: str, seconds: float) -> Callable[[bytes], SectionNames]:
+    """Return what reads the sections of a file, each content once.
+
+    :param seconds: to read one content.
+    """
+    name = document_name(label).rpartition("/")[2]
+
+    @lru_cache(maxsize=_TREES)
+    def read(data: bytes) -> SectionNames:
+        return SectionNames(parse_sections(data, name, deadline=time.monotonic() + seconds), label)
+
+    return read
+
+
+def _answer(app: App, label: str, edit: SectionEdit[SectionNames], new: bytes, *, own: bool) -> EditedSection:
+    before, after = edit.before.tree, edit.after.tree
+    gone = list((Counter(_headings(before, edit.index)) - Counter(_headings(after, edit.index))).elements())
+    index = _counting(after, edit.index)  # a document may have got a title
+
+    def tokens(tree: SectionTree, index: int) -> int:
+        section = tree.sections[index]
+        return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
+
+    return EditedSection(
+        file=label,
+        selector=narrowed(edit.after.shown(index), own=own),
+        tokens=tokens(after, index),
+        tokens_before=tokens(before, edit.index),
+        removed=tuple(gone[:_LISTED] + ["…"] * (len(gone) > _LISTED)) or None,
+        unchanged=True if new == edit.data else None,
+        digest=app.state.seen.noted(new, bytes_of(after, index, new, whole=not own)),
+    )
+
+
+def _counting(tree: SectionTree, index: int) -> int:
+    """Return the section that a section counts as: a document with a title is that, whose text it is."""
+    return index or tree.title or 0
+
+
+def _headings(tree: SectionTree, index: int) -> Iterator[str]:
+    """Yield the headings below a section."""
+    for one in tree.subtree(index)[1:]:
+        section = tree.sections[one]
+        yield f"{'#' * section.level} {section.name}"
+
+
+def _some(names: Sequence[str], number: int) -> str:
+    """Write the first of some names.
+
+    :param number: how many there are.
+    """
+    more = f", and {number - len(names):,} more" if number > len(names) else ""
+    return ", ".join(names) + more

@@ -1,0 +1,50 @@
+"""Writes CLIENTS.md: how each client is connected, from the table of their forms."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from npl_mcp.config.clients import CLIENTS, HERE, Client
+
+OPTIONS = ("--format", "markdown")
+IN_A_SHELL = "$PWD"
+
+INTRODUCTION = """\
+# Connecting clients
+
+[Install](README.md) npl first, so that `npl-mcp` is on your path. A desktop program may have another path and
+need the full one: `npl-mcp`, started at a terminal, prints all that stands here with it. `npl-mcp doctor`
+looks whether your clients name npl.
+
+`--root .` serves the project in which the client runs. Clients that are not here take what Cursor takes. To
+connect to a server that listens (`npl-mcp-server start`), write what `npl-mcp-server config` prints.
+
+This page is written by `make docs`. Tests hold each form against what the client's publisher asks for.
+"""
+
+
+def page() -> str:
+    """Return the text of CLIENTS.md."""
+    return INTRODUCTION + "".join(f"\n## {one.name}\n\n{''.join(_described(one))}" for one in CLIENTS)
+
+
+def link(client: Client) -> str | None:
+    """Return the link that adds npl to a client, if there can be one."""
+    return client.link and client.link(client.program(_command(client.folder)))
+
+
+def _described(client: Client) -> Iterator[str]:
+    added = client.adding(_command(HERE if client.folder == HERE else IN_A_SHELL))
+    if added:
+        expanded = added.replace(shlex.quote(IN_A_SHELL), f'"{IN_A_SHELL}"')
+        yield f"```\n{expanded}\n```\n\n"
+    elif client.link:
+        yield f"[Add npl to {client.name}]({link(client)})\n\n"
+    path = client.places[-1].path.removeprefix("+/")
+    language = path.rpartition(".")[2]
+    yield f"`{path}`:\n\n```{language}\n{client.file(client.program(_command(client.folder)))}\n```\n"
+
+
+def _command(folder: str) -> list[str]:
+    return ["npl-mcp", "--root", folder, *OPTIONS]

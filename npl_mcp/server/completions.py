@@ -1,0 +1,194 @@
+"""Completion of the parameters of documents' addresses and of prompts' arguments.
+
+An argument's name says what it is: a ``file``, the ``selector`` of a section in it, an ``item``, ``agent`` or
+``prompt``, the ``key`` of a change request, a ``session``, ``artifact`` or ``library``. Nothing is read
+that a tool would not show the same caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from fastmcp import Context, FastMCP
+from mcp_types import (
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
+
+from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
+from npl_index.selectors.writing import qualified
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import CALLER, seen, sight
+from npl_mcp.server.access import caller_of
+from npl_mcp.server.documents import DOMAIN, FILE, SECTION
+from npl_mcp.server.registry import workers
+from npl_mcp.server.stdio import InFlight
+from npl_mcp.tools.domains import domains_named
+
+MOST = 100
+"""Values of an answer; the protocol allows no more."""
+
+_LOOKED_THROUGH = 10_000
+"""Entries of a root that are looked at, some twenty milliseconds: somebody types meanwhile."""
+
+_ARTIFACT, _KEY, _LIBRARY = "artifact:", "cr:", "lib:"
+
+Given = Mapping[str, str]
+"""What was said for other arguments, by their names."""
+
+
+def add_completions(server: FastMCP[Any], app: App, in_flight: InFlight | None) -> None:
+    """Let a server complete what is typed.
+
+    :param app: as the server sees it.
+    :param in_flight: the requests of standard streams.
+    """
+
+    async def complete(
+        ref: Any, argument: CompletionArgument, context: CompletionContext | None
+    ) -> Completion:
+        # FastMCP passes no middleware here, so that nobody has noted the caller.
+        async with Context(fastmcp=server) as known:
+            token = CALLER.set(caller_of(known.request_context, in_flight))
+        try:
+            names = _named(ref)
+            if argument.name not in names or not sight().has_domain(DOMAIN):
+                return Completion(values=[])
+            given = (context and context.arguments) or {}
+            work = partial(_values, app, names[argument.name], argument.value, given)
+            return await anyio.to_thread.run_sync(work, limiter=workers("heavy"))
+        finally:
+            CALLER.reset(token)
+
+    server.add_completion_handler(complete)
+
+
+Source = Callable[[App, str, Given], Iterable[str]]
+"""Takes what the caller sees, what is typed, and what was said before; gives what may be meant."""
+
+
+def _named(ref: object) -> Mapping[str, Source]:
+    """Return what the arguments of an address or a prompt are, by their names."""
+    if isinstance(ref, PromptReference):
+        return _ARGUMENTS
+    if not isinstance(ref, ResourceTemplateReference):
+        return {}
+    return _PARAMETERS.get(ref.uri, {})
+
+
+def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
+    """Return what an argument may become; nothing where something cannot be read."""
+    found: Iterable[str] = ()
+    with suppress(NPLError):
+        found = tuple(source(seen(app), typed, given))
+    part = typed.casefold()
+    fitting = [one for one in dict.fromkeys(found) if part in one.casefold()]
+    fitting.sort(key=lambda one: not one.casefold().startswith(part))
+    return Completion(values=fitting[:MOST], total=len(fitting), has_more=len(fitting) > MOST)
+
+
+def _files(app: App, typed: str, given: Given) -> Iterator[str]:
+    """Yield names of documents: of the scheme that is begun, else files of the user's roots, and items."""
+    for scheme, source in ((_KEY, _requests), (_ARTIFACT, _artifacts), (_LIBRARY, _libraries)):
+        if typed.startswith(scheme):
+            yield from source(app, typed, given)
+            return
+    library = app.library
+    for root in library.roots:
+        if not root.npl:
+            with suppress(NPLError):
+                for _, found in library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH):
+                    yield found.path
+    yield from _items(app, typed, given)
+
+
+def _items(app: App, _: str, given: Given, *, kind: str | None = None) -> Iterator[str]:
+    wanted = kind or given.get("resource_type")
+    for one in app.library.catalog.kinds:
+        if one.suffix in MARKDOWN_SUFFIXES and wanted in (None, one.name):
+            with suppress(NPLError):
+                yield from app.library.item_names(one)
+
+
+def _selectors(app: App, _: str, given: Given) -> Iterator[str]:
+    """Yield the selectors of the sections of the one document that was named before."""
+    name = next((given[one] for one in _DOCUMENTS if given.get(one)), None)
+    ref = DocumentRef.parse(name)
+    if name and not app.documents.is_set(ref):
+        gathered = app.gather(ref)
+        document, parsed = document_name(gathered.files[0]), gathered.collection.documents[0]
+        for section in parsed.tree.sections[1:]:
+            yield qualified(document, parsed.step(section.index))
+
+
+def _requests(app: App, _: str, __: Given) -> Iterator[str]:
+    if app.sight.has_domain("cr"):
+        yield from app.documents.names(app.documents.find(DocumentRef(file=f"{_KEY}*")))
+
+
+def _keys(app: App, typed: str, given: Given) -> Iterator[str]:
+    return (name.removeprefix(_KEY) for name in _requests(app, typed, given))
+
+
+def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
+    """Yield the names of the newest artifacts, and the one that is typed."""
+    if app.sight.has_domain("artifact") and app.stores.database.engine.exists():
+        number = typed.removeprefix(_ARTIFACT)
+        if number.isdecimal():
+            with suppress(NPLError):
+                app.documents.find(DocumentRef(file=f"{_ARTIFACT}{number}"))
+                yield f"{_ARTIFACT}{number}"
+        for artifact in app.stores.artifact.list(MOST).items:
+            yield f"{_ARTIFACT}{artifact.id}"
+
+
+def _numbers(app: App, typed: str, given: Given) -> Iterator[str]:
+    return (name.removeprefix(_ARTIFACT) for name in _artifacts(app, typed, given))
+
+
+def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
+    """Yield the names of libraries, or of the files of the one whose name is typed."""
+    name, below, _ = typed.partition("/")
+    if below:
+        yield from (one.path for one in app.documents.find(DocumentRef(file=name)))
+    elif app.stores.database.engine.exists():
+        for revision in app.stores.library.list():
+            if app.sight.has_library(revision.library):
+                yield f"{_LIBRARY}{revision.library}"
+
+
+def _sessions(app: App, _: str, __: Given) -> Iterator[str]:
+    shown = "session" in domains_named(app.settings.domains) and app.sight.has_domain("session")
+    if shown and app.stores.database.engine.exists():
+        for session in app.stores.session.list(limit=MOST).items:
+            yield session.id
+
+
+_DOCUMENTS = ("path", "file", "document", "item")
+"""Arguments that name the document of a selector."""
+
+_PARAMETERS: Mapping[str, Mapping[str, Source]] = {
+    FILE: {"path": _files},
+    SECTION: {"path": _files, "selector": _selectors},
+}
+_ARGUMENTS: Mapping[str, Source] = {
+    **dict.fromkeys(("path", "file", "document"), _files),
+    **dict.fromkeys(("selector", "section"), _selectors),
+    **dict.fromkeys(("key", "change_request"), _keys),
+    **dict.fromkeys(("session", "session_id"), _sessions),
+    "artifact": _artifacts,
+    "artifact_id": _numbers,
+    "library": _libraries,
+    "item": _items,
+    "agent": partial(_items, kind="agent"),
+    "prompt": partial(_items, kind="prompt"),
+}

@@ -1,0 +1,109 @@
+"""Documents as resources: whatever a tool calls a ``file``, whole or one section of it.
+
+There are only templates: a list of all files would be long, and tools find sections better. What a caller may
+not see is not found, as for tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from fastmcp import FastMCP
+from fastmcp.resources import ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.resources.security import ResourceSecurity
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.documents import DocumentRef
+from npl_index.markdown.sections import SectionTree, Span
+from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.selection import Selected, select
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import seen
+from npl_mcp.server.protocol import MARKDOWN, protocol_errors
+from npl_mcp.server.registry import workers
+from npl_mcp.tools.responses import within
+
+DOMAIN = "npl"
+
+FILE = "npl://file/{path*}"
+SECTION = f"{FILE}#{{selector*}}"
+
+
+def add_documents(server: FastMCP[Any], app: App) -> None:
+    """Add the documents that callers see to a server.
+
+    :param app: finds and reads them, when they are asked for.
+    """
+    read = _reader(app)
+
+    async def section(path: str, selector: str) -> ResourceResult:
+        return await read(path, selector)
+
+    async def whole(path: str) -> ResourceResult:
+        return await read(path, None)
+
+    # A selector is no path: "Setup/.." selects nothing and reads nothing.
+    security = ResourceSecurity(exempt_params=frozenset({"selector"}))
+    # The first template that fits an address is used, and that of whole files fits those with a fragment too.
+    for function, template, name, description in (
+        (section, SECTION, "section", "A section of a document, by its selector, percent-encoded"),
+        (whole, FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
+    ):
+        server.add_template(
+            ResourceTemplate.from_function(
+                function,
+                template,
+                name=name,
+                description=description,
+                mime_type=MARKDOWN,
+                security=security,
+                tags={DOMAIN},
+            )
+        )
+
+
+def _reader(app: App) -> Callable[[str, str | None], Awaitable[ResourceResult]]:
+    async def read(path: str, selector: str | None) -> ResourceResult:
+        with protocol_errors():
+            work = partial(_text, seen(app), path, selector)
+            text = await anyio.to_thread.run_sync(work, limiter=workers("heavy"))
+        return ResourceResult([ResourceContent(text, mime_type=MARKDOWN)])
+
+    return read
+
+
+def _text(app: App, path: str, selector: str | None) -> str:
+    """Return the text of a document or of what a selector selects in it.
+
+    :raises NPLError: there is no such document or section, or it cannot be used.
+    """
+    ref = DocumentRef.parse(path)
+    if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):
+        raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
+    gathered = app.gather(ref)
+    tree, name = gathered.collection.documents[0].tree, gathered.files[0]
+    if selector is None:
+        return within(app.settings.body_limit, tree.source)
+    found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
+    parts = (tree.text(span) for one in found for span in _spans(tree, one))
+    return within(app.settings.body_limit, "\n".join(parts))
+
+
+def _spans(tree: SectionTree, selected: Selected) -> Iterator[Span]:
+    """Yield the lines that are selected; those of sections that follow each other are joined."""
+    if selected.lines is not None:
+        yield selected.lines
+        return
+    start = stop = -1
+    for number in selected.sections:
+        own = tree.sections[number].own
+        if own.start != stop:
+            if stop > start:
+                yield Span(start, stop)
+            start = own.start
+        stop = own.stop
+    if stop > start:
+        yield Span(start, stop)

@@ -1,0 +1,103 @@
+"""Tells clients that a request is being worked on, and how far it is where that is known.
+
+Whatever takes longer than a second is told, to whoever sent a token: no tool has code for it. What knows its
+parts, as indexing does, says so by ``PROGRESS``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from fastmcp import Context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+
+from npl_mcp.core.progress import PROGRESS
+
+FIRST = 1.0
+"""Seconds after which a client is told for the first time that a request is being worked on, and the fewest
+between two such beats."""
+
+LONGEST = 10.0
+"""The most seconds between two beats, which come after 1, 2, 4, 8 and 16 seconds, then at this distance:
+clients and proxies give up after half a minute, and thousands that wait must not keep a server busy."""
+
+STEP = 0.2
+"""Seconds between two messages at least, however fast the parts are ready."""
+
+
+class TellProgress(Middleware):
+    """Tells the client of each request that has a progress token."""
+
+    async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Pass the request on, and tell of it until its answer."""
+        client = context.fastmcp_context
+        request = client and client.request_context
+        if client is None or not request or "progressToken" not in (request.meta or {}):
+            return await call_next(context)
+        async with _told(client):
+            return await call_next(context)
+
+
+@asynccontextmanager
+async def _told(client: Context) -> AsyncIterator[None]:
+    """Tell a client of what runs meanwhile; nothing is sent after it."""
+    teller = _Teller(client)
+    token = PROGRESS.set(teller.reach)
+    task = asyncio.create_task(teller.run())
+    try:
+        yield
+        await teller.tell_parts()
+    finally:
+        PROGRESS.reset(token)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+class _Teller:
+    """What one client is told of one request; the protocol wants numbers that grow."""
+
+    def __init__(self, client: Context) -> None:
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+        self._began = time.monotonic()
+        self._parts: tuple[int, int] | None = None
+        self._more = asyncio.Event()
+        self._last = -1.0
+
+    def reach(self, done: int, total: int) -> None:
+        """Note how many parts are ready, and of how many; from any thread."""
+        self._parts = (done, total)
+        self._loop.call_soon_threadsafe(self._more.set)
+
+    async def run(self) -> None:
+        """Tell until nobody is there, or this is cancelled."""
+        pause = FIRST
+        while True:
+            try:
+                await asyncio.wait_for(self._more.wait(), pause)
+            except asyncio.TimeoutError:
+                seconds = time.monotonic() - self._began
+                await self._tell(max(self._last + 1, float(int(seconds))), None, f"working, {seconds:.0f} s")
+                pause = min(max(seconds, FIRST), LONGEST)
+            else:
+                await self.tell_parts()
+                await asyncio.sleep(STEP)
+
+    async def tell_parts(self) -> None:
+        """Tell how many parts are ready, if these are more than was said."""
+        self._more.clear()
+        if self._parts is not None and self._parts[0] > self._last:
+            done, total = self._parts
+            await self._tell(done, total, "files indexed")
+
+    async def _tell(self, value: float, total: float | None, message: str) -> None:
+        self._last = value
+        # Whoever is gone needs no answer either, but what was asked for is done all the same.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._client.report_progress(value, total, message)

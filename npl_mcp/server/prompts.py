@@ -1,0 +1,205 @@
+"""Prompts and agents as prompts of the protocol, which people choose: those of the program and the user's.
+
+A prompt is an item of that kind or a file in the folder ``prompts/`` of a search root; an agent is an item.
+Front matter may say what it asks for::
+
+    ---
+    description: Plan a bed
+    arguments:
+      plant: What will grow there
+    ---
+    Plan a bed of {plant}.
+
+What somebody says for an argument stands in place of its name in braces; where a prompt declares none, what
+it is about (``task``) comes after its text.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import anyio.to_thread
+from fastmcp import FastMCP
+from fastmcp.exceptions import ValidationError
+from fastmcp.prompts import Prompt, PromptArgument
+from fastmcp.server.providers.base import Provider
+from fastmcp.utilities.versions import VersionSpec
+from pydantic import PrivateAttr
+
+from npl_index.errors import NPLError
+from npl_index.items.loading import text_of
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
+from npl_index.library.roots import Found, resolve
+from npl_index.markdown.front_matter import divide, front_matter
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import seen
+from npl_mcp.server.registry import workers
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+DOMAIN, FOLDER = "npl", "prompts"
+
+MOST = 200
+"""Prompts that are listed: hosts show them all in one menu."""
+
+TASK = PromptArgument(name="task", description="What it is about", required=False)
+
+_MOST_DESCRIBED = 200
+"""Characters of a description: one line of a menu."""
+
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
+
+
+_NAMED = re.compile(r"\{([^{}\n]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt as it is on disk.
+
+    :param description: one line about it.
+    :param arguments: what it asks for, by name; nothing where it declares none.
+    :param text: without its front matter.
+    """
+
+    description: str
+    arguments: Mapping[str, str]
+    text: str
+
+    @classmethod
+    def of(cls, name: str, text: str) -> Template:
+        """Read a file's text.
+
+        :param name: stands for a description where the text has none.
+        """
+        fields, text = front_matter(text), divide(text)[1]
+        heading = _HEADING.search(text)
+        about = fields.get("description") or (heading and heading[1]) or name
+        asked = fields.get("arguments")
+        if isinstance(asked, str):
+            asked = asked.replace(",", " ").split()
+        if isinstance(asked, list):
+            asked = dict.fromkeys(asked, "")
+        arguments = asked if isinstance(asked, dict) else {}
+        return cls(
+            " ".join(str(about).split())[:_MOST_DESCRIBED],
+            {str(name): str(what) for name, what in arguments.items()},
+            text.lstrip("\n"),
+        )
+
+    def filled(self, given: Mapping[str, str]) -> str:
+        """Return the text with what somebody said for its arguments."""
+        text = self.text
+        if self.arguments:
+            return _NAMED.sub(lambda found: given.get(found[1], found[0]), text)
+        task = given.get(TASK.name, "").strip()
+        return f"{text.rstrip()}\n\n{task}\n" if task else text
+
+
+def add_prompts(server: FastMCP[Any], app: App) -> None:
+    """Add the prompts and agents that callers see to a server.
+
+    :param app: finds and reads them, when they are asked for.
+    """
+    server.add_provider(Prompts(app))
+
+
+class Prompts(Provider):
+    """Finds prompts and agents each time somebody asks, since each caller has files of their own.
+
+    :param app: as the server sees it.
+    """
+
+    def __init__(self, app: App) -> None:
+        super().__init__()
+        self._app = app
+
+    async def _list_prompts(self) -> Sequence[Prompt]:
+        return await self._looked(_every, ())
+
+    async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
+        return await self._looked(partial(_one, name=name), None)
+
+    async def _looked(self, look: Callable[[App], _T], nothing: _T) -> _T:
+        """Return what there is; FastMCP has no place for why there is nothing, so the log says it."""
+        try:
+            return await anyio.to_thread.run_sync(look, seen(self._app), limiter=workers("light"))
+        except NPLError as error:
+            logger.info("no prompts: %s", error)
+            return nothing
+
+
+class FilePrompt(Prompt):
+    """A prompt of a file."""
+
+    _template: Template = PrivateAttr()
+
+    @classmethod
+    def of(cls, name: str, template: Template) -> FilePrompt:
+        """Make the prompt that clients are shown."""
+        asked = [
+            PromptArgument(name=one, description=what or None, required=True)
+            for one, what in template.arguments.items()
+        ]
+        prompt = cls(name=name, description=template.description, arguments=asked or [TASK], tags={DOMAIN})
+        prompt._template = template
+        return prompt
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> str:
+        """Return its text for what somebody said."""
+        given = {name: str(value) for name, value in (arguments or {}).items()}
+        if absent := [name for name in self._template.arguments if name not in given]:
+            raise ValidationError(f"{self.name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
+        return self._template.filled(given)
+
+
+def found_prompts(app: App) -> dict[str, Found]:
+    """Return the files of prompts by their names; of equal names the user's own comes first.
+
+    :raises DocumentTooLargeError: there are more than the limits allow.
+    """
+    library = app.library
+    own = dict(_in_roots(app))
+    found = {name: own[name] for name in sorted(own)}
+    for kind in ("prompt", "agent"):
+        items = library.find_items(library.catalog.kind(kind), "**")
+        for name in sorted(items):
+            found.setdefault(name, items[name])
+    return found
+
+
+def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
+    """Yield the prompts of the folders of search roots; of equal names the first root's last."""
+    roots = app.library.roots
+    for root in reversed([root for root in roots if not root.npl]):
+        folder = resolve(root.path, FOLDER)
+        if folder is not None:
+            for path, found in roots.walk(folder, None, MARKDOWN_SUFFIXES):
+                yield document_name(path), found
+
+
+def _every(app: App) -> tuple[FilePrompt, ...]:
+    return tuple(islice(_readable(app, found_prompts(app)), MOST))
+
+
+def _one(app: App, name: str) -> FilePrompt | None:
+    file = found_prompts(app).get(name)
+    return None if file is None else next(_readable(app, {name: file}), None)
+
+
+def _readable(app: App, found: Mapping[str, Found]) -> Iterator[FilePrompt]:
+    for name, file in found.items():
+        try:
+            text = text_of(app.library.read(file))
+        except NPLError as error:
+            logger.info("no prompt %r: %s", name, error)
+        else:
+            yield FilePrompt.of(name, Template.of(name, text))

@@ -1,0 +1,33 @@
+"""What resources and prompts share: the kind of their texts, and failures as errors of the protocol."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastmcp.exceptions import FastMCPError, ResourceError, ValidationError
+
+from npl_index.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    NPLError,
+    OutsideRootError,
+)
+from npl_mcp.core.calls import as_shown
+
+MARKDOWN = "text/markdown"
+
+
+@contextmanager
+def protocol_errors(kind: type[FastMCPError] = ResourceError) -> Iterator[None]:
+    """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
+
+    :param kind: raised where the caller's arguments are not to blame; the protocol has a code for each kind.
+    """
+    try:
+        yield
+    except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
+        raise ValidationError(str(as_shown(error)), log_level=logging.DEBUG) from error
+    except NPLError as error:
+        raise kind(str(error), log_level=logging.DEBUG) from error

@@ -1,0 +1,119 @@
+"""What two revisions of a text have in common, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+MOST_LINES = 2_000
+"""Lines that are compared one by one, of each text, between those they begin and end with alike. The work may
+grow with the square: a third of a second for so many; with more the whole between counts as changed.
+"""
+
+MOST_SHOWN = 3_000
+"""Lines of a comparison that are sent; nobody reads more of them."""
+
+LONGEST_LINE = 2_000
+"""Characters of a line that are shown; a longer one is data, which nobody reads."""
+
+CONTEXT = 3
+"""Lines shown before and after a change."""
+
+
+def cut_line(line: str) -> str:
+    """Return a line, or its beginning if it is too long to be shown."""
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Lines that stand side by side.
+
+    :param old: number of a line of the old text, from 1; ``None`` beside what was added.
+    :param new: number of a line of the new text.
+    :param before: the old line.
+    :param after: the new line; ``None`` if it is the same.
+    """
+
+    old: int | None
+    new: int | None
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed between two texts.
+
+    :param hunks: changes with lines around them.
+    :param added: lines that only the new text has.
+    :param removed: lines that only the old text has.
+    :param cut: whether there are more changes than are shown.
+    """
+
+    hunks: Sequence[Sequence[Pair]]
+    added: int
+    removed: int
+    cut: bool
+
+
+def compare(old: str, new: str) -> Comparison:
+    """Return what changed from one text to another."""
+    before, after = old.splitlines(), new.splitlines()
+    blocks = _blocks(before, after)
+    added = sum(to_end - to for same, _, _, to, to_end in blocks if not same)
+    removed = sum(end - begin for same, begin, end, _, _ in blocks if not same)
+    hunks: list[list[Pair]] = [[]]
+    room = MOST_SHOWN
+    for at, (same, begin, end, to, to_end) in enumerate(blocks):
+        if not same:
+            pairs = list(_changed(before, after, (begin, end), (to, to_end)))
+        else:
+            head = CONTEXT if at else 0
+            tail = CONTEXT if at < len(blocks) - 1 else 0
+            pairs = [
+                Pair(begin + n + 1, to + n + 1, cut_line(before[begin + n]), None) for n in range(end - begin)
+            ]
+            if len(pairs) > head + tail:
+                hunks[-1] += pairs[:head]
+                hunks.append([])
+                pairs = pairs[len(pairs) - tail :]
+        hunks[-1] += pairs[:room]
+        room -= len(pairs)
+        if room < 0:
+            break
+    return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
+
+
+def _changed(
+    before: Sequence[str], after: Sequence[str], old: tuple[int, int], new: tuple[int, int]
+) -> Iterator[Pair]:
+    """Yield lines that were replaced beside those that took their place."""
+    for number in range(max(old[1] - old[0], new[1] - new[0])):
+        left, right = old[0] + number, new[0] + number
+        has_old, has_new = left < old[1], right < new[1]
+        yield Pair(
+            left + 1 if has_old else None,
+            right + 1 if has_new else None,
+            cut_line(before[left]) if has_old else None,
+            cut_line(after[right]) if has_new else None,
+        )
+
+
+def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int, int, int, int]]:
+    """Return ranges of both texts that are the same or not, in order."""
+    shortest = min(len(before), len(after))
+    start = next((n for n in range(shortest) if before[n] != after[n]), shortest)
+    rest = shortest - start
+    end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    blocks = [(True, 0, start, 0, start)]
+    if max(len(old), len(new)) > MOST_LINES:
+        blocks.append((False, start, start + len(old), start, start + len(new)))
+    else:
+        # Lines that are everywhere, as empty ones, are no places to begin with: that would take long.
+        found = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
+        blocks += [(tag == "equal", start + a, start + b, start + c, start + d) for tag, a, b, c, d in found]
+    blocks.append((True, len(before) - end, len(before), len(after) - end, len(after)))
+    return [block for block in blocks if block[1] < block[2] or block[3] < block[4]]

@@ -1,0 +1,359 @@
+"""The log of calls: who called what, what it cost, and whether what was offered was asked for later.
+
+It is off unless somebody turns it on, and bounded: the oldest rows make room, by number and by age.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+from hashlib import blake2b
+from typing import Any, Literal
+
+from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
+from npl_mcp.stores.base.paging import Page, Slice, stamp
+
+MOST_CALLS = 100_000
+"""Rows that are kept: some 30 MB with what they offered."""
+
+KEPT_DAYS = 30
+
+TAKEN = 50
+"""Sections of an answer that are named."""
+
+CONTEXT = 2_000
+"""Characters of a context that are kept, where that is wanted."""
+
+_AT_ONCE = 500
+
+Offered = Literal["suggestion", "more"]
+"""Of an answer: ``suggestions``, or ``request_more``."""
+
+Span = Literal["hour", "day"]
+_LENGTH: Mapping[str, int] = {"hour": 13, "day": 10}
+"""Characters of a time that name its hour or day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A call, as it is written.
+
+    :param created_at: when it was answered; UTC, ISO 8601.
+    :param tool: what was called.
+    :param domains: those that somebody has to see to see the call, with spaces between.
+    :param who: name of the caller: of the token, or of the client.
+    :param owner: name of the token.
+    :param error: code of the answer, if it failed.
+    :param micros: microseconds it took.
+    :param bytes: of the answer.
+    :param file: document or set that sections were loaded from.
+    :param asked: tokens that were allowed.
+    :param used: tokens of the sections.
+    :param whole: tokens of the whole documents these came from.
+    :param taken: selectors of the sections.
+    :param context: the task, where that is wanted.
+    :param wanted: selectors that the call asked for.
+    :param offered: selectors that the answer offered.
+    :param hits: indices that were at hand since the call before.
+    :param misses: indices that were made since then.
+    """
+
+    created_at: str
+    tool: str
+    domains: str
+    who: str
+    owner: str | None
+    error: str | None
+    micros: int
+    bytes: int
+    file: str | None = None
+    asked: int | None = None
+    used: int | None = None
+    whole: int | None = None
+    taken: tuple[str, ...] | None = None
+    context: str | None = None
+    wanted: tuple[str, ...] = ()
+    offered: tuple[tuple[Offered, str], ...] = ()
+    hits: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A selector that an answer offered.
+
+    :param kind: ``suggestion`` or ``more``.
+    :param selector: what was offered.
+    :param followed_by: id of the call that asked for it.
+    """
+
+    kind: str
+    selector: str
+    followed_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallEntry:
+    """A call in the log; for the other parameters see :class:`Logged`.
+
+    :param id: grows.
+    :param ms: how long it took.
+    :param offers: what its answer offered.
+    """
+
+    id: int
+    created_at: str
+    tool: str
+    who: str
+    error: str | None
+    ms: float
+    bytes: int
+    file: str | None
+    asked: int | None
+    used: int | None
+    whole: int | None
+    taken: tuple[str, ...] | None
+    context: str | None
+    offers: tuple[Offer, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Sums over calls.
+
+    :param calls: how many.
+    :param errors: those that failed.
+    :param asked: tokens that were allowed.
+    :param used: tokens of what was loaded.
+    :param used_of_asked: tokens of what was loaded by calls that named a budget.
+    :param used_of_whole: tokens of what was loaded where the whole was counted.
+    :param whole: tokens of the whole documents.
+    :param suggested: selectors that were suggested.
+    :param followed: those of them that were asked for later.
+    :param more: selectors of what did not fit.
+    :param more_followed: those of them that were asked for later.
+    :param hits: indices that were at hand.
+    :param misses: indices that were made.
+    """
+
+    calls: int = 0
+    errors: int = 0
+    asked: int = 0
+    used: int = 0
+    used_of_asked: int = 0
+    used_of_whole: int = 0
+    whole: int = 0
+    suggested: int = 0
+    followed: int = 0
+    more: int = 0
+    more_followed: int = 0
+    hits: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Which calls somebody looks at.
+
+    :param domains: of tools of these alone; ``None``: of all, and of what belongs to none.
+    :param tool: of this alone.
+    :param owner: made with the token of this name alone.
+    :param who: made by this caller alone.
+    """
+
+    domains: frozenset[str] | None = None
+    tool: str | None = None
+    owner: str | None = None
+    who: str | None = None
+
+    def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
+        """Return a condition of SQL, and its parameters."""
+        parts, values = ["created_at >= :since"], dict[str, Any](since=_oldest())
+        for name in ("tool", "owner", "who"):
+            value = getattr(self, name)
+            if value is not None:
+                parts.append(f"{name} = :{name}")
+                values[name] = value
+        if self.domains is not None:
+            there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
+            parts.append("domains IN :domains")
+            # No statement takes an empty list.
+            values["domains"] = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
+        return " AND ".join(parts), values
+
+
+class CallStore:
+    """The log of calls of a data folder.
+
+    :param database: where it is kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, calls: Sequence[Logged]) -> None:
+        """Write calls in their order, in one transaction, and remove what is too much or too old."""
+        with self._database.write() as tx:
+            for call in calls:
+                _add(tx, call)
+            last = tx.value("SELECT max(id) FROM tool_call") or 0
+            aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest())
+            gone = max(last - MOST_CALLS, aged or 0)
+            tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)
+            tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
+
+    def list(self, seen: Seen, part: Slice) -> Page[CallEntry]:
+        """Return calls, the latest first."""
+        if not self._database.is_made():
+            return Page((), 0, part.limit, part.offset)
+        with self._database.read() as tx:
+            where, values = seen.where(tx)
+            total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
+            rows = tx.all(
+                f"SELECT * FROM tool_call WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset",
+                **values,
+                limit=part.limit,
+                offset=part.offset,
+            )
+            offers = _offers(tx, [row["id"] for row in rows])
+        entries = tuple(_entry(row, offers.get(row["id"])) for row in rows)
+        return Page(entries, total, part.limit, part.offset)
+
+    def figures(self, seen: Seen, span: Span) -> dict[str, Figures]:
+        """Return sums by hour or day, the first of them first."""
+        if not self._database.is_made():
+            return {}
+        at = f"substr(created_at, 1, {_LENGTH[span]})"
+        with self._database.read() as tx:
+            where, values = seen.where(tx)
+            rows = {row["at"]: row for row in tx.all(_SUMS.format(at=at, where=where), **values)}
+            for row in tx.all(_FOLLOWED.format(at=at, where=where), **values):
+                rows[row["at"]].update(row)
+        return {
+            at: Figures(**{name: int(value or 0) for name, value in row.items() if name != "at"})
+            for at, row in sorted(rows.items())
+        }
+
+    def callers(self, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return who called, and which tools."""
+        if not self._database.is_made():
+            return (), ()
+        with self._database.read() as tx:
+            where, values = seen.where(tx)
+            found = tx.all(f"SELECT DISTINCT who, tool FROM tool_call WHERE {where}", **values)
+        return tuple(sorted({row["who"] for row in found})), tuple(sorted({row["tool"] for row in found}))
+
+
+_SUMS = """
+SELECT {at} AS at, count(*) AS calls, count(error) AS errors,
+    sum(asked) AS asked, sum(used) AS used, sum(whole) AS whole, sum(hits) AS hits, sum(misses) AS misses,
+    sum(CASE WHEN asked IS NOT NULL THEN used END) AS used_of_asked,
+    sum(CASE WHEN whole IS NOT NULL THEN used END) AS used_of_whole
+FROM tool_call WHERE {where} GROUP BY {at}"""
+
+_FOLLOWED = """
+SELECT {at} AS at,
+    sum(CASE WHEN kind = 'suggestion' THEN 1 END) AS suggested,
+    sum(CASE WHEN kind = 'suggestion' AND followed_by IS NOT NULL THEN 1 END) AS followed,
+    sum(CASE WHEN kind = 'more' THEN 1 END) AS more,
+    sum(CASE WHEN kind = 'more' AND followed_by IS NOT NULL THEN 1 END) AS more_followed
+FROM tool_call JOIN tool_call_offer ON call_id = id WHERE {where} GROUP BY {at}"""
+
+_COLUMNS = (
+    "created_at",
+    "tool",
+    "domains",
+    "who",
+    "owner",
+    "error",
+    "micros",
+    "bytes",
+    "file",
+    "asked",
+    "used",
+    "whole",
+    "taken",
+    "context",
+    "hits",
+    "misses",
+)
+
+_ADD = f"""
+INSERT INTO tool_call ({", ".join(_COLUMNS)}) VALUES ({", ".join(f":{name}" for name in _COLUMNS)})
+RETURNING id"""
+
+_OFFER = """
+INSERT INTO tool_call_offer (call_id, number, kind, digest, selector)
+VALUES (:call_id, :number, :kind, :digest, :selector)"""
+
+_FOLLOW = """
+UPDATE tool_call_offer SET followed_by = :call_id WHERE digest IN :digests AND followed_by IS NULL"""
+
+
+def _add(tx: Transaction, call: Logged) -> None:
+    values = {name: value for name, value in asdict(call).items() if name in _COLUMNS}
+    taken = None if call.taken is None else json.dumps(call.taken[:TAKEN])
+    call_id = tx.value(_ADD, **{**values, "taken": taken})
+    if call.wanted:
+        digests = [_digest(call, selector) for selector in call.wanted]
+        tx.run(_FOLLOW, call_id=call_id, digests=digests)
+    tx.run_many(
+        _OFFER,
+        [
+            {
+                "call_id": call_id,
+                "number": number,
+                "kind": kind,
+                "digest": _digest(call, selector),
+                "selector": selector,
+            }
+            for number, (kind, selector) in enumerate(call.offered)
+        ],
+    )
+
+
+def _digest(call: Logged, selector: str) -> str:
+    """Return what an offer and a call that follows it have in common."""
+    parts = (call.who, call.file or "", selector)
+    return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _oldest() -> str:
+    return stamp(datetime.now(timezone.utc) - timedelta(days=KEPT_DAYS))
+
+
+def _offers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Offer]]:
+    found: dict[int, list[Offer]] = {}
+    for row in _rows(tx, ids):
+        found.setdefault(row["call_id"], []).append(Offer(row["kind"], row["selector"], row["followed_by"]))
+    return found
+
+
+def _rows(tx: Transaction, ids: Sequence[int]) -> Iterator[Row]:
+    for at in range(0, len(ids), _AT_ONCE):
+        yield from tx.all(
+            "SELECT * FROM tool_call_offer WHERE call_id IN :ids ORDER BY call_id, number",
+            ids=ids[at : at + _AT_ONCE],
+        )
+
+
+def _entry(row: Row, offers: Sequence[Offer] | None) -> CallEntry:
+    taken = row["taken"]
+    return CallEntry(
+        row["id"],
+        row["created_at"],
+        row["tool"],
+        row["who"],
+        row["error"],
+        round(row["micros"] / 1000, 2),
+        row["bytes"],
+        row["file"],
+        row["asked"],
+        row["used"],
+        row["whole"],
+        None if taken is None else tuple(json_of(taken, f"a row of tool_call ({row['id']}), column taken")),
+        row["context"],
+        None if offers is None else tuple(offers),
+    )

@@ -1,0 +1,105 @@
+"""Questions that people labelled with the sections that answer them, as lines of files in the data folder.
+
+The ranking is measured with them; see ``benchmarks/relevance``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.files import FileTooLargeError, Folder
+from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.base.folder import FILE, FOLDER, LABEL_FOLDER, private_folder
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of one file: tens of thousands of questions. Each is added by writing the file whole."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PATIENCE = 10
+"""Seconds to wait for another one who saves a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class RightSection:
+    """A section that answers a question.
+
+    :param folder: absolute; the file lies below it.
+    :param file: path below the folder.
+    :param line: of the heading, from 1; the section counts with all inside it.
+    :param heading: instead of a line: the section's own text counts.
+    """
+
+    folder: str
+    file: str
+    line: int | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question and the sections that answer it."""
+
+    query: str
+    right: tuple[RightSection, ...]
+
+
+class LabelStore:
+    """Lists of labelled questions, each a file.
+
+    :param folder: the data folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, question: LabelledQuestion) -> tuple[str, int]:
+        """Add a question to a list.
+
+        :returns: the file, and how many questions it has now.
+        :raises InvalidRequestError: the name cannot be used, or the list is full.
+        :raises StorageError: it cannot be written.
+        """
+        if not _NAME.fullmatch(name):
+            raise InvalidRequestError(
+                f"the name {name[:64]!r} cannot be used",
+                parameter="name",
+                hint="use up to 64 letters, digits, - and _",
+            )
+        file = f"{name}.jsonl"
+        added = "".join(_lines(question)).encode("utf-8", "replace")
+        try:
+            private_folder(self._folder)
+            with (
+                Folder.opened(self._folder, LABEL_FOLDER, make=True, mode=FOLDER) as folder,
+                folder.locked(_PATIENCE) as alone,
+            ):
+                if not alone:
+                    raise StorageError(f"{file} is being written by others; try again")
+                there = folder.read(file, MOST_BYTES)[0] if folder.stat(file) is not None else b""
+                folder.replace(file, there + added, mode=FILE)
+        except FileTooLargeError:
+            raise InvalidRequestError(
+                f"{file} is full", parameter="name", hint="begin another list under another name"
+            ) from None
+        except OSError as error:
+            raise StorageError(f"{file} cannot be written: {error.strerror or error}") from error
+        return str(self._folder / LABEL_FOLDER / file), (there + added).count(b"\n")
+
+
+def _lines(question: LabelledQuestion) -> Iterator[str]:
+    """Return a line for each folder that the right sections lie in: such a folder is what is asked."""
+    for folder in dict.fromkeys(one.folder for one in question.right):
+        relevant = [
+            {"file": one.file, "line": one.line}
+            if one.heading is None
+            else {"file": one.file, "heading": one.heading}
+            for one in question.right
+            if one.folder == folder
+        ]
+        row = {"query": question.query, "relevant": relevant, "corpus": folder}
+        yield json.dumps(row, ensure_ascii=False) + "\n"

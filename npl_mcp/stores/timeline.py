@@ -1,0 +1,295 @@
+"""All that happened in a session in the order of time, from any place back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores import session
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.activity import Count, Unit, unit_for
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice, now
+from npl_mcp.stores.chat import feed
+from npl_mcp.stores.chat.feed import Event
+from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog.format import Entry
+
+T = TypeVar("T")
+
+KINDS = ("events", "artifacts", "reviews", "worklog")
+"""What a timeline is made of; at the same moment the earlier kind comes first."""
+
+MOST_NAMES = 200
+"""Names that are told of those who did something; those who did most come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A revision of an artifact.
+
+    :param id: row id of the revision.
+    :param at: when it was stored.
+    :param who: who made it.
+    :param artifact_id: the artifact.
+    :param name: its name.
+    :param revision_num: number of the revision.
+    :param filename: name of its file.
+    :param size: bytes of its content.
+    :param purpose: what it is for.
+    """
+
+    id: int
+    at: str
+    who: str | None
+    artifact_id: int
+    name: str
+    revision_num: int
+    filename: str
+    size: int
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A step of a review.
+
+    :param id: of a comment, or else of the review.
+    :param at: when it was done.
+    :param who: who did it.
+    :param step: ``begun``, ``comment`` or ``completed``.
+    :param review_id: the review.
+    :param name: what is reviewed.
+    :param location: of a comment.
+    :param text: the comment, or what is said about the whole.
+    """
+
+    id: int
+    at: str
+    who: str
+    step: str
+    review_id: int
+    name: str
+    location: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """What happened of one kind.
+
+    :param items: the latest before the place, the oldest first.
+    :param total: how much there is before the place.
+    :param who: who did something, and how often.
+    :param counts: how much happened when, wherever the place is.
+    :param first: when it began; ``None`` if nothing happened.
+    :param last: when it last went on.
+    """
+
+    items: Sequence[T]
+    total: int
+    who: Mapping[str, int]
+    counts: Sequence[Count]
+    first: str | None
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened in a session before a place; a kind that was not asked for is ``None``.
+
+    :param session_id: the session.
+    :param unit_seconds: length of the parts of time in which is counted.
+    :param events: of its rooms.
+    :param artifacts: revisions of its artifacts.
+    :param reviews: of its artifacts.
+    :param worklog: of the project's worklog of the same id.
+    """
+
+    session_id: str
+    unit_seconds: int
+    events: Part[Event] | None = None
+    artifacts: Part[Revised] | None = None
+    reviews: Part[Reviewed] | None = None
+    worklog: Part[Entry] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place between things that happened.
+
+    :param at: a time.
+    :param kind: of the thing before which it is; at the same time, kinds before this one are before it.
+    :param id: of that thing.
+    """
+
+    at: str
+    kind: int = 0
+    id: int = 0
+
+    @classmethod
+    def parse(cls, text: str | None) -> Place:
+        """Read a place: a time, or what :func:`place_of` wrote; by default it is behind everything."""
+        if text is None:
+            return cls("9")
+        at, *rest = checks.line(text, "before").split("~")
+        moment = feed.parse_since(at)
+        known = len(rest) == 2 and rest[0] in KINDS and rest[1].isascii() and rest[1].isdecimal()
+        if not isinstance(moment, str) or (rest and not known):
+            raise InvalidRequestError(
+                f"before is {text[:64]!r}",
+                parameter="before",
+                hint="give a time such as 2025-12-31T23:59:00Z",
+            )
+        return cls(moment, KINDS.index(rest[0]), int(rest[1][:18])) if rest else cls(moment)
+
+    def values(self, kind: str) -> dict[str, Any]:
+        """Return the values that tell what of a kind is before the place."""
+        rank = KINDS.index(kind)
+        last = self.id if rank == self.kind else checks.LARGEST_ID if rank < self.kind else 0
+        return {"before": self.at, "before_id": last}
+
+
+def timeline(
+    database: Database,
+    session_id: str,
+    project: str,
+    kinds: Sequence[str],
+    who: str | None,
+    before: str | None,
+    limit: int | None,
+) -> Timeline:
+    """Return what happened in a session, from one state of the database.
+
+    :param project: whose worklog of the same name belongs to it.
+    :param kinds: some of :data:`KINDS`; empty for all.
+    :param who: only what they did.
+    :param before: only what came before this place.
+    :param limit: most of each kind.
+    :raises SessionNotFoundError: there is none.
+    """
+    place, most = Place.parse(before), Slice.parse(limit, None).limit
+    name = checks.maybe(checks.line, who, "who")
+    wanted = [checks.choice(one, "kinds", KINDS) for one in kinds] or KINDS
+    with database.read() as tx:
+        about = session.find(tx, session_id)
+        log = rows.called(tx, project, about["id"])
+        scope = {"number": about["number"], "worklog": -1 if log is None else log["number"]}
+        found = {kind: _Source(tx, kind, scope, name) for kind in KINDS if kind in wanted}
+        spans = [source.span for source in found.values() if source.span]
+        unit = unit_for(min(one for one, _ in spans), max(one for _, one in spans)) if spans else Unit(19, 1)
+        parts: dict[str, Any] = {kind: source.part(place, unit, most) for kind, source in found.items()}
+    return Timeline(about["id"], unit.seconds, **parts)
+
+
+class _Source:
+    """What happened of one kind in a session.
+
+    :param scope: values of the statements: the session's number, and that of its worklog.
+    :param who: only what they did.
+    """
+
+    def __init__(self, tx: Transaction, kind: str, scope: Mapping[str, Any], who: str | None) -> None:
+        self._tx, self._kind = tx, kind
+        key = "worklog" if kind == "worklog" else "number"
+        self._values: dict[str, Any] = {key: scope[key]}
+        self._all = f"FROM ({_SOURCES[kind]}) AS found"
+        self._theirs = f"{self._all} WHERE TRUE"
+        if who is not None:
+            self._theirs = f"{self._all} WHERE found.who = :who"
+        self._named = {**self._values, **({} if who is None else {"who": who})}
+        row = tx.one(f"SELECT min(found.at) AS first, max(found.at) AS last {self._theirs}", **self._named)
+        assert row is not None
+        self.span = None if row["first"] is None else (row["first"], row["last"])
+
+    def part(self, place: Place, unit: Unit, most: int) -> Part[Any]:
+        """Return what happened before a place."""
+        where = f"{self._theirs} AND (found.at < :before OR (found.at = :before AND found.id < :before_id))"
+        values = {**self._named, **place.values(self._kind)}
+        total = self._tx.value(f"SELECT count(*) {where}", **values)
+        page = self._tx.some(
+            f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most", most=most, **values
+        )
+        first, last = self.span or (None, None)
+        return Part(
+            tuple(_ITEMS[self._kind](page[::-1])), total, self._names(), self._counts(unit), first, last
+        )
+
+    def _names(self) -> dict[str, int]:
+        names = self._tx.all(
+            f"SELECT found.who, count(*) AS count {self._all} WHERE found.who IS NOT NULL"
+            " GROUP BY found.who ORDER BY count(*) DESC, found.who LIMIT :most",
+            most=MOST_NAMES,
+            **self._values,
+        )
+        return {row["who"]: row["count"] for row in names}
+
+    def _counts(self, unit: Unit) -> tuple[Count, ...]:
+        counted = self._tx.all(
+            f"SELECT substr(found.at, 1, {unit.characters}) AS part, count(*) AS count {self._theirs}"
+            " GROUP BY part ORDER BY part LIMIT :most",
+            most=LARGEST_PAGE,
+            **self._named,
+        )
+        return tuple(Count(row["part"], row["count"]) for row in counted)
+
+
+def _entries(page: Sequence[Row]) -> list[Entry]:
+    return [rows.entry({**row, "seq": row["id"], "ts": row["at"], "agent_id": row["who"]}) for row in page]
+
+
+def _events(page: Sequence[Row]) -> list[Event]:
+    moment = now()
+    return [feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, moment) for row in page]
+
+
+_ITEMS: Mapping[str, Any] = {
+    "events": _events,
+    "artifacts": lambda page: [Revised(**row) for row in page],
+    "reviews": lambda page: [Reviewed(**row) for row in page],
+    "worklog": _entries,
+}
+
+_SOURCES = {
+    "events": f"""
+SELECT event.id, event.timestamp AS at, event.persona AS who, event.room_id, event.event_type, event.data,
+    event.reply_to_id, {feed.PRESENT}
+FROM room JOIN event ON event.room_id = room.id {feed.PRESENT_FROM} WHERE room.session_number = :number""",
+    "artifacts": """
+SELECT revision.id, revision.created_at AS at, revision.created_by AS who, artifact.id AS artifact_id,
+    artifact.name AS name, revision.revision_num, revision.filename, revision.size, revision.purpose
+FROM session_artifact
+JOIN artifact ON artifact.id = session_artifact.artifact_id
+JOIN revision ON revision.artifact_id = artifact.id
+WHERE session_artifact.session_number = :number""",
+    "reviews": " UNION ALL ".join(
+        f"""
+SELECT {step} AS review_id, artifact.name AS name
+FROM session_artifact
+JOIN review ON review.artifact_id = session_artifact.artifact_id
+JOIN artifact ON artifact.id = review.artifact_id {more} = :number"""
+        for step, more in (
+            (
+                "review.id, review.created_at AS at, review.reviewer_persona AS who, 'begun' AS step,"
+                " NULL AS location, NULL AS text, review.id",
+                "WHERE session_artifact.session_number",
+            ),
+            (
+                "review_comment.id, review_comment.created_at, review_comment.persona, 'comment',"
+                " review_comment.location, review_comment.comment, review.id",
+                "JOIN review_comment ON review_comment.review_id = review.id"
+                " WHERE session_artifact.session_number",
+            ),
+            (
+                "review.id, review.completed_at, review.reviewer_persona, 'completed', NULL,"
+                " review.overall_comment, review.id",
+                "WHERE review.completed_at IS NOT NULL AND session_artifact.session_number",
+            ),
+        )
+    ),
+    "worklog": """
+SELECT seq AS id, ts AS at, agent_id AS who, agent_type, action, summary, data, tags, refs
+FROM worklog_entry WHERE session_number = :worklog""",
+}

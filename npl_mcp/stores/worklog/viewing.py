@@ -1,0 +1,191 @@
+"""A worklog as people look at it: by agent, action and tag, and when each agent did something."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.activity import Count, unit_for
+from npl_mcp.stores.base.database import Row, Transaction, json_of
+from npl_mcp.stores.base.paging import LARGEST_PAGE
+from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog.format import Entry, WorklogSession
+
+MOST_LANES = 30
+"""Agents that have a lane; those with most entries come first."""
+
+MOST_WORDS = 100
+"""Actions, and tags, that can be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a worklog is looked at.
+
+    :param who: only what this agent logged.
+    :param action: only entries of this kind.
+    :param tag: only entries with this tag.
+    """
+
+    who: str | None = None
+    action: str | None = None
+    tag: str | None = None
+
+    @classmethod
+    def parse(cls, who: str | None, action: str | None, tag: str | None) -> Wanted:
+        """Check what a caller asked for."""
+        given = {"who": who, "action": action, "tag": tag}
+        return cls(**{name: checks.maybe(checks.line, value, name) for name, value in given.items()})
+
+    def condition(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition that entries meet, and its values."""
+        # A tag is a whole text of a list, so it stands in quotes; replacing it works alike in all databases.
+        written = None if self.tag is None else json.dumps(self.tag, ensure_ascii=False)
+        parts = {
+            "agent_id = :who": ("who", self.who),
+            "action = :action": ("action", self.action),
+            "replace(tags, :tag, '') != tags": ("tag", written),
+        }
+        used = {sql: pair for sql, pair in parts.items() if pair[1] is not None}
+        return " AND ".join(["session_number = :number", *used]), dict(used.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """When an agent did something.
+
+    :param agent: its id.
+    :param counts: how much happened when.
+    """
+
+    agent: str
+    counts: Sequence[Count]
+
+
+@dataclass(frozen=True, slots=True)
+class WorklogView:
+    """A part of a worklog.
+
+    :param session: the worklog.
+    :param items: entries, in order.
+    :param total: entries that were asked for, on this page or not.
+    :param earlier: how many of them come before these.
+    :param later: how many come after.
+    :param first: when the first of them was logged.
+    :param last: when the last was.
+    :param unit_seconds: length of the parts of time in which is counted.
+    :param lanes: one for each agent, those with most entries first.
+    :param actions: how often each is in the worklog.
+    :param tags: the same of tags.
+    """
+
+    session: WorklogSession
+    items: Sequence[Entry]
+    total: int
+    earlier: int
+    later: int
+    first: str | None
+    last: str | None
+    unit_seconds: int
+    lanes: Sequence[Lane]
+    actions: Mapping[str, int]
+    tags: Mapping[str, int]
+
+
+def read(
+    tx: Transaction, about: WorklogSession, number: int, wanted: Wanted, before: int | None, limit: int
+) -> WorklogView:
+    """Return entries of a worklog, the latest that come before a place.
+
+    :param about: describes the worklog.
+    :param number: of its row.
+    :param before: a ``seq``; ``None``: behind the last.
+    """
+    where, values = wanted.condition()
+    values["number"] = number
+    end = checks.LARGEST_ID if before is None else before
+    page = tx.some(
+        f"SELECT {', '.join(rows.ENTRY)} FROM worklog_entry WHERE {where} AND seq < :before"
+        " ORDER BY seq DESC LIMIT :most",
+        before=end,
+        most=limit,
+        **values,
+    )[::-1]
+    first = page[0]["seq"] if page else end
+    counts = tx.one(
+        "SELECT count(*) AS total, count(CASE WHEN seq < :first THEN 1 END) AS earlier,"
+        f" min(ts) AS begin, max(ts) AS last FROM worklog_entry WHERE {where}",
+        first=first,
+        **values,
+    )
+    assert counts is not None
+    unit = unit_for(counts["begin"] or about.created, counts["last"] or about.created)
+    return WorklogView(
+        session=about,
+        items=tuple(map(rows.entry, page)),
+        total=counts["total"],
+        earlier=counts["earlier"],
+        later=counts["total"] - counts["earlier"] - len(page),
+        first=counts["begin"],
+        last=counts["last"],
+        unit_seconds=unit.seconds,
+        lanes=_lanes(tx, where, values, unit.characters),
+        actions=_words(tx, number, "action"),
+        tags=_tags(tx, number),
+    )
+
+
+def since(tx: Transaction, number: int, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
+    """Return entries that come after one, in order."""
+    where, values = wanted.condition()
+    found = tx.some(
+        f"SELECT {', '.join(rows.ENTRY)} FROM worklog_entry WHERE {where} AND seq > :seq"
+        " ORDER BY seq LIMIT :most",
+        seq=seq,
+        most=LARGEST_PAGE,
+        **{**values, "number": number},
+    )
+    return tuple(map(rows.entry, found))
+
+
+def _lanes(tx: Transaction, where: str, values: Mapping[str, Any], characters: int) -> tuple[Lane, ...]:
+    most = tx.all(
+        f"SELECT agent_id, count(*) AS count FROM worklog_entry WHERE {where}"
+        " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most",
+        most=MOST_LANES,
+        **values,
+    )
+    counted: dict[str, list[Count]] = {row["agent_id"]: [] for row in most}
+    if not counted:
+        return ()
+    for row in tx.all(
+        f"SELECT agent_id, substr(ts, 1, {characters}) AS part, count(*) AS count FROM worklog_entry"
+        f" WHERE {where} AND agent_id IN :agents GROUP BY agent_id, part ORDER BY part",
+        agents=list(counted),
+        **values,
+    ):
+        counted[row["agent_id"]].append(Count(row["part"], row["count"]))
+    return tuple(Lane(agent, counts) for agent, counts in counted.items())
+
+
+def _words(tx: Transaction, number: int, column: str) -> dict[str, int]:
+    found: list[Row] = tx.all(
+        f"SELECT {column} AS word, count(*) AS count FROM worklog_entry"
+        f" WHERE session_number = :number AND {column} IS NOT NULL"
+        f" GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT :most",
+        number=number,
+        most=MOST_WORDS,
+    )
+    return {row["word"]: row["count"] for row in found}
+
+
+def _tags(tx: Transaction, number: int) -> dict[str, int]:
+    counted: Counter[str] = Counter()
+    for written, count in _words(tx, number, "tags").items():
+        counted.update(dict.fromkeys(json_of(written, f"tags of worklog {number}"), count))
+    counted.pop("", None)
+    return dict(counted.most_common(MOST_WORDS))

@@ -1,0 +1,36 @@
+"""The names of the domains of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.references import near_names
+
+LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility", "search")
+"""Domains, which are modules of this package, in the order in which their tools are listed."""
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "all": LISTED,
+    "loading": ("npl",),
+    "coordination": ("session", "artifact", "chat", "review", "worklog"),
+    "changes": ("cr", "directive"),
+}
+"""Domains that go together, by a name for all of them."""
+
+
+def domains_named(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the domains that words name, in the order in which their tools are listed.
+
+    :param words: names of domains and of :data:`PRESETS`; none means all domains.
+    :raises InvalidRequestError: a word names nothing.
+    """
+    wanted: set[str] = set()
+    for word in words:
+        if word not in LISTED and word not in PRESETS:
+            names = dict.fromkeys((*LISTED, *PRESETS))
+            near = near_names(word[:64], names)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+            raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
+        wanted.update(PRESETS.get(word, (word,)))
+    return tuple(name for name in LISTED if not wanted or name in wanted)

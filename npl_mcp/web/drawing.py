@@ -1,0 +1,65 @@
+"""Plots and maps as SVG. Places are shares of the width, so that a drawing fits any window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from npl_mcp.web.visible import visible
+
+ROW = 26
+"""Height of a row of a map, in pixels."""
+
+_NARROW, _WIDE = 300, 1_000
+"""Pixels that a map has on a small screen and on a large one, at least."""
+
+_LETTER = 7.5
+"""Width of a letter of a map's names, in pixels, with some room around them."""
+
+_AREA = Markup(
+    '<a href="{href}" data-leaf{rest} aria-label="{label}"><title>{label}</title>'
+    '<rect class="d{depth}" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}"/>{name}</a>\n'
+)
+_NAME = Markup(
+    '<svg class="{kind}" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}">'
+    '<text x="5" y="17">{name}</text></svg>'
+)
+
+
+def icicle(area: Mapping[str, Any], href: Callable[[Mapping[str, Any]], str]) -> Markup:
+    """Return a map of areas within areas: each as wide as its tokens, its parts below it.
+
+    :param area: with ``name``, ``tokens`` and ``children``.
+    :param href: returns where an area leads.
+    """
+    rows = _depth(area)
+    parts = Markup("").join(_areas(area, href, area["tokens"] or 1, 0.0, 0))
+    frame = Markup(
+        '<svg class="map" height="{}" width="100%" role="group" aria-label="Map of tokens" data-tree>'
+        "\n{}</svg>"
+    )
+    return frame.format(rows * ROW, parts)
+
+
+def _depth(area: Mapping[str, Any]) -> int:
+    return 1 + max((_depth(child) for child in area["children"]), default=0)
+
+
+def _areas(
+    area: Mapping[str, Any], href: Callable[[Mapping[str, Any]], str], total: int, start: float, depth: int
+) -> Iterator[Markup]:
+    share = area["tokens"] / total
+    name, tokens = visible(area["name"]), area["tokens"]
+    place = {"x": 100 * start, "y": depth * ROW, "width": 100 * share, "height": ROW - 2}
+    wanted = _LETTER * len(name) + 8
+    kind = "always" if wanted <= share * _NARROW else "wide" if wanted <= share * _WIDE else None
+    shown = Markup("") if kind is None else _NAME.format(kind=kind, name=name, **place)
+    label = f"{name}: {tokens:,} tokens, {share:.0%}"
+    # One stop for the tabulator; arrows lead on from there.
+    rest = Markup(' tabindex="-1"') if depth else ""
+    yield _AREA.format(rest=rest, href=href(area), label=label, depth=min(depth, 5), name=shown, **place)
+    for child in area["children"]:
+        yield from _areas(child, href, total, start, depth + 1)
+        start += child["tokens"] / total

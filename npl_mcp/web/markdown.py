@@ -1,0 +1,215 @@
+"""Markdown of others as HTML: nothing of it becomes markup of its own, runs, or is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from npl_mcp.web.visible import visible
+
+LIMIT = 50_000
+"""Characters of a text that are read: a second or so, whatever stands in them."""
+
+STEPS = 1_000_000
+"""Characters times brackets of the paragraphs that are read: each bracket's end is looked for in all of one.
+They take a second together; the links of later ones are left as text.
+"""
+
+REL = "noopener noreferrer nofollow"
+
+Link = Callable[[str], "str | None"]
+"""From an address as a text has it to the one that is shown; ``None`` leaves the words without a link."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LEADING = ("http:", "https:", "mailto:")
+
+
+def is_safe(url: str) -> bool:
+    """Return whether a link may lead to an address: a page, a mail, or what lies on this server."""
+    scheme = _SCHEME.match(url)
+    return scheme is None or scheme[0].lower() in _LEADING
+
+
+def as_written(url: str) -> str:
+    """Return an address as it is."""
+    return url
+
+
+def markdown(text: str, link: Link = as_written, level: int = 2, definitions: str = "") -> Markup:
+    """Return Markdown as HTML.
+
+    :param link: says where a link leads.
+    :param level: of the highest heading; deeper ones follow without gaps, as readers of pages need it.
+    :param definitions: a text in which targets of links are defined as well.
+    """
+    env: dict[str, Any] = {"link": link, "level": level}
+    if "]:" in definitions:
+        env["references"] = dict(_references(definitions[:LIMIT]))
+    shown = _cut(text)
+    html = visible(_writer().render(shown, env))
+    if len(shown) < len(text):
+        html += f"<p>… {len(text) - len(shown):,} characters more are not shown.</p>\n"
+    return Markup(html)
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as is read: whole lines, if it has any."""
+    if len(text) <= LIMIT:
+        return text
+    return text[: text.rfind("\n", 0, LIMIT) + 1] or text[:LIMIT]
+
+
+@cache
+def _writer() -> MarkdownIt:
+    """Return what makes HTML; CommonMark with the tables and the strikethrough of GitHub's."""
+    made = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
+    made.validateLink = is_safe  # type: ignore[method-assign]
+    made.core.ruler.at("inline", _read_lines)
+    made.core.ruler.push("guard", _guard)
+    made.add_render_rule("fence", _code)
+    made.add_render_rule("code_block", _code)
+    made.add_render_rule("table_open", lambda *_: f"{_TABLE}<table>\n")
+    made.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    made.render("", {"link": as_written, "level": 2})  # compiles the rules, which threads must not do at once
+    return made
+
+
+_TABLE = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
+
+
+@lru_cache(maxsize=8)
+def _references(definitions: str) -> Mapping[str, Any]:
+    """Return targets of links by their labels; the sections of a document share them."""
+    env: dict[str, Any] = {}
+    _reader().parse(definitions, env)
+    found: Mapping[str, Any] = env.get("references", {})
+    return found
+
+
+@cache
+def _reader() -> MarkdownIt:
+    """Return what finds definitions of links."""
+    made = MarkdownIt("js-default", {"html": False}).disable(
+        ["inline", "linkify", "replacements", "smartquotes"]
+    )
+    made.validateLink = is_safe  # type: ignore[method-assign]
+    made.parse("")
+    return made
+
+
+def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
+    return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
+
+
+def _read_lines(state: StateCore) -> None:
+    """Find what stands in lines, as the parser does, until that has taken long."""
+    left = STEPS
+    for token in state.tokens:
+        if token.type == "inline":
+            left -= len(token.content) * token.content.count("[")
+            token.children = []
+            if left < 0:
+                token.children = [_text(token.content)]
+            else:
+                state.md.inline.parse(token.content, state.md, state.env, token.children)
+
+
+def _guard(state: StateCore) -> None:
+    """Change what was read so that it fits into a page: headings and heads of tables say something."""
+    link, levels, tokens = state.env["link"], Levels(state.env["level"]), state.tokens
+    dropped: set[int] = set()
+    for at, token in enumerate(tokens):
+        if token.type == "inline":
+            token.children = list(_inline(token.children or [], link))
+        elif token.type == "heading_open":
+            if _is_empty(tokens[at + 1]):
+                dropped.update((at, at + 1, at + 2))
+            else:
+                token.tag = tokens[at + 2].tag = levels.tag(int(token.tag[1:]))
+        elif token.type == "th_open" and _is_empty(tokens[at + 1]):
+            token.tag = tokens[at + 2].tag = "td"
+        if "style" in token.attrs:
+            # The policy of pages forbids styles of elements.
+            token.attrs["class"] = str(token.attrs.pop("style")).rpartition(":")[2]
+    state.tokens = [token for at, token in enumerate(tokens) if at not in dropped]
+
+
+def _is_empty(token: Token) -> bool:
+    """Return whether a line has no words, of whatever markup; those of images and links count."""
+    return not any(one.content.strip() or one.type in ("image", "link_open") for one in token.children or ())
+
+
+class Levels:
+    """Levels of headings without gaps.
+
+    :param highest: where they begin.
+    """
+
+    def __init__(self, highest: int) -> None:
+        self._highest, self._open = highest, [0]
+
+    def tag(self, level: int) -> str:
+        """Return the element of the next heading, whose level in the text is this."""
+        while self._open[-1] >= level:
+            self._open.pop()
+        self._open.append(level)
+        return f"h{min(6, self._highest + len(self._open) - 2)}"
+
+
+def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
+    """Yield what stands in a line: links lead where they may, and images are links to them."""
+    inside: Token | None = None
+    said = False
+    for token in tokens:
+        if token.type == "link_open":
+            inside, said = token, False
+            _lead(token, link)
+        elif token.type == "link_close":
+            if inside is not None and not said:
+                yield _text(str(inside.meta.get("url", "")) or "link")
+            token.tag = inside.tag if inside is not None else token.tag
+            inside = None
+        if token.type == "image":
+            said = True
+            yield from _picture(token, link, inside is not None)
+        else:
+            said = said or bool(token.content.strip())
+            yield token
+
+
+def _lead(token: Token, link: Link) -> None:
+    """Let a link lead where it may."""
+    url = str(token.attrs.get("href", ""))
+    token.meta["url"] = url
+    target = link(url)
+    title = token.attrs.get("title")
+    token.attrs = {} if title is None else {"title": title}
+    if target is None or not is_safe(target):
+        token.tag = "span"
+    else:
+        token.attrs = {"href": target, "rel": REL, **token.attrs}
+
+
+def _picture(token: Token, link: Link, inside: bool) -> Iterator[Token]:
+    """Yield the words of an image, as a link to it unless they stand in one."""
+    url = str(token.attrs.get("src", ""))
+    words = _text("".join(one.content for one in token.children or ()).strip() or url or "image")
+    if inside:
+        yield words
+        return
+    first = Token("link_open", "a", 1, attrs={"href": url})
+    _lead(first, link)
+    yield first
+    yield words
+    yield Token("link_close", first.tag, -1)
+
+
+def _text(words: str) -> Token:
+    return Token("text", "", 0, content=words)

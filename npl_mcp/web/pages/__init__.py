@@ -1,0 +1,1 @@
+"""One module a page or group of pages."""

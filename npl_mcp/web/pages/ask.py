@@ -1,0 +1,223 @@
+"""Ask: what an answer takes of a set of documents, what it leaves, and why; two requests side by side."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from npl_mcp.web.browsers import TOKEN_COOKIE
+from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.visits import CallError, Visit, address
+
+PATH = "/ask"
+
+ROWS = 200
+"""Rows of a page."""
+
+BUDGET = 2_000
+"""Tokens where nobody has said how many."""
+
+SLIDER = 16_000
+"""Where the slider ends; an address may say more."""
+
+SECOND = "b_"
+"""How the parameters of the second request begin."""
+
+RIGHT = "right."
+"""How the boxes of right sections begin; the rest is the selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the form has it.
+
+    :param topics: one after another, with commas.
+    :param selectors: one a line.
+    :param budget: tokens; ``None`` for no limit.
+    """
+
+    context: str
+    topics: str
+    selectors: str
+    file: str
+    budget: int | None
+
+    @classmethod
+    def of(cls, visit: Visit, lead: str = "") -> Asked:
+        """Return the request that an address says.
+
+        :param lead: how the names of its parameters begin.
+        """
+        free = visit.flag(f"{lead}nolimit")
+        return cls(
+            visit.text(f"{lead}context"),
+            visit.text(f"{lead}topics"),
+            visit.text(f"{lead}selectors"),
+            visit.text(f"{lead}file"),
+            None if free else visit.number(f"{lead}budget", BUDGET),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked for."""
+        return not (self.context or self.topics or self.selectors)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the tool call that asks this."""
+        given = {
+            "context": self.context,
+            "topics": _parts(self.topics.split(",")),
+            "selectors": _parts(self.selectors.splitlines()),
+            "file": self.file,
+        }
+        limit = {} if self.budget is None else {"token_budget": self.budget}
+        return {name: value for name, value in given.items() if value} | limit
+
+    def parameters(self, lead: str = "") -> dict[str, object]:
+        """Return the parameters of an address that say this."""
+        kept: dict[str, object] = {
+            "context": self.context,
+            "topics": self.topics,
+            "selectors": self.selectors,
+            "file": self.file,
+            "budget": self.budget,
+            "nolimit": 1 if self.budget is None else None,
+        }
+        return {f"{lead}{name}": value for name, value in kept.items()}
+
+
+def _parts(texts: Iterable[str]) -> list[str]:
+    return [text.strip() for text in texts if text.strip()]
+
+
+async def ask(visit: Visit) -> Data:
+    """Return what a request takes and leaves; with another request beside it, what is different there."""
+    asked = Asked.of(visit)
+    form = visit.text("form", visit.settings.format)
+    shown: Data = {"asked": asked.arguments(), "form": form, "_asked": asked, "_slider": SLIDER}
+    if visit.flag("compare"):
+        return {**shown, **await _compared(visit, asked, form)}
+    if asked.is_empty:
+        return shown
+    audit = await visit.call(
+        "npl_audit",
+        **asked.arguments(),
+        format=form,
+        open=visit.texts("open"),
+        matching=visit.flag("matching") or None,
+        section=visit.text("section") or None,
+        offset=visit.number("offset"),
+        limit=ROWS,
+    )
+    return {
+        **shown,
+        "audit": audit,
+        "copies": copies(visit, asked, form),
+        "_longest": _longest(audit),
+        "_question": asked.parameters(),
+    }
+
+
+def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
+    """Return the same request as a tool call, a command line, and a call over HTTP."""
+    arguments = {**asked.arguments(), "format": form}
+    origin = visit.settings.web_url or str(visit.request.base_url).rstrip("/")
+    token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.request.cookies else []
+    sent = shlex.quote(json.dumps(arguments, ensure_ascii=False))
+    curl = [
+        f"curl -s {shlex.quote(f'{origin}/mcp/tools/npl_load_tailored')}",
+        "-H 'Content-Type: application/json'",
+        *token,
+        f"-d {sent}",
+    ]
+    call = {"name": "npl_load_tailored", "arguments": arguments}
+    return {
+        "tool call": json.dumps(call, ensure_ascii=False, indent=1),
+        "command line": _command(arguments),
+        "curl": " ".join(curl),
+    }
+
+
+def _command(arguments: dict[str, Any]) -> str:
+    """Return the command that asks this."""
+    flags = [
+        *chain.from_iterable(("--topic", one) for one in arguments.get("topics", ())),
+        *chain.from_iterable(("--select", one) for one in arguments.get("selectors", ())),
+        *(("--file", arguments["file"]) if "file" in arguments else ()),
+        *(("--budget", str(arguments["token_budget"])) if "token_budget" in arguments else ()),
+        "--format",
+        arguments["format"],
+    ]
+    words = ["--", arguments["context"]] if "context" in arguments else []
+    return shlex.join(["npl-load", "tailored", *flags, *words])
+
+
+def _longest(audit: Any) -> dict[str, int]:
+    """Return the tokens of the longest section and of the longest file of a page, for the bars."""
+    rows = [row["tokens"] for file in audit["items"] for row in file["rows"]]
+    return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
+
+
+async def _compared(visit: Visit, asked: Asked, form: str) -> Data:
+    """Return two requests beside each other, and each section that became something else."""
+    given = any(name.startswith(SECOND) for name in visit.request.query_params)
+    other = Asked.of(visit, SECOND) if given else asked
+    both = []
+    for one in (asked, other):
+        if one.is_empty:
+            return {"other": other.arguments(), "_other": other}
+        both.append(await visit.call("npl_audit", **one.arguments(), format=form, matches=True, limit=1))
+    first, second = both
+    return {
+        "other": other.arguments(),
+        "compared": [{name: one[name] for name in ("file", "answers", "states", "tokens")} for one in both],
+        "changes": _changes(first["matches"], second["matches"]),
+        "_other": other,
+    }
+
+
+def _changes(first: list[Any], second: list[Any]) -> list[Data]:
+    """Return the sections that became something else, in document order."""
+    before, after = ({(row["file"], row["start_line"]): row for row in rows} for rows in (first, second))
+    changed = []
+    for place in sorted({*before, *after}):
+        rows = [side.get(place) for side in (before, after)]
+        kinds = [(row.get("state"), row.get("taken_tokens")) if row else (None, None) for row in rows]
+        if kinds[0] != kinds[1]:
+            section = rows[0] or rows[1]
+            assert section is not None
+            named = {name: section[name] for name in ("file", "title", "selector", "start_line", "tokens")}
+            changed.append({**named, "before": rows[0], "after": rows[1]})
+    return changed
+
+
+async def label(visit: Visit) -> Shown:
+    """Save the question with the sections that are right."""
+    form = visit.form
+    ticked = [name.removeprefix(RIGHT) for name in form if name.startswith(RIGHT)]
+    others = _parts(form.get("others", "").splitlines())
+    right = list(dict.fromkeys([*ticked, *others]))
+    if not right:
+        raise CallError("no section is marked as right; tick those that answer the question")
+    saved = await visit.call(
+        "npl_label",
+        context=form.get("context") or None,
+        topics=_parts(form.get("topics", "").split(",")) or None,
+        selectors=_parts(form.get("selectors", "").splitlines()) or None,
+        file=form.get("file") or None,
+        name=form.get("name", "").strip() or None,
+        right=right,
+    )
+    fields = ("context", "topics", "selectors", "file", "budget", "nolimit")
+    back = address(PATH, **{name: form.get(name, "") for name in fields})
+    return Shown("ask_saved.html", {**saved, "right": right, "_back": back}, 200)
+
+
+DECLARED = (
+    Page(PATH, ask, "ask.html", "npl", "Ask"),
+    Action(f"{PATH}/labels", label),
+)

@@ -1,0 +1,180 @@
+"""Change requests: a board and a table, one of them, and changing what was read and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anyio import to_thread
+
+from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
+from npl_mcp.changes.store import ATTRIBUTES
+from npl_mcp.web.differences import differences
+from npl_mcp.web.markdown import markdown
+from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.visits import CallError, Visit, address
+
+FILTERS = ("status", "type", "priority", "assignee", "phaseEpic")
+
+IN_A_COLUMN = 50
+"""Change requests of one status on the board; the table has all."""
+
+_NOT_KEPT = frozenset("\0\r")
+"""Characters that a browser changes in what a form holds."""
+
+
+async def changes(visit: Visit) -> Data:
+    """Return the change requests of a project that pass the filters, by status or one after the other."""
+    chosen = {name: values for name in FILTERS if (values := visit.texts(name))}
+    projects = (await visit.call("list_projects"))["items"]
+    view = "table" if visit.text("view") == "table" else "board"
+    found: Data = {"view": view, "projects": projects, "filters": chosen}
+    if not projects:
+        return {**found, "board": None, "table": None}
+    project = visit.text("project") or projects[0]["code"]
+    board = await visit.call("board_crs", project=project, filters=chosen, limit=IN_A_COLUMN)
+    if view == "board":
+        return {**found, "project": project, "board": board, "table": None}
+    table = await visit.call("list_crs", project=project, filters=chosen, offset=visit.number("offset"))
+    return {**found, "project": project, "board": {**board, "columns": []}, "table": table}
+
+
+async def change(visit: Visit) -> Data:
+    """Return a change request: attributes, text, sections, and what it lacks."""
+    key = visit.path("key")
+    attributes = await visit.call("get_cr", key=key, mode="attributes")
+    whole = await visit.call("get_cr", key=key)
+    sections = await visit.call("manage_cr_sections", key=key, operation="list")
+    lacks = await visit.call("suggest_cr_improvements", key=key)
+    return {
+        "key": attributes["code"],
+        "attributes": attributes,
+        "path": whole["path"],
+        "content": whole["content"],
+        "sections": sections["sections"],
+        "suggestions": lacks["suggestions"],
+        "_text": await to_thread.run_sync(markdown, without_title(whole["content"])),
+        "_names": ATTRIBUTES,
+        "_keys": KEY_LISTS,
+        "_statuses": STATUSES,
+        "_priorities": PRIORITIES,
+    }
+
+
+async def edit(visit: Visit) -> Data:
+    """Return a section as it is now, for a form."""
+    return _form(await _section(visit, visit.text("section")))
+
+
+async def _section(visit: Visit, section: str) -> Data:
+    found: Data = await visit.call(
+        "manage_cr_sections", key=visit.path("key"), operation="get", section=section
+    )
+    return found
+
+
+def _form(found: Data, yours: str | None = None) -> Data:
+    """Return what the form of a section shows.
+
+    :param found: the section as it is now.
+    :param yours: what somebody wrote instead.
+    """
+    text = found["content"] if yours is None else yours
+    return {
+        **found,
+        "text": text,
+        "can_edit": not _NOT_KEPT & {*found["content"]},
+        "message": None,
+        "meanwhile": None,
+        "wrote": None,
+    }
+
+
+async def save_section(visit: Visit) -> str | Shown:
+    """Write a section, if it is still what the form showed."""
+    key, section = visit.path("key"), visit.form.get("section", "")
+    yours, seen = (_lines(visit.form.get(name, "")) for name in ("text", "seen"))
+    try:
+        written = await visit.call(
+            "manage_cr_sections",
+            key=key,
+            operation="replace",
+            section=section,
+            content=yours,
+            expect=visit.form.get("digest", ""),
+        )
+    except CallError as error:
+        return await _kept(visit, error, section, seen, yours)
+    return address(f"/changes/{written['key']}") + "#text"
+
+
+async def _kept(visit: Visit, error: CallError, section: str, seen: str, yours: str) -> Shown:
+    """Return the form with what somebody wrote, and what changed meanwhile."""
+    try:
+        found = await _section(visit, section)
+    except CallError:  # it has another name by now, or is gone
+        found = {"key": visit.path("key"), "section": section, "content": "", "digest": ""}
+    data = {**_form(found, yours), "message": error.message}
+    if found["digest"] != visit.form.get("digest"):
+        data["meanwhile"] = await to_thread.run_sync(differences, seen, found["content"])
+        data["wrote"] = await to_thread.run_sync(differences, seen, yours)
+        return Shown("change_edit.html", data)
+    return Shown("change_edit.html", data, error.status)
+
+
+def _lines(text: str) -> str:
+    """Return a text as it was before a browser sent it, which ends lines as e-mail does."""
+    return text.replace("\r\n", "\n")
+
+
+async def save_attributes(visit: Visit) -> str | Shown:
+    """Set those attributes that somebody changed, or the status, if the file is still what was read."""
+    key, digest = visit.path("key"), visit.form.get("digest", "")
+    names = ("status",) if "status" in visit.form else ATTRIBUTES
+    seen, yours = (
+        {name: _lines(visit.form.get(f"{lead}{name}", "")).strip() for name in names}
+        for lead in ("seen.", "")
+    )
+    wanted = {name: value for name, value in yours.items() if value != seen[name]}
+    try:
+        if "status" in wanted:
+            await visit.call("update_cr_status", key=key, status=wanted["status"], expect=digest)
+        elif wanted:
+            await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=digest)
+    except CallError as error:
+        return await _compared(visit, error, seen, yours)
+    return address(f"/changes/{key}")
+
+
+async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours: dict[str, str]) -> Shown:
+    """Return the form with what somebody chose, and what changed meanwhile."""
+    found: dict[str, Any] = await visit.call("get_cr", key=visit.path("key"), mode="attributes")
+    now = {name: str(found.get(name) or "") for name in seen}
+    rows = [
+        {
+            "name": name,
+            "seen": seen[name],
+            "now": now[name],
+            # What somebody left as it was stays as it is now.
+            "yours": yours[name] if yours[name] != seen[name] else now[name],
+        }
+        for name in seen
+    ]
+    data = {
+        "key": found["code"],
+        "message": error.message,
+        "digest": found["digest"],
+        "changed": found["digest"] != visit.form.get("digest"),
+        "rows": rows,
+        "_statuses": STATUSES,
+        "_priorities": PRIORITIES,
+    }
+    return Shown("change_attributes.html", data, 409 if data["changed"] else error.status)
+
+
+DECLARED = (
+    Page("/changes", changes, "changes.html", "cr", "Changes"),
+    Page("/changes/{key}", change, "change.html", "cr"),
+    Page("/changes/{key}/edit", edit, "change_edit.html", "cr"),
+    Action("/changes/{key}/section", save_section),
+    Action("/changes/{key}/attributes", save_attributes),
+)

@@ -1,0 +1,132 @@
+"""Documents: roots, folders and files by their tokens; one file as outline, text and source."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from anyio import to_thread
+
+from npl_mcp.web.drawing import icicle
+from npl_mcp.web.markdown import Levels, markdown
+from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.visits import CallError, Visit, address
+
+SHOWN = 200
+"""Rows of a folder, and sections of a file, on a page."""
+
+VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
+"""Ways to look at a file, by their names in addresses."""
+
+ANCHOR = "s-"
+"""What stands before the anchors of headings, which could be those of the page itself."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+_MARKDOWN = (".md", ".markdown")
+
+
+def to_document(name: str, **query: object) -> str:
+    """Return the address of a document's page.
+
+    :param name: what leads to the document.
+    """
+    return address(f"/documents/{name}", **query)
+
+
+async def everything(visit: Visit) -> Data:
+    """Return all roots and libraries."""
+    look = await visit.call("documents_look", offset=visit.number("offset"), limit=SHOWN)
+    return {**look, "view": "", "_map": None}
+
+
+async def documents(visit: Visit) -> Data:
+    """Return a folder or a file."""
+    name = visit.path("file")
+    view = visit.text("view", "both")
+    if view not in VIEWS:
+        raise CallError(f"there is no view {view[:64]!r}; there are {', '.join(VIEWS)}")
+    offset = visit.number("offset")
+    links = None
+    if view == "links":
+        links = await visit.call("documents_links", file=name, offset=offset, limit=SHOWN)
+    look = await visit.call(
+        "documents_look",
+        file=name,
+        selector=visit.text("selector") or None,
+        offset=None if links else offset,
+        limit=SHOWN,
+    )
+    if "folder" in look:
+        return {**look, "links": links, "view": view, **_of_folder(look["folder"])}
+    file = look["file"]
+    # Reading Markdown may take a second; others are answered meanwhile.
+    sections = await to_thread.run_sync(_sections, file, view) if links is None else []
+    return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
+
+
+def _of_folder(folder: Data) -> Data:
+    if "map" not in folder:
+        return {"_map": None}
+    return {"_map": icicle(folder["map"], lambda area: to_document(area["address"]))}
+
+
+def _of_file(file: Data) -> Data:
+    shown = {item["row"]["selector"] for item in file["items"]}
+    anchors = {row["selector"]: row["anchor"] for row in file["outline"]}
+
+    def leads(row: Mapping[str, Any]) -> str:
+        selector = row["selector"]
+        anchor = f"#{ANCHOR}{anchors.get(selector) or 'start'}"
+        if selector in shown:
+            return anchor
+        return to_document(file["address"], selector=selector) + anchor
+
+    return {"_map": icicle(file["map"], leads) if "map" in file else None, "_leads": leads}
+
+
+def _sections(file: Data, view: str) -> list[Data]:
+    """Return the sections that are shown, with the elements of their headings and their texts as HTML."""
+    leads, levels = _leading(file["crumbs"]), Levels(2)
+    definitions = file.get("definitions", "")
+    sections = []
+    for item in file["items"]:
+        row, text = item["row"], item["text"]
+        tag = levels.tag(row["depth"]) if row["level"] else "h1"
+        html = markdown(text, leads, min(6, int(tag[1:]) + 1), definitions) if view != "source" else None
+        if row["level"] or text:
+            sections.append({"row": row, "text": text, "tag": tag, "html": html})
+    return sections
+
+
+def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]:
+    """Return what says where the links of a file lead: to pages of documents, or out of here.
+
+    :param crumbs: the folders above the file.
+    """
+    root, folder = crumbs[0]["address"], crumbs[-1]["address"]
+    inside = folder[len(root) :].lstrip("/")
+
+    def leads(url: str) -> str | None:
+        if _SCHEME.match(url):
+            return url
+        path, _, anchor = url.partition("#")
+        path = unquote(path.partition("?")[0])
+        place = f"#{ANCHOR}{anchor}" if anchor else ""
+        if not path:
+            return place or None
+        whole = posixpath.normpath(posixpath.join("" if path.startswith("/") else inside, path.lstrip("/")))
+        _, suffix = posixpath.splitext(whole)
+        if whole.startswith("..") or suffix.lower() not in ("", *_MARKDOWN):
+            return None
+        return to_document(root + whole if root.endswith(":") else f"{root}/{whole}") + place
+
+    return leads
+
+
+DECLARED = (
+    Page("/documents", everything, "documents.html", "npl", "Documents"),
+    Page("/documents/{file:path}", documents, "documents.html", "npl"),
+)

@@ -1,0 +1,87 @@
+"""Search: one box over everything, and the page that people begin with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from npl_mcp.web.pages.documents import to_document
+from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.visible import visible
+from npl_mcp.web.visits import Visit, address
+
+SHOWN = 20
+NEWEST = 5
+"""Hits of a page, and entries of each kind on the first page."""
+
+TITLES = {
+    "document": "Documents",
+    "message": "Messages",
+    "worklog": "Worklogs",
+    "artifact": "Artifacts",
+    "cr": "Change requests",
+}
+"""What kinds of hits are called."""
+
+_WORD = re.compile(r"\w{2,}")
+
+
+async def start(visit: Visit) -> Data:
+    """Return what is new, and what the server has."""
+    if not visit.sees("search"):
+        return {"items": [], "places": [], "_groups": {}}
+    found = await visit.call("search_newest", limit=NEWEST)
+    groups: dict[str, list[Data]] = {}
+    for hit in found["items"]:
+        groups.setdefault(hit["kind"], []).append({**hit, "href": leads(hit)})
+    return {**found, "_groups": groups, "_titles": TITLES}
+
+
+async def search(visit: Visit) -> Data:
+    """Return what fits a question."""
+    query, kinds = visit.text("q"), visit.texts("kind")
+    if not query:
+        return {"query": "", "_titles": TITLES, "_kinds": kinds, "_hits": [], "items": [], "total": 0}
+    given = {"limit": visit.number("limit", SHOWN), "offset": visit.number("offset")}
+    found = await visit.call("search", query=query, kinds=",".join(kinds) or None, **given)
+    words = _WORD.findall(query)
+    hits = [{**hit, "href": leads(hit), "marked": marked(hit["text"], words)} for hit in found["items"]]
+    return {"query": query, **found, "_titles": TITLES, "_kinds": kinds, "_hits": hits}
+
+
+def leads(hit: Mapping[str, Any]) -> str:
+    """Return the address of what was found."""
+    kind = hit["kind"]
+    if kind == "message":
+        event = hit["event_id"]
+        return address(f"/rooms/{hit['room_id']}", event=event) + f"#event-{event}"
+    if kind == "worklog":
+        entry = hit["seq"]
+        return address(f"/worklogs/{hit['session_id']}", entry=entry) + f"#entry-{entry}"
+    if kind == "artifact":
+        return address(f"/artifacts/{hit['artifact_id']}/revisions/{hit['revision']}")
+    if kind == "cr":
+        return address(f"/changes/{hit['key']}")
+    return to_document(hit["file"], selector=hit.get("selector"))
+
+
+def marked(text: str, words: Sequence[str]) -> Markup:
+    """Return a text in which the words are marked that hold one of those looked for."""
+    wanted = [word.lower() for word in words]
+    parts, last = [], 0
+    for found in _WORD.finditer(text):
+        word = found[0].lower()
+        if any(one in word for one in wanted):
+            between = visible(text[last : found.start()])
+            parts.append(Markup("{}<mark>{}</mark>").format(between, found[0]))
+            last = found.end()
+    return Markup("").join([*parts, escape(visible(text[last:]))])
+
+
+DECLARED = (
+    Page("/", start, "start.html"),
+    Page("/search", search, "search.html", "search"),
+)

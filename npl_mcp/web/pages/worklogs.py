@@ -1,0 +1,67 @@
+"""Worklogs: who did what when, a lane for each agent, live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from npl_mcp.web.lanes import lanes
+from npl_mcp.web.rendering import fragment
+from npl_mcp.web.routing import Data, Page, Stream
+from npl_mcp.web.visits import Visit, address
+
+SHOWN = 100
+"""Entries of a page."""
+
+_WAIT_SECONDS = 30
+_FILTERS = ("who", "action", "tag")
+
+
+async def worklogs(visit: Visit) -> Data:
+    """Return the worklogs of the server's project."""
+    archived = visit.flag("archived")
+    found = await visit.call("worklog_sessions", archived=archived or None)
+    rows = [one for one in found["sessions"] if ("archived_as" in one) == archived]
+    return {"items": rows, "archived": archived}
+
+
+async def worklog(visit: Visit) -> Data:
+    """Return the latest entries of a worklog, or those around or before one of them."""
+    name = visit.path("worklog")
+    chosen = _chosen(visit)
+    entry = visit.number("entry")
+    before = visit.number("before") or (None if entry is None else entry + SHOWN // 2)
+    found = await visit.call("worklog_view", session_id=name, before=before, limit=SHOWN, **chosen)
+    counts = {lane["agent"]: lane["counts"] for lane in found["lanes"]}
+    return {
+        **found,
+        "name": name,
+        "chosen": {one: chosen.get(one, "") for one in _FILTERS},
+        "_lanes": lanes(counts, found["unit_seconds"]),
+        "_links": {agent: visit.here(who=agent, before=None, entry=None) for agent in counts},
+        "_news": address(
+            "/worklog-news", worklog=name, since=found["items"][-1]["seq"] if found["items"] else 0, **chosen
+        ),
+    }
+
+
+def _chosen(visit: Visit) -> dict[str, str]:
+    return {name: visit.text(name) for name in _FILTERS if visit.text(name)}
+
+
+async def news(visit: Visit) -> AsyncIterator[tuple[str, str]]:
+    """Yield what is logged from now on, or from where the browser left off."""
+    since: object = visit.request.headers.get("last-event-id") or visit.number("since", 0)
+    name, chosen = visit.text("worklog"), _chosen(visit)
+    while True:
+        entries = await visit.call("worklog_news", session_id=name, since=since, wait=_WAIT_SECONDS, **chosen)
+        for entry in entries:
+            since = entry["seq"]
+            yield str(since), fragment("logged.html", "entry", entry, name)
+
+
+DECLARED = (
+    Page("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
+    # Names of archived worklogs have a slash, so nothing can stand behind them.
+    Page("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
+    Stream("/worklog-news", news),
+)

@@ -1,0 +1,102 @@
+"""From values to HTML: templates, and what may stand in a page of what others wrote."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from npl_mcp.web.markdown import markdown
+from npl_mcp.web.mentions import named
+from npl_mcp.web.visible import visible
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as templates print it."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return "" if value is None else value
+    return visible(value)
+
+
+def _exact(text: str) -> Markup:
+    """Return a text as it stands in a form, which sends it back: no character is replaced by a sign."""
+    return Markup(escape(text))
+
+
+def _path(value: object) -> str:
+    """Return a text as a part of a path; slashes stay, since they part folders."""
+    return quote(str(value), safe="/", errors="replace")
+
+
+def _when(timestamp: str) -> str:
+    """Return a timestamp of a store as people read it: UTC, to the second."""
+    return timestamp[:19].replace("T", " ")
+
+
+def _ago(timestamp: str) -> str:
+    """Return how long ago a timestamp of a store was."""
+    try:
+        then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    except ValueError:
+        return timestamp
+    seconds = max(0, int((datetime.now(timezone.utc) - then).total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return "just now"
+
+
+def _number(value: float) -> str:
+    """Return a number with thin spaces between thousands."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def _written(value: object) -> str:
+    """Return any JSON as people read it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates; every text is escaped."""
+    made = Environment(
+        loader=PackageLoader("npl_mcp.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters.update(
+        path=_path,
+        when=_when,
+        ago=_ago,
+        number=_number,
+        markdown=markdown,
+        named=named,
+        written=_written,
+        exact=_exact,
+    )
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page.
+
+    :param template: its name.
+    """
+    return environment().get_template(template).render(**values)
+
+
+def fragment(template: str, macro: str, *values: Any) -> str:
+    """Return a part of a page: what a macro of a template makes of values.
+
+    :param template: its name.
+    """
+    module = environment().get_template(template).module
+    return str(getattr(module, macro)(*values))

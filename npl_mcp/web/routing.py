@@ -1,0 +1,254 @@
+"""How pages are declared, and how they become routes.
+
+A page is a function from a visit to data, as JSON holds it. The data are shown by a template, and sent as
+they are at the same address with ``.json`` behind its path.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastmcp import FastMCP
+from markupsafe import Markup
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
+from npl_mcp.web.browsers import SESSION_COOKIE, is_page, new_session
+from npl_mcp.web.rendering import render
+from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
+
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that is looked at.
+
+    :param path: of Starlette's form.
+    :param data: what it shows; keys that begin with ``_`` are for the template alone.
+    :param template: shows the data.
+    :param domain: of the tools it needs; the page is not there for whom these are not.
+    :param title: in the navigation; pages without one are not in it.
+    """
+
+    path: str
+    data: Callable[[Visit], Awaitable[Data]]
+    template: str
+    domain: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an action answers with instead of another page: a page that says what went wrong.
+
+    :param template: of the page.
+    :param data: what it shows.
+    :param status: of HTTP.
+    """
+
+    template: str
+    data: Data
+    status: int = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a form does.
+
+    :param path: of Starlette's form.
+    :param run: does it, and returns the address of the page to go to.
+    :param writes: it is refused where pages only show.
+    """
+
+    path: str
+    run: Callable[[Visit], Awaitable[str | Shown | Response]]
+    writes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """News of a page, as server-sent events.
+
+    :param path: of Starlette's form.
+    :param events: yields the id of an event, by which a browser goes on later, and HTML to be added.
+    """
+
+    path: str
+    events: Callable[[Visit], AsyncIterator[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file.
+
+    :param path: of Starlette's form.
+    :param answer: makes the response.
+    """
+
+    path: str
+    answer: Callable[[Visit], Awaitable[Response]]
+
+
+Declared = Page | Action | Stream | Download
+
+
+@dataclass
+class Site:
+    """The pages of a server.
+
+    :param declared: in the order in which paths are tried.
+    """
+
+    server: FastMCP[Any]
+    settings: Settings
+    declared: Sequence[Declared]
+    navigation: tuple[Page, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.navigation = tuple(one for one in self.declared if isinstance(one, Page) and one.title)
+
+    def routes(self) -> Iterator[BaseRoute]:
+        """Return the routes of all pages."""
+        for one in self.declared:
+            if isinstance(one, Page):
+                yield Route(f"{one.path.rstrip('/') or '/index'}.json", self._page(one, as_json=True))
+                yield Route(one.path, self._page(one, as_json=False))
+            elif isinstance(one, Action):
+                yield Route(one.path, self._action(one), methods=["POST"])
+            elif isinstance(one, Stream):
+                yield Route(one.path, self._stream(one))
+            else:
+                yield Route(one.path, self._download(one))
+
+    def _visit(self, request: Request, form: Mapping[str, str] | None = None) -> Visit:
+        request.state.session = request.cookies.get(SESSION_COOKIE) or new_session()
+        return Visit(request, self.server, self.settings, form or {})
+
+    def _page(self, page: Page, as_json: bool) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            visit = self._visit(request)
+            try:
+                _check_domain(visit, page.domain)
+                data = await page.data(visit)
+            except CallError as error:
+                return self.failed(visit, error, as_json)
+            if as_json:
+                shown = {name: value for name, value in data.items() if not name.startswith("_")}
+                return _json(as_dict(Reply(data=shown)))
+            return self.shown(visit, page.template, data)
+
+        return answer
+
+    def _action(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            form = await read_form(request)
+            visit = self._visit(request, form)
+            try:
+                _check_form(visit, action.writes)
+                done = await action.run(visit)
+            except CallError as error:
+                return self.failed(visit, error)
+            if isinstance(done, Response):
+                return done
+            if isinstance(done, Shown):
+                return self.shown(visit, done.template, done.data, done.status)
+            return RedirectResponse(done, 303)
+
+        return answer
+
+    def _stream(self, stream: Stream) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            visit = self._visit(request)
+            if request.method == "HEAD":
+                return Response(media_type="text/event-stream")
+
+            async def events() -> AsyncIterator[ServerSentEvent]:
+                try:
+                    async for cursor, html in stream.events(visit):
+                        yield ServerSentEvent(html, id=cursor)
+                except CallError as error:
+                    yield ServerSentEvent(error.message, event="failed")
+
+            return EventSourceResponse(events(), ping=20)
+
+        return answer
+
+    def _download(self, download: Download) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            visit = self._visit(request)
+            try:
+                return await download.answer(visit)
+            except CallError as error:
+                return self.failed(visit, error)
+
+        return answer
+
+    async def nowhere(self, request: Request, _: Exception) -> Response:
+        """Answer a request for what there is not; programs get what Starlette says."""
+        if not is_page(request.url.path):
+            return PlainTextResponse("Not Found", 404)
+        error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
+        return self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+
+    async def broken(self, request: Request, _: Exception) -> Response:
+        """Answer a request that met a defect; whoever serves writes the exception to the log."""
+        if not is_page(request.url.path):
+            return PlainTextResponse("Internal Server Error", 500)
+        message = "this page failed because of a defect in this server; its log has the details"
+        error = CallError(message, ErrorCode.INTERNAL_ERROR)
+        return self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+
+    def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
+        """Return a page.
+
+        :param template: shows the data, and what every page has.
+        """
+        menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
+        html = render(template, visit=visit, menu=menu, form_token=_form_field, address=address, **data)
+        response = Response(html, status, media_type="text/html")
+        if visit.is_new:
+            response.set_cookie(SESSION_COOKIE, visit.session, httponly=True, samesite="strict")
+        return response
+
+    def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
+        """Return what says why there is no page."""
+        status = error.status
+        if as_json:
+            failure = Failure(error=error.message, error_code=error.code.value)
+            return _json(as_dict(failure), status)
+        return self.shown(visit, "error.html", {"message": error.message, "status": status}, status)
+
+
+def _json(body: Mapping[str, object], status: int = 200) -> Response:
+    return Response(encode(body), status, media_type="application/json")
+
+
+def _form_field(visit: Visit) -> Markup:
+    """Return the hidden field that every form has."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, visit.form_token)
+
+
+def _check_domain(visit: Visit, domain: str | None) -> None:
+    if domain is not None and not visit.sees(domain):
+        path = visit.request.url.path[:100]
+        raise CallError(f"there is no page {path!r}", ErrorCode.NOT_FOUND)
+
+
+def _check_form(visit: Visit, writes: bool) -> None:
+    if writes and not visit.may_write:
+        raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
+    given = visit.form.get(FORM_TOKEN, "").encode()
+    if visit.is_new or not hmac.compare_digest(given, visit.form_token.encode()):
+        raise CallError(
+            "the form is too old, or not of this page; go back, reload the page and send it again",
+            ErrorCode.PERMISSION_DENIED,
+        )

@@ -1,0 +1,76 @@
+// What pages do beyond what they show: every page reads without it.
+
+// A slash leads to the search box, unless somebody writes.
+document.addEventListener("keydown", (event) => {
+  const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (event.key !== "/" || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+  const box = document.querySelector('input[type="search"]');
+  if (box) {
+    event.preventDefault();
+    box.focus();
+    box.select();
+  }
+});
+
+// Arrows walk a tree of <details>: up and down between what can be seen, right opens, left closes or goes up.
+document.addEventListener("keydown", (event) => {
+  const tree = event.target.closest?.("[data-tree]");
+  if (!tree || !["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
+  if (event.target.matches("input, textarea, select")) return;
+  const all = [...tree.querySelectorAll("summary, [data-leaf]")];
+  const steps = all.filter((one) => one.checkVisibility());
+  const own = event.target.closest("summary, [data-leaf]");
+  const fold = own?.matches("summary") ? own.parentElement : null;
+  let next = null;
+  if (event.key === "ArrowDown") next = steps[steps.indexOf(own) + 1];
+  if (event.key === "ArrowUp") next = steps[steps.indexOf(own) - 1];
+  if (event.key === "Home") next = steps[0];
+  if (event.key === "End") next = steps.at(-1);
+  if (event.key === "ArrowRight") {
+    if (fold && !fold.open) fold.open = true;
+    else next = steps[steps.indexOf(own) + 1];
+  }
+  if (event.key === "ArrowLeft") {
+    if (fold?.open) fold.open = false;
+    else next = (fold ?? own)?.parentElement?.closest("details")?.querySelector("summary");
+  }
+  event.preventDefault();
+  next?.focus();
+});
+
+// Texts to copy.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const label = button.textContent;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+}
+
+// News: the server sends rows as it makes them for the page, each once.
+for (const list of document.querySelectorAll("[data-stream]")) {
+  const news = new EventSource(list.dataset.stream);
+  news.addEventListener("message", (event) => {
+    list.insertAdjacentHTML("beforeend", event.data);
+  });
+  news.addEventListener("failed", () => news.close());
+  addEventListener("pagehide", () => news.close());
+}
+
+// Sliders say their value, and forms and fields marked so send the form when they change.
+for (const slider of document.querySelectorAll('input[type="range"]')) {
+  const shown = slider.form?.querySelector(`output[for="${slider.id}"]`);
+  const said = "time" in slider.dataset
+    ? () => new Date(slider.value * 1000).toISOString().slice(0, 19).replace("T", " ")
+    : () => slider.value;
+  slider.addEventListener("input", () => { if (shown) shown.textContent = said(); });
+}
+for (const one of document.querySelectorAll("[data-auto]")) {
+  one.addEventListener("change", () => (one.form ?? one).requestSubmit());
+}

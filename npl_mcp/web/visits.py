@@ -1,0 +1,166 @@
+"""One visit of a page: what was asked for, and calls of tools in the visitor's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastmcp import FastMCP
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
+from npl_mcp.server.calling import STATUS, call, text_of
+from npl_mcp.stores.access import EVERYTHING, Identity, Sight
+from npl_mcp.tools.access import sees_domain
+from npl_mcp.tools.domains import domains_named
+from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, form_token
+
+FORM_TOKEN = "form_token"
+"""Field of every form that changes something."""
+
+
+class CallError(Exception):
+    """A tool failed, or a page is asked for something that there is not.
+
+    :param message: what is wrong, where, and what to do instead.
+    """
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_PARAMETER) -> None:
+        super().__init__(message)
+        self.message, self.code = message, code
+
+    @property
+    def status(self) -> int:
+        """Of HTTP."""
+        return STATUS[self.code]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request for a page.
+
+    :param request: of Starlette.
+    :param server: answers the calls.
+    :param settings: of the server.
+    :param form: what was sent with a form.
+    """
+
+    request: Request
+    server: FastMCP[Any]
+    settings: Settings
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def caller(self) -> Caller:
+        """Who visits; its working directory is the server's."""
+        caller: Caller = self.request.scope[CALLER_KEY]
+        return replace(caller, name=PAGES, version=None, folder=None)
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who visits, as far as a token says."""
+        return self.caller.identity
+
+    @property
+    def sight(self) -> Sight:
+        """What the visitor may see."""
+        return EVERYTHING if self.identity is None else self.identity.sight
+
+    def sees(self, domain: str) -> bool:
+        """Return whether the server has a domain of tools, and the visitor sees it."""
+        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.sight)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether pages show forms, and accept what they send."""
+        return self.settings.web == "on" and not (self.identity and self.identity.read_only)
+
+    @property
+    def form_token(self) -> str:
+        """What forms of this visitor send back; see :func:`~npl_mcp.web.browsers.form_token`."""
+        sent = self.request.cookies
+        return form_token(self.session, sent.get(TOKEN_COOKIE, ""))
+
+    @property
+    def session(self) -> str:
+        """The visitor's session; a new visitor has one from the first page on."""
+        return str(self.request.state.session)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the visitor has no session yet."""
+        return SESSION_COOKIE not in self.request.cookies
+
+    def here(self, **changed: object) -> str:
+        """Return the address of this page with other parameters.
+
+        :param changed: those that are other; ``None`` leaves one out.
+        """
+        kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
+        return address(self.request.url.path, **{**kept, **changed})
+
+    def path(self, name: str) -> Any:
+        """Return a part of the path."""
+        return self.request.path_params[name]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a parameter of the address."""
+        return self.request.query_params.get(name, default).strip()
+
+    def texts(self, name: str) -> list[str]:
+        """Return all values of a parameter of the address, without empty ones."""
+        return [one.strip() for one in self.request.query_params.getlist(name) if one.strip()]
+
+    def number(self, name: str, default: int | None = None) -> int | None:
+        """Return a whole number of the address.
+
+        :raises CallError: it is none.
+        """
+        text = self.text(name)
+        if not text:
+            return default
+        if not text.isascii() or not text.isdecimal() or len(text) > 15:
+            raise CallError(f"{name} is {text[:64]!r}, which is not a whole number; leave it out")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        """Return whether a box of the address is ticked."""
+        return self.text(name).lower() in ("1", "true", "on", "yes")
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """Return the data of a tool's answer, as JSON holds it.
+
+        :param arguments: those that are ``None`` are left out.
+        :raises CallError: it failed.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        result = await call(self.server, tool, given, self.caller)
+        assert result is not None
+        answer = json.loads(text_of(result))
+        if not answer["success"]:
+            raise CallError(answer["error"], ErrorCode[answer["error_code"]])
+        return answer["data"]
+
+
+def address(path: str, /, **parameters: object) -> str:
+    """Return an address of this server.
+
+    :param path: unquoted.
+    :param parameters: those that are ``None`` or empty are left out, and a list gives one each.
+    """
+    given = {name: value for name, value in parameters.items() if value not in (None, "", [], ())}
+    query = f"?{urlencode(given, doseq=True, errors='replace')}" if given else ""
+    return quote(path, safe="/", errors="replace") + query
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; of equal names the last counts, and files are left out."""
+    form: FormData = await request.form()
+    return {name: value for name, value in form.items() if isinstance(value, str)}

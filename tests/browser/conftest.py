@@ -1,0 +1,133 @@
+"""The pages in a real browser: Chromium of the system, wide and narrow, with the script and without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Request,
+    sync_playwright,
+)
+
+from tests.browser.site import Site, running
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+VIEWS = [
+    pytest.param((width, script), id=f"{width}-{'script' if script else 'plain'}")
+    for width in (1280, 360)
+    for script in (True, False)
+]
+"""Width of the window in pixels, and whether the script runs."""
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with something on every page."""
+    with running(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
+@contextmanager
+def launched(driver: Playwright) -> Iterator[Browser]:
+    """Run the system's browser."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert path is not None, "no Chromium; install Debian's package chromium"
+    flags = ["--no-sandbox"] if os.getuid() == 0 else []
+    opened = driver.chromium.launch(executable_path=path, args=flags)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a process."""
+    with sync_playwright() as driver, launched(driver) as opened:
+        yield opened
+
+
+class Tab:
+    """A window of a browser, and what a test may ask of it.
+
+    :param context: of the browser; has the cookies.
+    :param site: the server.
+    """
+
+    def __init__(self, context: BrowserContext, site: Site, script: bool) -> None:
+        self.context, self.site, self.script = context, site, script
+        self.page: Page = context.new_page()
+        self._said: list[str] = []
+        self._asked: list[str] = []
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self._said.append(str(error)))
+        self.page.on("request", self._note_request)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        self._said.append(f"{message.type}: {message.text}")
+
+    def _note_request(self, request: Request) -> None:
+        if urlsplit(request.url).scheme not in ("data", "blob", "about"):
+            self._asked.append(request.url)
+
+    def open(self, path: str, status: int = 200) -> Page:
+        """Open a page, and make sure that everybody can use it."""
+        answer = self.page.goto(self.site.url + path)
+        assert answer is not None
+        assert answer.status == status
+        if status >= 400:
+            self.forget_status()
+        self.check()
+        return self.page
+
+    def forget_status(self) -> None:
+        """The console tells of an answer that refuses; that was expected."""
+        self._said = [said for said in self._said if "the server responded with a status" not in said]
+
+    def check_refused(self) -> None:
+        """Do the same with the page that a refused form answers with."""
+        self.forget_status()
+        self.check()
+
+    def check(self) -> None:
+        """Nothing keeps people out of the page as it is, and it is no wider than the window."""
+        found = Axe().run(self.page) if self.script else None
+        assert found is None or found.violations_count == 0, found.generate_report()
+        width = self.page.evaluate("document.documentElement.scrollWidth") if self.script else 0
+        assert width <= self.page.viewport_size["width"]  # type: ignore[index]
+
+    def close(self) -> None:
+        """Nothing was said to the console, and no other host was asked for anything."""
+        self.context.close()
+        assert self._said == []
+        assert [url for url in self._asked if not url.startswith(self.site.url + "/")] == []
+
+
+@pytest.fixture(params=VIEWS)
+def tab(request: pytest.FixtureRequest, browser: Browser, site: Site) -> Iterator[Tab]:
+    """A window of each width, with the script and without."""
+    width, script = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, java_script_enabled=script, color_scheme="light"
+    )
+    opened = Tab(context, site, script)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def scripted(browser: Browser, site: Site) -> Iterator[Tab]:
+    """A wide window with the script, for what only the script does."""
+    opened = Tab(browser.new_context(viewport={"width": 1280, "height": 800}), site, True)
+    yield opened
+    opened.close()

@@ -1,0 +1,61 @@
+"""Takes the pictures of README: ``python -m tests.browser.pictures FOLDER``; ``make pictures`` calls it.
+
+The pages show the bundled corpus, and a session and change requests that calls of tools made.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from tests.browser import fill_stores
+from tests.browser.conftest import launched
+from tests.browser.fill_changes import fill_changes
+from tests.browser.site import Site
+from tests.npl_mcp.http.http_server import serving
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+PAGES = {
+    "ask": "/ask?context=write+a+fence+with+an+example&file=npl/fences*,npl/prefix*&budget=600"
+    "&matching=1&form=markdown",
+    "document": "/documents/npl/fences.md",
+    "session": "/sessions/quay-3",
+    "changes": "/changes",
+}
+"""Addresses by the name of the picture."""
+
+SIZE = {"width": 1280, "height": 800}
+COLOURS = 64
+"""Of a picture: pages have few, and all of them together must stay small."""
+
+
+def main() -> None:
+    """Take them."""
+    target = Path(sys.argv[1])
+    target.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(Path(folder), "--root", str(CORPUS), "--root", str(work := Path(folder) / "work")) as server,
+        sync_playwright() as driver,
+        launched(driver) as browser,
+    ):
+        site = Site(server, work)
+        fill_stores.fill(site)
+        fill_changes(site)
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        for name, path in PAGES.items():
+            answer = page.goto(site.url + path)
+            assert answer is not None
+            assert answer.status == 200, path
+            picture = Image.open(io.BytesIO(page.screenshot()))
+            picture.convert("RGB").quantize(COLOURS).save(target / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Ask: what an answer takes and leaves is seen, opened, compared, copied and saved."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Tab
+
+QUESTION = f"/ask?context={quote('turn the barrels')}&file=cellar&budget=300"
+
+
+def rows(page: Page) -> dict[str, list[str]]:
+    """Return the marks of the sections that are shown, by title."""
+    found = {}
+    for row in page.locator(".tree .node").all():
+        marks = row.locator("svg[role=img]")
+        found[row.locator("a").inner_text()] = [str(one.get_attribute("aria-label")) for one in marks.all()]
+    return found
+
+
+def test_a_question_is_asked(tab: Tab) -> None:
+    """Files with a match are open, every section has its mark, and the answer stands beside them."""
+    page = tab.open("/ask")
+    page.get_by_label("Context").fill("turn the barrels")
+    page.get_by_label("Files").fill("cellar")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".sum").first).to_contain_text("of 2")
+    tab.check()
+    marks = rows(page)
+    assert marks["Turning barrels"] == ["taken"]
+    assert "Corks" not in marks
+    assert page.locator(".answer").inner_text().startswith('{"success":true')
+    page.get_by_role("link", name="cellar/bottles.md").click()
+    assert rows(page)["Corks"] == []
+    page.get_by_role("link", name=re.compile("^markdown")).click()
+    expect(page.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
+    assert "Corks" in rows(page)
+    page.get_by_role("link", name="Only files with a match").click()
+    expect(page.get_by_role("link", name="Show all files")).to_be_visible()
+    assert "Corks" not in rows(page)
+
+
+def test_a_section_is_opened(tab: Tab) -> None:
+    """Its score by parts, its text, and what of it was taken; what it says stays text."""
+    page = tab.open(QUESTION)
+    assert rows(page)["Turning barrels"] == ["cut"]
+    page.locator(".tree").get_by_role("link", name="Turning barrels").click()
+    tab.check()
+    opened = page.get_by_role("region", name="Turning barrels")
+    expect(opened.get_by_role("row", name=re.compile("^name"))).to_be_visible()
+    expect(opened.locator("pre").first).to_contain_text("In week 39")
+    taken = opened.locator("pre").nth(1).inner_text()
+    assert 0 < len(taken) < len(opened.locator("pre").first.inner_text())
+    page = tab.open(f"{QUESTION}&section={quote('## Bung & barrel')}")
+    opened = page.get_by_role("region", name="Bung & barrel")
+    expect(opened.locator("pre").first).to_contain_text("<script>alert(1)</script>")
+    opened.get_by_role("link", name="Close").click()
+    expect(opened).to_have_count(0)
+
+
+def test_two_requests_side_by_side(tab: Tab) -> None:
+    """What another budget changes is listed, with the marks of both."""
+    page = tab.open(QUESTION)
+    page.get_by_role("button", name="Compare with another request").click()
+    expect(page.locator(".sum").first).to_contain_text("0 sections became something else")
+    second = page.get_by_role("group", name="Second request")
+    second.get_by_label("no limit").check()
+    page.get_by_role("button", name="Compare").click()
+    tab.check()
+    row = page.get_by_role("row", name="Turning barrels")
+    expect(row).to_contain_text("cut")
+    expect(row).to_contain_text("taken")
+    expect(page.get_by_role("heading", name="Second answer")).to_be_visible()
+    page.get_by_role("link", name="Only the first").click()
+    expect(page.get_by_role("heading", name="What the agent gets")).to_be_visible()
+
+
+def test_a_question_is_saved(tab: Tab) -> None:
+    page = tab.open(QUESTION)
+    page.get_by_label("Right: Turning barrels").check()
+    page.get_by_label("More of them").fill("cellar/rules > ## Bung & barrel")
+    page.get_by_label("List").fill("cellar")
+    page.get_by_role("button", name="Save question").click()
+    expect(page.get_by_role("status")).to_contain_text("2 right sections")
+    tab.check()
+    command = page.locator("pre").inner_text()
+    assert Path(command.split()[-1]).is_file()
+    page.get_by_role("link", name="Back to the question").click()
+    expect(page.get_by_label("Context")).to_have_value("turn the barrels")
+
+
+def test_nothing_found_is_said(tab: Tab) -> None:
+    page = tab.open("/ask?context=a&file=nowhere.md", 404)
+    expect(page.get_by_role("alert")).to_contain_text("nowhere.md")
+
+
+def test_the_slider_asks_again(scripted: Tab) -> None:
+    """Moving it sends the form; the address says the budget, and the same is copied."""
+    scripted.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = scripted.open(QUESTION)
+    page.get_by_role("slider").press("ArrowRight")
+    page.wait_for_url("**budget=350*")
+    page.get_by_text("command line", exact=True).click()
+    page.get_by_role("button", name="Copy command line").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "npl-load tailored --file cellar --budget 350 --format json -- 'turn the barrels'"
+
+
+def test_arrows_walk_the_tree(scripted: Tab) -> None:
+    page = scripted.open(QUESTION)
+    page.locator(".tree summary").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".tree .node a").first).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".tree .node a").first).to_be_hidden()

@@ -1,0 +1,132 @@
+"""An audit says of each section what the answer made of it, and nothing else than the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, AuditRequest, audit
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.suggestions import Companions
+from npl_index.answer.tailoring import TailorRequest, write
+from tests.npl_index.conftest import document_set
+
+FORMS: dict[str, Form] = {"json": Json(), "markdown": Markdown()}
+LONG = "\n\n".join(f"Pump number {n} has a valve that is oiled in week {n}." for n in range(40))
+TEXTS = {
+    "harbour/boats.md": "# Boats\n\n## Sails\n\nSails are dried.\n\n## Hull\n\nThe hull is scraped.\n",
+    "harbour/pumps.md": f"First.\n\n# Pumps\n\n## Oiling a pump\n\n{LONG}\n\n## Pump rooms\n\nDry.\n",
+    "house/pump.md": "# House\n\n## Pump\n\nThe pump of the house is old.\n\n## Roof\n\nThe roof is new.\n",
+    "index.md": "# Index\n\n## Of all\n\nWhere the pump, the hull and the roof are spoken of.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def documents() -> DocumentSet:
+    return document_set(TEXTS)
+
+
+def audited(
+    documents: DocumentSet, form: str = "json", asked: AuditRequest | None = None, **given: object
+) -> Audit:
+    request = TailorRequest.parse(**given)  # type: ignore[arg-type]
+    return audit(request, asked or AuditRequest(), documents, FORMS, form, companions=Companions())
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize("budget", [None, 120, 200, 300, 500, 900, 3000])
+def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budget: int | None) -> None:
+    """What is taken, and how much of it, is what the answer holds; the text is the answer's."""
+    given = {"context": "oil the pump", "token_budget": budget}
+    found = audited(documents, form, AuditRequest(matches=True), **given)
+    answer = write(TailorRequest.parse(**given), documents, FORMS[form])  # type: ignore[arg-type]
+    assert found.answers[form].text == answer.text
+    assert found.answers[form].tokens == documents.counter.count(answer.text)
+    assert found.matches is not None
+    held = [row for row in found.matches if row.state in (TAKEN, CUT)]
+    assert sum(row.taken_tokens or 0 for row in held) == sum(one.token_count for one in answer.value.sections)
+    assert {(row.file, row.title) for row in held} == {(one.file, one.title) for one in answer.value.sections}
+    assert all(row.taken_tokens == row.tokens for row in held if row.state == TAKEN)
+    assert all(row.taken_tokens is None for row in found.matches if row.state in (NO_ROOM, BELOW))
+    assert bool(found.states.get(NO_ROOM, 0) + found.states.get(CUT, 0)) <= answer.value.truncated
+    assert sum(found.states.values()) == len(found.matches)
+
+
+def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) -> None:
+    request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
+    explained = write(request, documents, Json()).value.ranking
+    found = audited(
+        documents, asked=AuditRequest(matches=True), context="oil the pump", topics=["pump rooms"]
+    )
+    assert explained is not None
+    assert found.matches is not None
+    ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
+    assert [(row.selector, row.score, row.name, row.content, row.topic) for row in ranked] == [
+        (hit.selector, hit.score, hit.name, hit.content, hit.topic) for hit in explained
+    ]
+    assert sum(found.weights.values()) == pytest.approx(1)
+
+
+def test_what_selectors_ask_for_and_what_is_known(documents: DocumentSet) -> None:
+    found = audited(
+        documents,
+        asked=AuditRequest(matches=True),
+        selectors=["boats > ## Hull"],
+        exclude=["pumps > ## Oiling a pump"],
+        context="oil the pump",
+    )
+    states = {row.title: (row.state, row.chosen) for row in found.matches or ()}
+    assert states["Hull"] == (TAKEN, True)
+    assert states["Oiling a pump"] == (KNOWN, None)
+
+
+def test_pages_together_have_every_row_once(documents: DocumentSet) -> None:
+    """Files with a match are open, others where they are asked for; a page may begin inside of a file."""
+    whole = audited(documents, asked=AuditRequest(opened=("harbour/boats.md",)), context="house")
+    assert [file.open for file in whole.items] == [True, False, True, False]
+    rows = [(file.file, row.start_line) for file in whole.items for row in file.rows]
+    assert whole.total == len(rows) + len(TEXTS)
+    for limit in (1, 2, 3, 5):
+        asked = AuditRequest(opened=("harbour/boats.md",), limit=limit)
+        pages = [
+            audited(documents, asked=replace(asked, offset=offset), context="house").items
+            for offset in range(0, whole.total, limit)
+        ]
+        assert [(file.file, row.start_line) for page in pages for file in page for row in file.rows] == rows
+        assert [file.file for page in pages for file in page if not file.continued] == list(TEXTS)
+    only = audited(documents, asked=AuditRequest(matching=True), context="house")
+    assert [file.file for file in only.items] == ["house/pump.md"]
+
+
+def test_one_section_beside_what_was_taken_of_it(documents: DocumentSet) -> None:
+    asked = AuditRequest(section="pumps > ## Oiling a pump")
+    found = audited(documents, "markdown", asked, context="oil the pump in week 31", token_budget=300)
+    opened = found.opened
+    assert opened is not None
+    assert opened.section.state == CUT
+    assert opened.text.count("Pump number") == 40
+    (piece,) = opened.pieces
+    assert piece.text in found.answers["markdown"].text
+    assert "week 31" in piece.text
+    assert opened.section.start_line <= piece.start_line < piece.end_line <= opened.end_line
+
+
+def test_looking_is_not_remembered(documents: DocumentSet) -> None:
+    """An audit notes nothing of what is loaded together, and shows what others' calls made of suggestions."""
+    companions = Companions()
+    request = TailorRequest.parse(selectors=["boats > ## Hull", "house/pump > ## Roof"])
+    one = TailorRequest.parse(selectors=["boats > ## Hull"])
+
+    def looked(asked: TailorRequest) -> str:
+        found = audit(asked, AuditRequest(), documents, FORMS, "json", companions=companions)
+        return found.answers["json"].text
+
+    before = looked(one)
+    looked(request)
+    assert looked(one) == before
+    write(request, documents, Json(), companions=companions)
+    after = looked(one)
+    assert after != before
+    assert after == write(one, documents, Json(), companions=companions).text

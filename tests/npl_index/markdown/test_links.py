@@ -1,0 +1,62 @@
+"""Which links a document has, and what can be linked to in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_index.markdown.links import own_anchors, references, slugs
+
+
+def found(text: str, *, nested: bool = False) -> list[tuple[int, str, str]]:
+    return [(one.line, one.path, one.anchor) for one in references(text, nested=nested)]
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("[a](b.md) and [c](d/e.md#f)[g](#h)", [(0, "b.md", ""), (0, "d/e.md", "f"), (0, "", "h")]),
+        (
+            '![a](b.png "t") [c](<d e.md>) [f](g(h).md)',
+            [(0, "b.png", ""), (0, "d e.md", ""), (0, "g(h).md", "")],
+        ),
+        ("[a](b%20c.md?d=e#f%20g)", [(0, "b c.md", "f g")]),
+        ("x\n\n[a]: b.md 'c'\n[d]: <e.md#f>", [(2, "b.md", ""), (3, "e.md", "f")]),
+        ("[^a]: no [b](c.md)", [(0, "c.md", "")]),
+        ("[a](http://b/c.md) [d](mailto:e@f) [g](//h/i.md) [j](javascript:k)", []),
+        ("`[a](b.md)` ``[c](d.md)`` [e](f.md)", [(0, "f.md", "")]),
+        ("```\n[a](b.md)\n```\n[c](d.md)", [(3, "d.md", "")]),
+        ("- ~~~x\n  [a](b.md)\n  ~~~\n[c](d.md)", [(3, "d.md", "")]),
+        ("````\n```\n[a](b.md)\n````\n[c](d.md)", [(4, "d.md", "")]),
+        ("[a]( [b](c [d](", []),
+        ("[a]()", []),
+        ("no links", []),
+    ],
+)
+def test_links(text: str, links: list[tuple[int, str, str]]) -> None:
+    assert found(text) == links
+
+
+def test_fences_of_equal_length_nest_where_they_are_said_to() -> None:
+    text = "```a\n```b\n[c](d.md)\n```\n[e](f.md)\n```\n[g](h.md)"
+    assert found(text, nested=True) == [(6, "h.md", "")]
+    assert [line for line, *_ in found(text)] == [4]
+
+
+def test_anchors_are_those_of_github() -> None:
+    headings = ["Hello, World!", "a b", "A_b  c", "a b", "a b-1", "堆肥 と", "C++ & more", "", ""]
+    assert slugs(headings) == [
+        "hello-world",
+        "a-b",
+        "a_b--c",
+        "a-b-1",
+        "a-b-1-1",
+        "堆肥-と",
+        "c--more",
+        "",
+        "-1",
+    ]
+
+
+def test_a_document_may_name_its_places() -> None:
+    text = "<a name='x'></a> <b id=\"y\">"
+    assert list(own_anchors(text, ["Z", "Install {#setup}"])) == ["x", "y", "setup"]

@@ -1,0 +1,90 @@
+"""``npl-mcp config show``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.__main__ import main
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.config.keys import KEYS
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project and a user with a file each."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "npl.toml").write_text('root = "docs"\n\nweights = [1, 0, 0]\n')
+    (tmp_path / "config" / "npl-mcp").mkdir(parents=True)
+    (tmp_path / "config" / "npl-mcp" / "npl.toml").write_text('token = "word"\nvia = "direct"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("NPL_DOMAINS", "npl,chat")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Flag, variable, project, user, default; what is secret is only said to be there."""
+    assert main(["--cache", "memory", "config", "show", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(KEYS)
+    found = {row["name"]: (row["value"], row["source"]) for row in rows}
+    assert {
+        name: found[name] for name in ("root", "cache", "domains", "weights", "token", "via", "port")
+    } == {
+        "root": ([str(work / "docs")], f"{work}/npl.toml, line 1"),
+        "cache": ("memory", "--cache"),
+        "domains": (["npl", "chat"], "NPL_DOMAINS"),
+        "weights": ([1, 0, 0], f"{work}/npl.toml, line 3"),
+        "token": ("(not shown)", f"{work}/config/npl-mcp/npl.toml, line 1"),
+        "via": ("direct", f"{work}/config/npl-mcp/npl.toml, line 2"),
+        "port": (8765, "default"),
+    }
+
+
+def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Name, value and source, in columns."""
+    assert main(["config", "show"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(KEYS)
+    assert [part.strip() for part in lines[list(KEYS).index("domains")].split("  ") if part.strip()] == [
+        "domains",
+        "npl, chat",
+        "NPL_DOMAINS",
+    ]
+    assert "word" not in "".join(lines)
+
+
+def test_a_file_that_cannot_be_used_stops_every_command(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody reads a warning of a server; an error is seen."""
+    (work / "npl.toml").write_text('host = "0.0.0.0"\n')
+    assert main(["config", "show"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"npl-mcp: {work}/npl.toml, line 1: host is not a project's to set; remove the line"
+    )
+
+
+def test_all_command_lines_read_the_files(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sections come from the project's root, worklogs go to the user's data folder."""
+    monkeypatch.delenv("NPL_DOMAINS")
+    (work / "docs" / "garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n")
+    (work / "config" / "npl-mcp" / "npl.toml").write_text(f'data-dir = "{work / "data"}"\nvia = "direct"\n')
+    for name in ("src", ".git"):
+        (work / name).mkdir()
+    monkeypatch.chdir(work / "src")
+    assert load.main(["index", "garden.md"]) == 0
+    assert "## Pruning" in capsys.readouterr().out
+    assert worklog.main(["init", "--id", "first"]) == 0
+    assert [path.name for path in (work / "data").glob("*.db")]
+    (work / "npl.toml").write_text('via = "http"\n')
+    capsys.readouterr()
+    for main_of in (lambda: load.main(["index", "garden.md"]), lambda: worklog.main(["current"])):
+        assert main_of() == 2
+        assert f"{work}/npl.toml, line 1: via is not a project's to set" in capsys.readouterr().err

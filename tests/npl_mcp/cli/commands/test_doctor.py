@@ -1,0 +1,129 @@
+"""``npl-mcp doctor``, run as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.stores.data_folder import Stores
+from tests import engines
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run it in a project with one document, as a user with an empty home directory."""
+    project = tmp_path / "project"
+    (tmp_path / "home").mkdir()
+    project.mkdir()
+    (project / "guide.md").write_text("# Guide\n\nText.\n", encoding="utf-8")
+
+    def work(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
+        return subprocess.run(
+            [sys.executable, "-m", "npl_mcp", "--data-dir", str(tmp_path / "data"), *words],
+            cwd=project,
+            env={**kept, "HOME": str(tmp_path / "home"), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return work
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """Return what was found, by name."""
+    return {one["name"]: one for one in json.loads(done.stdout)["findings"]}
+
+
+def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None:
+    """Nothing is wrong; no client is connected, and nothing is made by looking."""
+    done = run("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{tmp_path / 'project'}: 1 Markdown files\n" in done.stdout
+    assert "no client that was found names npl\n" in done.stdout
+    assert "npl-mcp, started at a terminal" in done.stdout
+    assert not (tmp_path / "data").exists()
+
+
+def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
+    """A root that is not there, a data folder below a file, a client's command that is gone."""
+    (tmp_path / "data").write_text("", encoding="utf-8")
+    cursor = tmp_path / "home" / ".cursor" / "mcp.json"
+    cursor.parent.mkdir()
+    cursor.write_text('{"mcpServers": {"docs": {"command": "/gone/npl-mcp"}}}', encoding="utf-8")
+    (tmp_path / "project" / ".mcp.json").write_text("{", encoding="utf-8")
+    done = run("--root", "nowhere", "doctor", "--json")
+    assert done.returncode == 1
+    found = findings(done)
+    wrong = {name: one["state"] for name, one in found.items() if one["state"] != "ok"}
+    wrong.pop("SQLite", None)  # as it is on this machine
+    assert wrong == {
+        "root": "problem",
+        "data folder": "problem",
+        "Cursor": "problem",
+        "Claude Code": "warning",
+    }
+    assert all(found[name]["fix"] for name in (*wrong, "Claude Code"))
+    assert "--root" in found["root"]["fix"]
+    assert "/gone/npl-mcp" in found["Cursor"]["text"]
+
+
+CLIENTS = {
+    "Claude Code": (
+        "home/.claude.json",
+        '{"projects": {"PROJECT": {"mcpServers": {"npl": {"command": "sh"}}}}}',
+    ),
+    "VS Code": ("project/.vscode/mcp.json", '{"servers": {"npl": {"url": "http://127.0.0.1:8765/mcp"}}}'),
+    "Codex": ("home/.codex/config.toml", '[mcp_servers.x]\ncommand = "sh"\nargs = ["-m", "npl_mcp"]\n'),
+}
+
+
+def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
+    """In the form that each has, in the user's file or in the project's."""
+    for path, text in CLIENTS.values():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
+    found = findings(run("--write", "doctor", "--json"))
+    assert found["write"]["text"] == "there is no root, so no file may be changed"
+    assert "--root" in found["write"]["fix"]
+    assert "clients" not in found
+    for client, (path, _) in CLIENTS.items():
+        assert found[client]["state"] == "ok"
+        assert found[client]["text"].startswith(f"{tmp_path / path} names npl: ")
+
+
+def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
+    """What keeps a server from starting does not keep the doctor from saying so."""
+    done = run("doctor", "--json", NPL_CACHE_BYTES="many")
+    assert done.returncode == 1
+    assert "NPL_CACHE_BYTES='many'" in findings(done)["settings"]["text"]
+
+
+def test_the_database_is_looked_at_and_not_changed(run: Run, tmp_path: Path) -> None:
+    """Its schema is shown; that of a later version is a problem."""
+    data = tmp_path / "data"
+    stores = Stores(data, 1, engines.address(data))
+    stores.database.open()
+    assert findings(run("doctor", "--json", **engines.environment(data)))["database"]["state"] == "ok"
+    with stores.database.write() as tx:
+        tx.run("UPDATE alembic_version SET version_num = '0999x'")
+    stores.close()
+    done = run("doctor", "--json", **engines.environment(data))
+    assert done.returncode == 1
+    assert "0999x" in findings(done)["database"]["text"]
+
+
+def test_a_running_server_answers(run: Run, served: Path) -> None:
+    """It is the one of the data folder."""
+    done = run("--data-dir", str(served), "doctor", "--json")
+    assert " answers, process " in findings(done)["server"]["text"]

@@ -1,0 +1,90 @@
+"""Whatever prints rows prints them as JSON, too."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from npl_mcp import __main__
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.terminal.arguments import parsers
+from npl_mcp.config.completion import parsers_of
+from npl_mcp.http import serving
+
+MAIN = {
+    "npl-load": load.main,
+    "npl-mcp": __main__.main,
+    "npl-mcp-server": serving.main,
+    "npl-worklog": worklog.main,
+}
+
+# What prints rows, the exit code, and the fields that it has: those of a row, where there is a list of them.
+SESSION = "session_id status created task entry_count agents last_entry"
+REVISION = "library number created_by created_at message files bytes added changed removed digest"
+CHANGES = "library revision added changed removed"
+ROWS: dict[str, tuple[int, str]] = {
+    "npl-worklog read --agent b": (0, "seq ts agent_id agent_type action summary data tags refs"),
+    "npl-worklog status": (0, SESSION),
+    "npl-worklog list": (0, SESSION),
+    "npl-load index docs": (0, "file sections total_sections total_tokens"),
+    "npl-load search pruning --file docs": (0, "score name content topic selector file start_line"),
+    "npl-load tailored pruning --file docs": (0, "content sections total_tokens suggestions"),
+    "npl-load c syntax --index": (0, "section version headings"),
+    "npl-load agent --list": (0, "name description location"),
+    "npl-load syntax ⟪a⟫": (0, "total categories used"),
+    "npl-load init-claude": (2, "sections summary"),
+    "npl-mcp check": (0, "ok revisions problems"),
+    "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
+    "npl-mcp cache": (0, "folder bytes sets problems"),
+    "npl-mcp doctor": (0, "ok version findings"),
+    "npl-mcp token list": (0, "name state expires read_only domains roots libraries"),
+    "npl-mcp library push docs": (0, CHANGES),
+    "npl-mcp library pull docs copy": (0, "library revision written replaced removed same kept"),
+    "npl-mcp library list": (0, REVISION),
+    "npl-mcp library log docs": (0, REVISION),
+    "npl-mcp config show": (0, "name value source"),
+    "npl-mcp directive init": (0, "written kept"),
+    "npl-mcp-server status": (serving.NOT_RUNNING, "state data_folder"),
+}
+
+
+def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
+    """Return what a program calls each of its commands that take ``--json``."""
+    for name, parser in inner.items():
+        if any("--json" in action.option_strings for action in parser._actions):
+            yield f"{program} {name}".strip()
+
+
+def test_every_option_is_tried() -> None:
+    """The table above has each command that takes it."""
+    taking = {
+        *commands("npl-load", dict(parsers(load.PROGRAM))),
+        *commands("npl-worklog", dict(parsers(worklog.PROGRAM))),
+        *commands("npl-mcp", parsers_of(__main__.parser())),
+        *commands("npl-mcp-server status", {"": serving.parser()}),
+    }
+    kinds = {f"npl-load {name}" for name in load.TYPES} - {"npl-load c"}  # they are one command
+    assert taking - kinds == {
+        name for name in taking if any(f"{row} ".startswith(f"{name} ") for row in ROWS)
+    }
+
+
+def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One value, nothing beside it, and the fields that the table says."""
+    Path("docs").mkdir()
+    Path("docs/garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n", encoding="utf-8")
+    assert __main__.main(["token", "add", "kim"]) == 0
+    assert load.main(["init-claude"]) == 1
+    assert worklog.main(["log", "--agent", "a", "--action", "did", "--summary", "s"]) == 0
+    capsys.readouterr()
+    for line, (code, fields) in ROWS.items():
+        program, *words = line.split()
+        assert MAIN[program]([*words, "--json"]) == code, line
+        shown = capsys.readouterr()
+        found = json.loads(shown.out)
+        row = found[0] if isinstance(found, list) and found else found
+        assert set(fields.split()) <= set(row), (line, row)

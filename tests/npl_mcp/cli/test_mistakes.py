@@ -1,0 +1,208 @@
+"""Command lines that cannot be used: what each program says, in the words of its own options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_mcp import __main__
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.http import serving
+
+MAIN: dict[str, Callable[[list[str]], int]] = {
+    "npl-load": load.main,
+    "npl-mcp": __main__.main,
+    "npl-mcp-server": serving.main,
+    "npl-worklog": worklog.main,
+}
+LONG = "x" * 70_000
+
+# What is typed, and what is said.
+ENTRY = ["log", "--agent", "a", "--action", "b", "--summary", "s"]
+WORKLOG: list[tuple[list[str], str]] = [
+    (["init", "--id", ""], "--id is empty; give a name"),
+    (["init", "--id", "a b"], "--id 'a b' cannot be the name of a folder; use letters, digits,"),
+    (["init", "--id", "../x"], "--id '../x' cannot be the name of a folder"),
+    (["init", "--id", "a\0b"], "--id holds a NUL character"),
+    (["init", "--id", LONG], "--id has 70,000 characters; at most 200"),
+    (["init", "--task", ""], "--task is empty; give some text"),
+    (["init", "--task", LONG], "--task has 70,000 characters; at most 65,536"),
+    (["init", "more"], "unrecognized arguments: more"),
+    ([*ENTRY[:1], "--agent", "", *ENTRY[3:]], "--agent is empty; give a name"),
+    ([*ENTRY[:1], "--agent", "a\nb", *ENTRY[3:]], "--agent has a line break or a control character; use one"),
+    ([*ENTRY[:3], "--action", " ", *ENTRY[5:]], "--action is empty"),
+    ([*ENTRY[:5], "--summary", "\0"], "--summary holds a NUL character"),
+    ([*ENTRY, "--type", ""], "--type is empty"),
+    ([*ENTRY, "--data", "NaN"], "--data is not JSON"),
+    ([*ENTRY, "--data", "[" * 99 + "]" * 99], "--data is nested too deeply; at most 32 levels"),
+    ([*ENTRY, "--tags", "a," * 70], "--tags has 71 entries; at most 64"),
+    ([*ENTRY, "--tags", f"a,{LONG}"], "--tags (word 2) has 70,000 characters; at most 200"),
+    ([*ENTRY, "--session", "a\0"], "--session holds a NUL character"),
+    (["read", "--agent", "a", "--since", "x"], "argument --since: 'x' is not a whole number"),
+    (["read", "--agent", "a", "--since", "9" * 30], "--since is out of range; it must lie between 0 and"),
+    (
+        ["read", "--agent", "a", "--since", "9" * 5_000],
+        f"argument --since: '{'9' * 32}' is not a whole number",
+    ),
+    (["read", "--agent", "a", "--wait", "61"], "--wait is 61; give seconds, from 0 to 60"),
+    (["read", "--agent", "a", "--wait", "1.5"], "argument --wait: '1.5' is not a whole number"),
+    (["export", "one", ""], "FOLDER is empty"),
+    (["export", "one", "a\0b"], "FOLDER holds control characters"),
+]
+STORES: list[tuple[list[str], str]] = [
+    (["--root", "", "check"], "argument --root: it is empty; write a path"),
+    (["--root", "a\0b", "check"], "argument --root: it holds a NUL character; write a path"),
+    (["--root", LONG, "check"], f"argument --root: '{'x' * 32}'… is too long for a path"),
+    (["--root", "absent", "check"], "--root absent is not a folder; give an existing folder"),
+    (["--root", "file.md", "check"], "--root file.md is not a folder"),
+    (["--data-dir", "", "check"], "argument --data-dir: it is empty; write a path"),
+    (["--data-dir", "a\0b", "doctor"], "argument --data-dir: it holds a NUL character"),
+    (["--data-dir", "file.md", "check"], "the data folder cannot be used: File exists; choose another with"),
+    (["--domains", "", "check"], "argument --domains: it names nothing; write names, separated by commas"),
+    (["--domains", "chta", "check"], "--domains: there is no domain 'chta'; did you mean chat?"),
+    (["--patience", "-1", "check"], "--patience='-1' is not a number of seconds; e.g. 5 or 0.5"),
+    (["--worklog-files", "no", "check"], "argument --worklog-files: invalid choice: 'no' (choose from"),
+    (["chekc"], "argument COMMAND: invalid choice: 'chekc' (choose from"),
+    (["check", "--root", "docs"], "unrecognized arguments: --root docs (write --root before the command)"),
+    (["check", "more"], "unrecognized arguments: more"),
+    (["token"], "the following arguments are required: add|list|revoke"),
+    (["completion", "csh"], "argument bash|zsh|fish: invalid choice: 'csh'"),
+    (["backup"], "the following arguments are required: folder"),
+    (["backup", ""], "argument folder: it is empty; write a path"),
+    (["backup", "docs"], "docs exists and is not empty; name a new folder"),
+    (["copy", "absent", "new"], "source absent holds no database; name a data folder, or postgresql://"),
+    (["copy", "docs", "./docs"], "source and target are the same; name another target"),
+    (
+        ["copy", "mysql://me:secret@host/x", "new"],
+        "source is no address of PostgreSQL; name a data folder, or",
+    ),
+    (["copy", "postgresql://me:secret@[/x", "new"], "the address of the database cannot be read; e.g. postg"),
+    (["copy", "a\0", "new"], "source: it holds a NUL character"),
+    (["index", "absent"], "absent is not a folder; name an existing folder"),
+    (["index", "bare"], "bare: the search roots hold no Markdown; name another folder"),
+    (["index"], "there is no folder to index; npl-mcp index FOLDER"),
+    (["--cache", "memory", "index", "docs"], "with --cache memory nothing is kept; leave it out"),
+    (["cache", "cler"], "argument check|clear: invalid choice: 'cler'"),
+    (["directive", "init", "file.md"], "'file.md' is not a folder; give the project's folder"),
+    (["directive", "init", LONG], "is too long for a path"),
+    (["worklog", "export"], "No active session; make one with npl-worklog init, or name one"),
+    (["worklog", "export", "a\0b"], "session holds a NUL character"),
+    (["worklog", "export", ""], "argument session: it is empty; write a value"),
+]
+SHARED: list[tuple[list[str], str]] = [
+    (["token", "add", ""], "name is empty; give a name"),
+    (["token", "add", "a b"], "name is 'a b'; use letters, digits, '.', '_' and '-', at most 64"),
+    (["token", "add", "a", "--domains", ","], "argument --domains: it names nothing"),
+    (["token", "add", "a", "--domains", "nothing"], "--domains: there is no domain 'nothing'"),
+    (
+        ["token", "add", "a", "--domains", "review"],
+        "--domains: the domain review tells of artifact; add artifact",
+    ),
+    (["token", "add", "a", "--root", ""], "argument --root: it is empty"),
+    (["token", "add", "a", "--library", "X Y"], "--library 'X Y' cannot be the name of a library; use a-z"),
+    (["token", "add", "a", "--expires", "soon"], "--expires 'soon' is no time; write 90m, 12h, 30d or 8w"),
+    (["token", "revoke", "nobody"], "there is no token of 'nobody'"),
+    (["library", "push", ""], "argument folder: it is empty"),
+    (["library", "push", "file.md"], "file.md is not a folder; name an existing folder"),
+    (["library", "push", "bare"], "bare holds no Markdown; name another folder"),
+    (["library", "push", "docs", "-m", ""], "--message is empty"),
+    (["library", "push", "docs", "--by", "a\nb"], "--by has a line break or a control character; use one"),
+    (["library", "pull", "X Y", "new"], "'X Y' names no library; write e.g. docs or docs@12"),
+    (["library", "pull", "docs/a.md", "new"], "'docs/a.md' names a file; write the library, e.g. docs or"),
+    (["library", "pull", "docs", "a\0b"], "argument folder: it holds a NUL character"),
+    (["library", "log", "docs@3"], "'docs@3' names a revision; write the library, e.g. docs"),
+    (["library", "log", "docs", "--limit", "few"], "argument --limit: 'few' is not a whole number"),
+    (
+        ["library", "log", "docs", "--limit", "0"],
+        "argument --limit: '0' is out of range; write 1 to 1000000000",
+    ),
+    (["library", "log", "docs", "--limit", "9" * 40], "is out of range; write 1 to 1000000000"),
+]
+SERVER: list[tuple[list[str], str]] = [
+    (["statsu"], "argument COMMAND: invalid choice: 'statsu' (choose from"),
+    (["status", "stop"], "unrecognized arguments: stop"),
+    (["--status", "stop"], "--status and stop are two commands: write one"),
+    (["--status", "--stop"], "argument --stop: not allowed with argument --status"),
+    (["completion"], "write completion with one of bash, zsh, fish"),
+    (["completion", "csh"], "write completion with one of bash, zsh, fish"),
+    (["--verbose"], "unrecognized arguments: --verbose"),
+    (["start", "--json"], "argument --json: only status takes it"),
+    (["status", "--show-token"], "argument --show-token: only config takes it"),
+    (["start", "--port", "70000"], "--port='70000' is not a port; use 0 to 65535, e.g. 8765"),
+    (["start", "--port", ""], "--port='' is not a port"),
+    (["start", "--host", ""], "argument --host: it is empty; write a value"),
+    (["start", "--socket", ""], "argument --socket: it is empty; write a path"),
+    (["start", "--token", ""], "argument --token: it is empty; write a value"),
+    (["start", "--token", "short"], "the token of --token or NPL_MCP_TOKEN cannot be used; use 16 or more"),
+    (["start", "--token", "x" * 40, "--no-token"], "argument --no-token: not allowed with argument --token"),
+    (["start", "--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines, so callers need a token"),
+    (["start", "--allow-host", "a b"], "--allow-host or NPL_MCP_HOSTS: 'a b' cannot be used; write e.g. too"),
+    (["start", "--allow-host", "http://a"], "'http://a' cannot be used; write e.g. tools.example"),
+    (
+        ["start", "--allow-origin", "a"],
+        "--allow-origin or NPL_MCP_ORIGINS: 'a' cannot be used; write e.g. https",
+    ),
+    (["start", "--web", ""], "argument --web: invalid choice: ''"),
+    (["start", "--data-dir", "file.md"], "the data folder file.md cannot be written: File exists; choose"),
+    (["start", "--root", "absent"], "--root absent is not a folder"),
+]
+LOAD: list[tuple[list[str], str]] = [
+    (["agent", "a", "--json"], "argument --json: needs --list"),
+    (["syntax", "--josn", "a"], "unrecognized arguments: --josn"),
+    (["c", "syntax", "--select", ""], "argument --select: it is empty; write a selector, e.g. '## Purpose'"),
+    (["c", "syntax", "--select", "a", "--depth", "-7"], "--depth is -7; use 0 or more, or leave it out"),
+    (["c", "a\0b", "--index"], "NAME holds control characters"),
+    (["c", LONG, "--index"], "NAME has 70,000 characters; use at most 4,096"),
+    (["schema", ""], "NAME is empty"),
+    (["agent", "a\0"], "NAME holds control characters"),
+    (["tailored", " "], "there is nothing to look for: give a task, --topic or --select"),
+    (["search", " "], "there is nothing to look for: all words are paths or empty"),
+    (["tailored", "x", "--budget", "-1"], "--budget is -1; use 0 or more, or leave it out"),
+    (["tailored", "x", "--file", ""], "--file is empty"),
+    (["init-claude", "--target", ""], "argument --target: nothing can have this path; write e.g. ./CLAUDE"),
+]
+CASES = {
+    "worklogs": ("npl-worklog", WORKLOG),
+    "stores": ("npl-mcp", STORES),
+    "tokens and libraries": ("npl-mcp", SHARED),
+    "the server": ("npl-mcp-server", SERVER),
+    "sections": ("npl-load", LOAD),
+}
+
+
+@pytest.fixture
+def project(data: Path) -> Path:
+    """A project with a folder of Markdown, a folder without, and a file."""
+    for name in ("docs", "bare"):
+        Path(name).mkdir()
+    for name in ("docs/a.md", "file.md"):
+        Path(name).write_text("# A\n", encoding="utf-8")
+    return data
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_told_in_the_words_of_the_command_line(
+    case: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, one message of a readable length on standard error, nothing made in the project."""
+    program, cases = CASES[case]
+    before = everything(Path())
+    for words, said in cases:
+        asked = [word[:40] for word in words]
+        assert MAIN[program](words) == 2, asked
+        shown = capsys.readouterr()
+        assert shown.out == "", asked
+        line = shown.err.splitlines()[-1]
+        assert line.startswith(f"{program}: "), asked
+        assert said in line, asked
+        assert len(line) < 400, asked
+        assert "secret" not in shown.err
+        assert not re.search(r"\b[a-z]+_[a-z]+\b", line), "a parameter of a tool"
+        assert everything(Path()) == before, asked

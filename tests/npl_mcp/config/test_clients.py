@@ -1,0 +1,138 @@
+"""What clients are told to write: each form is held against what the client's publisher asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import jsonschema
+import pytest
+
+from npl_mcp.config import clients
+from npl_mcp.config.clients import CLIENTS, Client, configurations
+from npl_mcp.dev import connecting
+
+ROOT = Path(__file__).resolve().parents[3]
+CASES = {
+    case["client"]: case
+    for path in sorted((ROOT / "tests" / "cases" / "clients").glob("*.json"))
+    for case in [json.loads(path.read_text(encoding="utf-8"))]
+}
+COMMAND = ["/opt/my tools/npl-mcp", "--root", 'C:\\no"tes ${x} é', "--format", "markdown"]
+URL, HEADERS = "http://127.0.0.1:8765/mcp", {"Authorization": "Bearer secret"}
+PAGES = sorted(ROOT.glob("*.md"))
+
+
+def read(client: Client, text: str) -> Any:
+    return clients._toml(text) if client.places[-1].path.endswith(".toml") else json.loads(text)
+
+
+def fits(said: Any, client: str) -> bool:
+    return bool(jsonschema.Draft202012Validator(CASES[client]["schema"]).is_valid(said))
+
+
+def entries(client: Client) -> list[dict[str, Any]]:
+    """Return a client's entries of a server it starts, and of one that listens, with a token and without."""
+    listening = client.address and [client.address(URL, HEADERS), client.address(URL, {})]
+    return [client.program(COMMAND), *(listening or ())]
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))
+def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
+    """A name that the form does not know is refused, too."""
+    for entry in entries(client):
+        said = read(client, client.file(entry))
+        assert fits(said, client.name)
+        found = said
+        for key in (*client.places[-1].keys, clients.NAME):
+            found = found[key]
+        assert found == entry
+        assert not fits(read(client, client.file({**entry, "comand": "x"})), client.name)
+
+
+def test_each_client_has_a_form_and_each_form_a_source() -> None:
+    """None is left over."""
+    assert set(CASES) == {client.name for client in CLIENTS}
+    assert all(case["source"] for case in CASES.values())
+
+
+def test_commands_give_every_word_back() -> None:
+    """Whatever is in a path."""
+    adding = {one.name: one.adding(COMMAND) for one in CLIENTS if one.add}
+    program, *arguments = COMMAND
+    assert {name: shlex.split(text) for name, text in adding.items() if text} == {
+        "Claude Code": ["claude", "mcp", "add", "npl", "--", *COMMAND],
+        "Codex": ["codex", "mcp", "add", "npl", "--", *COMMAND],
+        "Gemini CLI": ["gemini", "mcp", "add", "npl", program, "--", *arguments],
+    }
+    listening = {one.name: one.connecting(URL, HEADERS) for one in CLIENTS if one.connect}
+    header = ["--header", "Authorization: Bearer secret"]
+    assert {name: text and shlex.split(text) for name, text in listening.items()} == {
+        "Claude Code": ["claude", "mcp", "add", "--transport", "http", "npl", URL, *header],
+        "Codex": None,
+        "Gemini CLI": ["gemini", "mcp", "add", "--transport", "http", "npl", URL, *header],
+    }
+
+
+def decoded(link: str) -> dict[str, Any]:
+    """Return name and entry of a link, read as the client reads it."""
+    given = parse_qs(urlsplit(link).query, strict_parsing=True)
+    if "url" in given:
+        own = given["url"][0]
+        assert own.startswith("vscode:mcp/install?")
+        said = json.loads(unquote(own.partition("?")[2]))
+        return {"name": said.pop("name"), "entry": said}
+    return {"name": given["name"][0], "entry": json.loads(b64decode(given["config"][0], validate=True))}
+
+
+@pytest.mark.parametrize("client", [one for one in CLIENTS if one.link], ids=lambda client: str(client.name))
+def test_a_link_says_what_the_file_says(client: Client) -> None:
+    """Whatever is in a path; the link has no sign that ends it in Markdown."""
+    assert client.link is not None
+    for entry in entries(client):
+        link = client.link(entry)
+        assert decoded(link) == {"name": "npl", "entry": entry}
+        assert re.fullmatch(r"https://[^\s()<>\[\]\"]+", link)
+
+
+def test_what_the_pages_show_are_such_forms() -> None:
+    """Every configuration in a document and in the plugin fits a client, every link is one of ours."""
+    shown = [(ROOT / "plugin" / ".mcp.json").read_text(encoding="utf-8")]
+    links: set[str] = set()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        shown += re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        links |= set(re.findall(r"https://[^\s)]+\?[^\s)]+", text))
+    keys = {client.places[-1].keys[0] for client in CLIENTS}
+    forms = [said for said in map(json.loads, shown) if isinstance(said, dict) and keys & set(said)]
+    assert len(forms) >= len(CLIENTS)
+    assert [said for said in forms if not any(fits(said, name) for name in CASES)] == []
+    ours = {str(connecting.link(client)) for client in CLIENTS if client.link}
+    programs = {link.partition("?")[0] for link in ours}
+    assert {link for link in links if link.partition("?")[0] in programs} == ours
+
+
+def test_files_with_comments_are_read(tmp_path: Path) -> None:
+    """Half of the clients allow them, and a comma after the last value."""
+    (tmp_path / ".zed").mkdir()
+    (tmp_path / ".zed" / "settings.json").write_text(
+        '// "x"\n{"theme": "a//b, }", /* {\n */ "context_servers": {"npl": {"command": "npl-mcp",},}, //\n}'
+    )
+    (found,) = configurations(tmp_path / "home", tmp_path)
+    assert (found.client, found.problem, found.npl()) == ("Zed", None, [{"command": "npl-mcp"}])
+
+
+@pytest.mark.parametrize(
+    "text", ['{"mcp": {"a": "', "/*" * 100_000, '{"a": ' + ", " * 100_000, '"' * 100_001]
+)
+def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
+    """However long they are."""
+    (tmp_path / "opencode.json").write_text(text)
+    (found,) = configurations(tmp_path / "home", tmp_path)
+    assert found.problem is not None
+    assert "it is no JSON" in found.problem

@@ -1,0 +1,85 @@
+"""Completion of the command lines in shells; what needs a store is tested with its command."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+MODULES = {
+    "npl-load": "npl_mcp.cli.commands.load",
+    "npl-mcp": "npl_mcp",
+    "npl-mcp-server": "npl_mcp.http.serving",
+    "npl-worklog": "npl_mcp.cli.commands.worklog",
+}
+# The words of a line of fish: what is quoted ends at a quote that has no backslash before it.
+WORD = re.compile(r"'(?:[^'\\]|\\.)*'|[^\s'\\]+")
+
+
+def script(program: str, shell: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", MODULES[program], "completion", shell],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+TYPED = {
+    "npl-mcp": {
+        "": ["doctor", "library", "--root"],
+        "--cache ": ["disk", "memory", "sqlite"],
+        "--root docs li": ["library"],
+        "library ": ["push", "pull", "list", "log", "--help"],
+        "library push --dr": ["--dry-run"],
+        "completion ": ["bash", "zsh", "fish"],
+        "cache ": ["check", "clear", "--json"],
+        "--worklog-files ": ["on", "off"],
+        "library list --js": ["--json"],
+        "backup --root ": [],
+    },
+    "npl-mcp-server": {
+        "st": ["start", "stop", "status"],
+        "la": ["launcher"],
+        "completion ": ["bash", "zsh", "fish"],
+        "--worklog-files ": ["on", "off"],
+        "--js": ["--json"],
+        "--web ": ["on", "read", "off"],
+    },
+}
+
+
+@pytest.mark.parametrize("program", TYPED)
+def test_bash_offers_what_can_follow(program: str) -> None:
+    """Commands, their steps, options and the values of options."""
+    lines = [script(program, "bash")]
+    for typed in TYPED[program]:
+        words = [program, *typed.split(" ")]
+        lines.append(f"COMP_WORDS=({' '.join(map(repr, words))}) COMP_CWORD={len(words) - 1}")
+        lines.append(f'_{program.replace("-", "_")}; echo "${{COMPREPLY[*]}}"')
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == ""
+    for (typed, offered), shown in zip(TYPED[program].items(), done.stdout.splitlines(), strict=True):
+        assert set(offered) <= set(shown.split()), typed
+        assert typed.endswith(" ") or not typed or shown.split() == offered
+
+
+@pytest.mark.parametrize("program", MODULES)
+def test_fish_gets_lines_that_it_can_read(program: str) -> None:
+    """Each names the program and says when it holds; quotes are closed."""
+    text = script(program, "fish")
+    lines = [line for line in text.splitlines() if line.startswith("complete ")]
+    assert len(lines) > 10
+    for line in lines:
+        assert WORD.sub("", line).strip() == ""
+        words = WORD.findall(line)
+        assert words[:3] == ["complete", "-c", program]
+        assert words[3] in ("-n", "-f")
+    assert any("-a completion" in line for line in lines)

@@ -1,0 +1,308 @@
+"""What ``npl.toml`` of a project and of the user may say, and what beats what."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_index.errors import InvalidRequestError, NPLError
+from npl_mcp.config import settings as settings_module
+from npl_mcp.config.connection import ConnectionSettings, given_variables
+from npl_mcp.config.keys import KEYS
+from npl_mcp.config.settings import Settings
+from npl_mcp.http import serving
+from npl_mcp.server.options import add_options, settings_of
+
+
+class Place:
+    """A repository, the working directory in it, and the user's configuration folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project, self.user = folder / "project", folder / "config" / "npl-mcp"
+        self.work = self.project / "src" / "deep"
+        for one in (self.work, self.project / "docs", self.project / ".git", self.user, folder / "other"):
+            one.mkdir(parents=True)
+
+    def write(self, project: str | None = None, user: str | None = None) -> None:
+        for folder, text in ((self.project, project), (self.user, user)):
+            if text is not None:
+                (folder / "npl.toml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    result = Place(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(result.work)
+    return result
+
+
+def started(*words: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return settings_of(parser.parse_args(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "project", "user", "expected"),
+    [
+        (["--format", "json"], "markdown", "markdown", "markdown", "json"),
+        ([], "json", "markdown", "markdown", "json"),
+        ([], "", "markdown", "json", "markdown"),
+        ([], None, None, "markdown", "markdown"),
+        ([], None, None, None, "json"),
+    ],
+    ids=["flag", "variable", "project", "user", "default"],
+)
+def test_the_nearer_one_is_believed(
+    words: list[str],
+    variable: str | None,
+    project: str | None,
+    user: str | None,
+    expected: str,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Flag, variable, project, user, default."""
+    place.write(project and f'format = "{project}"', user and f'format = "{user}"')
+    if variable is not None:
+        monkeypatch.setenv("NPL_FORMAT", variable)
+    assert started(*words).format == expected
+
+
+USERS = """\
+root = ["~", "/"]
+write = true
+search-cwd = true
+cr-projects = ["/work", "ABC=~/requests"]
+cache = "sqlite"
+cache-bytes = 1000
+index-bytes = 2000
+data-dir = "~/data"
+database-url = "postgresql://u@h/d"
+max-artifact-bytes = 3000
+web = "read"
+web-url = "http://npl/"
+structured = true
+exact-names = true
+domains = ["npl", "chat"]
+small-list = true
+vocabulary = "cl100k_base"
+format = "markdown"
+weights = [1, 2, 0.5]
+theme = "terse"
+max-file-bytes = 4000
+time-limit = 5
+patience = 0.25
+log-calls = "on"
+worklog-files = "off"
+log-level = "info"
+host = "::1"
+port = 0
+socket = "/run/npl"
+token = "word"
+no-token = true
+allow-host = "one"
+allow-origin = ["https://a", "https://b"]
+max-body-bytes = 6000
+max-calls = 7
+url = "http://127.0.0.1:1"
+via = "http"
+"""
+
+
+def test_the_users_file_can_say_everything(place: Place) -> None:
+    """Each key changes what the variable changes."""
+    plain = Settings.from_env()
+    place.write(user=USERS)
+    assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(KEYS)
+    found, line = Settings.from_env(), ConnectionSettings.from_env()
+    same = {
+        name
+        for name in Settings.__slots__
+        if name != "data_folder" and getattr(found, name) == getattr(plain, name)
+    }
+    assert same == {"cwd", "home", "cloned_roots", "system", "environment", "vocabulary_folders", "warm_up"}
+    assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
+    assert (found.listening.port, found.listening.origins) == (0, ("https://a", "https://b"))
+    assert found.cr_folders == {"ABC": Path.home() / "requests"}
+    assert (line.url, line.token, line.transport) == ("http://127.0.0.1:1", "word", "http")
+    assert line.data_folder == str(found.data_dir) == str(Path.home() / "data")
+    assert f"NPL_ROOTS={Path.home()}:/" in line.places.replace(os.pathsep, ":")
+
+
+PROJECTS = {
+    "root", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list", "vocabulary",
+    "format", "weights", "theme", "patience", "worklog-files", "log-level",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", USERS.splitlines()[1:], ids=lambda line: line.partition(" ")[0])
+def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
+    """A clone brings its file along: all else is refused, with the line and with where to put it."""
+    name = line.partition(" ")[0]
+    place.write(f"# ours\n\n{line}\n")
+    if name in PROJECTS:
+        Settings.from_env()
+        assert KEYS[name].variable in given_variables()
+        return
+    for read in (Settings.from_env, ConnectionSettings.from_env, started):
+        with pytest.raises(InvalidRequestError) as caught:
+            read()
+        assert str(caught.value) == (
+            f"{place.project}/npl.toml, line 3: {name} is not a project's to set; remove the line, or put it"
+            f" into {place.user}/npl.toml; NPL_PROJECT_CONFIG=off ignores the project's file"
+        )
+
+
+def test_every_flag_and_every_variable_has_a_key() -> None:
+    """Whoever adds a setting decides who may say it."""
+    options = argparse.ArgumentParser()
+    add_options(options)
+    actions = [*options._actions, *serving.parser()._actions]
+    flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
+    of_one_start = {"help", "version", "show-token", "json", "foreground", "stop", "status", "config"}
+    assert flags - set(KEYS) == of_one_start
+    documented = set(re.findall(r"``(NPL_\w+)``", settings_module.__doc__ or ""))
+    folders = {"NPL_HOME", "NPL_META", "NPL_STYLE_GUIDE", "NPL_PERSONA_DIR", "NPL_USER_PERSONA_DIR"}
+    folders |= {"NPL_WORKFLOW_DIR", "NPL_PROJECT_CONFIG"}
+    assert documented - {key.variable for key in KEYS.values()} == folders
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('root = "../other"', "root '../other' leads out of the project; name a folder"),
+        ('root = "/"', "root '/' leads out of the project"),
+        ('root = "~"', "root '~' leads out of the project"),
+        ('root = ["docs", "link"]', "root 'link' leads out of the project"),
+        ('root = "docs:/etc"', "has a ':'; rename the folder"),
+        ('root = "docs\\u0000"', "root has an empty text or one with control characters"),
+        ('root = ""', "root has an empty text"),
+        ('root = "absent"', "absent is not a folder; give an existing folder"),
+        ("root = 1", 'root is not a text or a list of texts; write ["one", "two"]'),
+        ('log_level = "INFO"', "there is no setting 'log_level'; did you mean log-level?"),
+        ('colour = "red"', "there is no setting 'colour'; use root, search-cwd, cache, "),
+        ('[tool.npl]\nformat = "json"', "there is no setting 'tool'; use root"),
+        ('format = ["json"]', 'format is not a text; write "…"'),
+        ('format = "yaml"', "format='yaml' is not known; use one of json, markdown"),
+        ("format.x = 1", "format is not a text"),
+        ('structured = "yes"', "structured is not true or false; write true"),
+        ("structured = 1", "structured is not true or false"),
+        ("patience = true", "patience is not a number of seconds; write 0.5"),
+        ("patience = -1", "patience='-1' is not a number of seconds; e.g. 5"),
+        ("weights = [0, 0, 0]", "weights='0,0,0' cannot be used; three numbers"),
+        ('domains = ["nothing"]', "domains: there is no domain 'nothing'"),
+        ('worklog-files = "no"', "worklog-files = 'no' is not a project's to set"),
+        (
+            'worklog-files = "on"',
+            "worklog-files = 'on' is not a project's to set; remove the line, or put it",
+        ),
+        ("worklog-files = false", "worklog-files = False is not a project's to set"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_line(line: str, said: str, place: Place) -> None:
+    """The file, the line, the key, and what to write."""
+    (place.project / "link").symlink_to(place.project.parent / "other")
+    place.write(f"# ours\n{line}\n")
+    with pytest.raises(NPLError) as caught:
+        started()
+    assert f"{place.project}/npl.toml, line 2: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def make_link(file: Path) -> None:
+    file.with_name("real.toml").write_text('format = "markdown"\n')
+    file.symlink_to("real.toml")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (make_link, "is a link; put the file itself there"),
+        (lambda file: file.symlink_to("absent"), "is a link"),
+        (lambda file: file.mkdir(), "is not a file; rename or remove it"),
+        (lambda file: os.mkfifo(file), "is not a file"),
+        (lambda file: file.write_bytes(b"# \xff\n"), "is not UTF-8; save it as UTF-8"),
+        (lambda file: file.write_bytes(b"#" * 65537), "has more than 65,536 bytes"),
+        (lambda file: file.write_text("a = = 1"), "is not TOML: Invalid value (at line 1, column 5)"),
+        (lambda file: file.write_text("a = " + "[" * 60000), "is not TOML: "),
+    ],
+    ids=["link", "link to nothing", "folder", "pipe", "not UTF-8", "too large", "not TOML", "deep"],
+)
+@pytest.mark.parametrize("whose", ["project", "user"])
+def test_only_a_plain_small_file_is_read(
+    whose: str, make: Callable[[Path], object], said: str, place: Place
+) -> None:
+    """Anything else is refused by its path, and nothing waits for a pipe."""
+    file = (place.project if whose == "project" else place.user) / "npl.toml"
+    make(file)
+    with pytest.raises(InvalidRequestError) as caught:
+        given_variables()
+    assert str(caught.value).startswith(f"{file} {said}")
+
+
+def test_a_file_may_be_as_large_as_the_limit_and_begin_with_a_mark(place: Place) -> None:
+    """Editors of some systems write one."""
+    text = b'\xef\xbb\xbfformat = "markdown"\n'
+    (place.project / "npl.toml").write_bytes(text + b"#" * (65536 - len(text)))
+    assert Settings.from_env().format == "markdown"
+
+
+def test_the_nearest_file_of_the_repository_counts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file is read, up to the repository's top; without a repository the working directory's alone."""
+    said = lambda: Settings.from_env().theme  # noqa: E731
+    (place.project.parent / "npl.toml").write_text('theme = "above"\n')
+    assert said() == "default"
+    place.write('theme = "top"\n')
+    assert said() == "top"
+    (place.work.parent / "npl.toml").write_text("patience = 1\n")
+    assert (said(), Settings.from_env().patience) == ("default", 1.0)
+    (place.project / ".git").rmdir()
+    assert Settings.from_env().patience is None
+    (place.work / "npl.toml").write_text('theme = "here"\n')
+    assert said() == "here"
+    monkeypatch.setenv("NPL_PROJECT_CONFIG", "off")
+    assert said() == "default"
+    monkeypatch.setenv("NPL_PROJECT_CONFIG", "perhaps")
+    with pytest.raises(InvalidRequestError, match="NPL_PROJECT_CONFIG='perhaps' is not known; use on or off"):
+        said()
+
+
+def test_folders_of_a_project_begin_at_its_file(place: Place) -> None:
+    """Wherever below it the command is given."""
+    place.write('root = ["docs", "."]\n')
+    assert Settings.from_env().roots == Settings.of_files().roots == (place.project / "docs", place.project)
+
+
+def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in them may not be changed, whoever allows that, unless the user gives them."""
+    docs = place.project / "docs"
+    place.write('root = "docs"\n', f'write = true\nroot = "{docs}"\n')
+    found = started()
+    assert (found.write, found.roots, found.cloned_roots) == (True, (docs,), True)
+    assert not started("--root", str(docs)).cloned_roots
+    monkeypatch.setenv("NPL_ROOTS", str(docs))
+    assert not started().cloned_roots
+    monkeypatch.delenv("NPL_ROOTS")
+    (place.project / "npl.toml").unlink()
+    assert not started().cloned_roots
+
+
+def test_the_users_folder_is_no_project(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who works on that file is not told that a project may not say so."""
+    place.write(user='token = "word"\n')
+    monkeypatch.chdir(place.user)
+    assert Settings.from_env().listening.token == "word"
+
+
+def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:
+    """It would be another one in each project."""
+    place.write(user='data-dir = "data"\n')
+    with pytest.raises(InvalidRequestError, match="data-dir has the relative path 'data'; write an absolute"):
+        given_variables()

@@ -1,0 +1,402 @@
+"""Three servers on one PostgreSQL database: the same answers, whichever is asked, and whoever wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import psycopg
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+
+from npl_mcp.core.document_sets import SMALL
+from npl_mcp.http.identities import SECONDS
+from npl_mcp.stores.base.database import HEAD
+from npl_mcp.tools.domains import PRESETS, listed_tools
+from tests import engines
+from tests.conftest import GUIDE, envelope
+from tests.npl_mcp.core.many import put, text, write
+from tests.npl_mcp.http.http_server import (
+    JSON,
+    MODERN,
+    Answer,
+    Running,
+    call,
+    connected,
+    environment,
+    request,
+)
+from tests.postgres_server import Server, serving
+from tests.replicas import Balancer, kill, replica, replicas
+
+pytestmark = pytest.mark.engine("postgres")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("replicas")
+
+
+@pytest.fixture(scope="module")
+def servers(place: Path) -> Iterator[list[Running]]:
+    """Started at one moment on a database without tables."""
+    public = "http://npl.example"
+    with replicas(place, engines.empty_address(place) or "", NPL_MCP_WEB_URL=public) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def team(servers: list[Running]) -> Balancer:
+    """Has written something of each kind, each time to the next server."""
+    made = Balancer(servers)
+    made.do("session_create", session_id="s", title="Release")
+    made.do("worklog_init", session_id="s", task="release")
+    plan = {"filename": "plan.md", "content": GUIDE, "created_by": "ann"}
+    made.do("artifact_create", name="plan", artifact_type="document", session_id="s", **plan)
+    plan["content"] += "\n## Tools\n\nSharpen the spade.\n"
+    assert made.do("artifact_add_revision", artifact_id=1, **plan)["revision_num"] == 1
+    made.do("chat_create_room", name="den", members=["ann", "bo"], session_id="s")
+    made.do("chat_send_message", room_id=1, persona="ann", message="hello @bo")
+    todo = made.do("chat_create_todo", room_id=1, persona="ann", description="weed", assigned_to="bo")
+    made.do("chat_claim_todo", persona="bo", event_id=todo["event_id"])
+    made.do("chat_share_artifact", room_id=1, persona="ann", artifact_id=1)
+    made.do("review_create", artifact_id=1, revision_id=2, reviewer_persona="bo")
+    made.do("review_add_comment", review_id=1, location="line:3", comment="why?", persona="bo")
+    made.do("worklog_log", session_id="s", agent_id="ann", action="wrote", summary="the plan")
+    return made
+
+
+READS: list[tuple[str, dict[str, Any]]] = [
+    ("session_get", {"session_id": "s"}),
+    ("session_export", {"session_id": "s"}),
+    ("session_list", {}),
+    ("artifact_get", {"artifact_id": 1}),
+    ("artifact_get", {"artifact_id": 1, "revision": 0, "text": True}),
+    ("artifact_list", {}),
+    ("artifact_history", {"artifact_id": 1}),
+    ("chat_list_todos", {"room_id": 1}),
+    ("chat_get_feed", {"room_id": 1}),
+    ("chat_list_rooms", {}),
+    ("chat_get_notifications", {"persona": "bo"}),
+    ("review_list", {}),
+    ("review_get", {"review_id": 1}),
+    ("review_generate_annotated", {"artifact_id": 1, "revision_id": 2}),
+    ("worklog_read", {"session_id": "s", "agent_id": "bo", "peek": True}),
+    ("worklog_status", {"session_id": "s"}),
+    ("npl_section_index", {"file": "artifact:*"}),
+    ("npl_load_tailored", {"file": "artifact:1", "context": "water the roots", "explain": True}),
+    ("npl_load_tailored", {"selectors": ["plan > ## Pruning"], "format": "markdown"}),
+    ("session_get", {"session_id": "none"}),
+    ("chat_get_feed", {"room_id": 77}),
+]
+
+
+def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
+    """Ask all servers at one moment; return the one answer they all give."""
+    with ThreadPoolExecutor(len(servers)) as pool:
+        answers = list(pool.map(lambda one: (one, call(one, tool, arguments)), servers))
+    # Files of artifacts are copies, in a folder of each server.
+    found = {(one.status, one.body.decode().replace(str(at.folder), "")) for at, one in answers}
+    assert len(found) == 1, found
+    return found.pop()[1]
+
+
+def test_every_server_gives_the_same_answers(servers: list[Running], team: Balancer) -> None:
+    """Whatever is read, and whoever wrote it; no tool that reads a store is left out."""
+    reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
+    assert reading <= {tool for tool, _ in READS}
+    for tool, arguments in READS:
+        assert len(same(servers, tool, arguments)) > 50, tool
+
+
+def test_what_is_written_through_one_is_seen_through_the_next(servers: list[Running], team: Balancer) -> None:
+    """By the very next call, a cursor as well; ids have one order."""
+    room = team.do("chat_create_room", name="next", members=["ann", "bo"])["room_id"]
+    ids = []
+    for number in range(6):
+        ids.append(
+            team.do("chat_send_message", room_id=room, persona="ann", message=f"m{number}")["event_id"]
+        )
+        assert team.do("chat_get_feed", room_id=room)["items"][-1]["id"] == ids[-1]
+        team.do("worklog_log", session_id="s", agent_id="ann", action="a", summary=f"w{number}")
+        read = team.do("worklog_read", session_id="s", agent_id="next")["items"]
+        assert read[-1]["summary"] == f"w{number}"
+        assert number == 0 or len(read) == 1
+        revision = team.do("artifact_add_revision", artifact_id=1, filename="p.md", content=f"# P{number}\n")
+        found = team.do("artifact_get", artifact_id=1, text=True)
+        assert (found["content"], found["revision_num"]) == (f"# P{number}\n", revision["revision_num"])
+        assert Path(found["file_path"]).read_text(encoding="utf-8") == f"# P{number}\n"
+    assert ids == sorted(set(ids))
+
+
+def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Balancer, place: Path) -> None:
+    """One to write, four to read, and one to hear of what others commit while somebody waits."""
+    wait = {"room_id": 1, "since": 10**9, "wait": 1}
+
+    def work(number: int) -> int:
+        read = ("session_get", {"session_id": "s"})
+        say = ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "m"})
+        assert call(servers[0], *(say if number % 4 == 0 else read)).status == 200
+        return len(engines.query(place, STATEMENT)) if number % 10 == 0 else 0
+
+    with psycopg.connect(engines.empty_address(place) or "", autocommit=True) as connection:
+        connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({STATEMENT}) AS theirs")
+    with ThreadPoolExecutor(24) as pool:
+        waits = pool.submit(call, servers[0], "chat_get_feed", wait)
+        most = max(pool.map(work, range(120)))
+        assert waits.result().status == 200
+    assert 2 <= most <= 6
+
+
+STATEMENT = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND datname = current_database()"
+
+
+def command(place: Path, *words: str, **variables: str) -> str:
+    """Run ``npl-mcp`` on the database of the servers, as somebody on another machine."""
+    env = environment(place, NPL_DATABASE_URL=engines.empty_address(place) or "", **variables)
+    line = [sys.executable, "-m", "npl_mcp", *words]
+    return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=True).stdout
+
+
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("npl_load_tailored", {"file": "lib:many", "context": "care of the valve", "explain": True}),
+    ("npl_load_tailored", {"file": "lib:*", "context": "oil a spoon of number7", "token_budget": 300}),
+    ("npl_load_tailored", {"file": "lib:many/part1", "context": "pump sieve", "format": "markdown"}),
+    ("npl_load_tailored", {"file": "lib:many@1", "context": "turns the ladle"}),
+    ("npl_section_index", {"file": "lib:many", "token_budget": 2000}),
+    ("npl_section_index", {"file": "lib:many/part2/page007.md"}),
+]
+
+
+def test_documents_of_a_library_are_the_same_everywhere(servers: list[Running], place: Path) -> None:
+    """All are asked at once, while none has the index; an edit that is pushed is seen by the next call."""
+    folder = place / "many"
+    write(folder, SMALL + 16)
+    command(place, "library", "push", str(folder), "--name", "many")
+    first = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
+    assert all('"success":false' not in one for one in first)
+    put(folder / "part2" / "page007.md", f"# Page 7\n\n{text(7)}\n\nThe valve of a whale.\n")
+    command(place, "library", "push", str(folder), "--name", "many")
+    changed = {"file": "lib:many", "context": "whale", "token_budget": 200}
+    assert "valve of a whale" in same(servers, "npl_load_tailored", changed)
+    again = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
+    assert again[3] == first[3]
+    assert again[5] != first[5]
+
+
+class Turns(httpx2.AsyncBaseTransport):
+    """Sends each request to the next server, as a load balancer that knows nothing of sessions."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._inside = httpx2.AsyncHTTPTransport()
+        self._ports = cycle(ports)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        port = next(self._ports)
+        request.url = request.url.copy_with(port=port)
+        request.headers["Host"] = f"127.0.0.1:{port}"
+        return await self._inside.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inside.aclose()
+
+
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+def test_a_client_may_reach_another_server_each_time(
+    servers: list[Running], team: Balancer, mode: Any
+) -> None:
+    """Also one that makes a handshake: no server keeps a session for it."""
+
+    def factory(**options: Any) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(**{**options, "transport": Turns([one.port for one in servers])})
+
+    async def run() -> None:
+        transport = StreamableHttpTransport("http://127.0.0.1/mcp", httpx_client_factory=factory)
+        async with Client(transport, mode=mode) as client:
+            for _ in range(4):
+                assert len(await client.list_tools()) > 40
+                answer = envelope(await client.call_tool("session_get", {"session_id": "s"}))
+                assert answer["data"]["session"]["title"] == "Release"
+
+    anyio.run(run)
+
+
+def test_a_server_that_is_killed_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Each call goes to another server; what one writes, the next reads, and another takes its place."""
+    with replicas(tmp_path, engines.address(tmp_path) or "") as servers:
+        team = Balancer(servers)
+        team.do("chat_create_room", name="den", members=["ann", "bo"])
+        said = []
+        for number in range(12):
+            if number == 6:
+                kill(servers[1])
+            said.append(f"m{number}")
+            team.do("chat_send_message", room_id=1, persona="ann", message=said[-1])
+            feed = team.do("chat_get_feed", room_id=1)["items"]
+            assert [one["data"]["message"] for one in feed if one["event_type"] == "message"] == said
+
+
+def waiting(server: Running) -> int:
+    text = request(server, "GET", "/metrics").body.decode()
+    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
+
+
+def until(what: Callable[[], bool]) -> None:
+    late = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < late
+        time.sleep(0.02)
+
+
+def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Running], team: Balancer) -> None:
+    """The end of its request is the end of its call."""
+    arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
+    params = {"name": "worklog_read", "arguments": arguments}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    head = {**JSON, "Host": f"127.0.0.1:{servers[0].port}", "Content-Length": str(len(body))}
+    head |= {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+    lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
+    with connected(servers[0]) as line:
+        line.sendall("\r\n".join(lines).encode() + body)
+        until(lambda: waiting(servers[0]) == 1)
+    until(lambda: waiting(servers[0]) == 0)
+
+
+def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
+    """Whoever gets or loses one, all servers know within the stated time, and answer in that name."""
+    address = engines.address(tmp_path) or ""
+    with replicas(tmp_path, address, number=2) as servers:
+        assert [call(one, "session_list", {}).status for one in servers] == [200] * 2
+        token = command(tmp_path, "token", "add", "ann").split()[-1]
+        named = {"Authorization": f"Bearer {token}"}
+        time.sleep(SECONDS)
+        assert [call(one, "session_list", {}).status for one in servers] == [401] * 2
+        assert [call(one, "session_list", {}, **named).status for one in servers] == [200] * 2
+        team = Balancer(servers, **named)
+        team.do("chat_create_room", name="den", members=["ann", "bo"])
+        for server in servers:
+            assert call(server, "chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
+            other = {"room_id": 1, "message": "m", "persona": "bo"}
+            assert call(server, "chat_send_message", other, **named).status == 403
+        said = [one for one in team.do("chat_get_feed", room_id=1)["items"] if one["event_type"] == "message"]
+        assert [one["persona"] for one in said] == ["ann"] * 2
+        command(tmp_path, "token", "revoke", "ann")
+        time.sleep(SECONDS)
+        assert [call(one, "session_list", {}, **named).status for one in servers] == [401] * 2
+
+
+UNUSABLE = (500, 503)
+"""What a call is answered without a database: its own failure, or that nobody knows who may call."""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    """A server that may end and begin again."""
+    with serving("fsync=off") as made:
+        yield made
+
+
+def database(postgres: Server, name: str) -> str:
+    """Make an empty database, and return its address."""
+    with psycopg.connect(postgres.address(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres.address(name)
+
+
+def ready(servers: list[Running]) -> list[int]:
+    return [request(one, "GET", "/readyz").status for one in servers]
+
+
+def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
+    """Who calls or waits meanwhile is told to try again; afterwards the same servers go on, waiting too."""
+    with (
+        replicas(tmp_path, database(postgres, "restarted")) as servers,
+        ThreadPoolExecutor(len(servers)) as pool,
+    ):
+        team = Balancer(servers)
+        team.do("chat_create_room", name="den", members=["ann", "bo"])
+        since = team.do("chat_send_message", room_id=1, persona="ann", message="before")["event_id"]
+        wait = {"room_id": 1, "since": since, "wait": 60}
+
+        def all_wait() -> list[Future[Answer]]:
+            begun = [pool.submit(call, one, "chat_get_feed", wait) for one in servers]
+            until(lambda: all(waiting(one) == 1 for one in servers))
+            return begun
+
+        waited = all_wait()
+        postgres.ask("stop")
+        refused = [one.result() for one in waited]
+        refused += [call(one, "session_list", {}) for one in servers]
+        refused += [
+            call(one, "chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"}) for one in servers
+        ]
+        assert {one.data["error_code"] for one in refused} == {"DATABASE_ERROR"}
+        assert all(one.status in UNUSABLE and "try again" in one.data["error"] for one in refused)
+        assert ready(servers) == [503] * 3
+        assert [request(one, "GET", "/healthz").status for one in servers] == [200] * 3
+
+        postgres.ask("start")
+        until(lambda: ready(servers) == [200] * 3)
+        waited = all_wait()
+        team.do("chat_send_message", room_id=1, persona="bo", message="after")
+        said = [[item["data"]["message"] for item in one.result().data["data"]["items"]] for one in waited]
+        assert said == [["after"]] * 3
+
+
+def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
+    tmp_path: Path, postgres: Server
+) -> None:
+    """It says meanwhile that it is not."""
+    address = database(postgres, "later")
+    postgres.ask("stop")
+    with replica(tmp_path, address, 0) as server:
+        assert ready([server]) == [503]
+        postgres.ask("start")
+        until(lambda: ready([server]) == [200])
+        assert call(server, "session_create", {}).status == 200
+
+
+def upgraded(address: str, versions: int) -> None:
+    """Make a database one of a later version, which servers of the version before can use."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        number, oldest = (f"{int(HEAD) + versions - before:04}" for before in (0, 1))
+        connection.execute(f"UPDATE alembic_version SET version_num = '{number}'")
+        connection.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
+
+
+def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
+    """Those one version behind go on where the next schema says so, else they are refused, running or not."""
+    address = engines.address(tmp_path) or ""
+    with replicas(tmp_path, address, number=2) as servers:
+        team = Balancer(servers)
+        team.do("chat_create_room", name="den", members=["ann", "bo"])
+        upgraded(address, 1)
+        for server in servers:  # some have connections, some open the first
+            assert call(server, "chat_send_message", SAY).status == 200
+        kill(servers[0])
+        with replica(tmp_path, address, 0) as again:
+            assert call(again, "chat_send_message", SAY).status == 200
+            assert len(team.do("chat_get_feed", room_id=1)["items"]) == 3 + len(servers)
+            upgraded(address, 2)
+            for server in (again, *servers[1:]):
+                refused = call(server, "chat_send_message", SAY)
+                assert (refused.status in UNUSABLE, refused.data["error_code"]) == (True, "DATABASE_ERROR")
+                assert "made by a newer version of npl" in refused.data["error"]
+                assert "install that version" in refused.data["error"]
+                assert call(server, "chat_get_feed", {"room_id": 1}).status in UNUSABLE
+            until(lambda: ready([again, *servers[1:]]) == [503] * 2)
+            upgraded(address, 1)
+            until(lambda: ready([again, *servers[1:]]) == [200] * 2)
+
+
+SAY = {"room_id": 1, "persona": "ann", "message": "m"}

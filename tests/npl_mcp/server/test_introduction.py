@@ -1,0 +1,64 @@
+"""What a server says of itself."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from itertools import combinations
+from typing import Any
+
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.introduction import ALSO, FIRST, introduction
+from npl_mcp.tools.domains import LISTED, listed_tools
+from tests.conftest import with_client
+
+
+def met(settings: Settings, **changes: Any) -> Any:
+    async def ask(client: Client[Any]) -> Any:
+        return client.instructions, client.server_info, client.server_capabilities
+
+    return with_client(settings, ask, **changes)
+
+
+def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
+    """All of them cost under 120 tokens; what is not served is not mentioned."""
+    every = met(settings)[0]
+    assert {"npl", *ALSO} == set(LISTED)
+    assert all(words in every for words in (FIRST, *ALSO.values()))
+    assert estimator("o200k_base").count(every) * 1.04 < 120
+    assert met(settings, domains=("npl",))[0] == FIRST
+    assert met(settings, domains=("cr",))[0] == f"Tools: {ALSO['cr']}."
+    assert introduction(()) is None
+
+
+def test_every_choice_of_domains_is_covered() -> None:
+    """Each tool by the name or the pattern of its domain, in whatever company; no text is longer than all."""
+    for domain in LISTED:
+        patterns = re.findall(r"[\w*]*[_*][\w*]*|\Asearch", ALSO.get(domain, FIRST))
+        for spec in listed_tools([domain]):
+            assert any(fnmatch(spec.name, pattern) for pattern in patterns), spec.name
+    most = len(str(introduction(LISTED)))
+    for number in range(1, len(LISTED) + 1):
+        for chosen in combinations(LISTED, number):
+            text = str(introduction(chosen))
+            told = [domain for domain in LISTED if ALSO.get(domain, FIRST) in text]
+            assert (tuple(told), len(text) <= most) == (chosen, True)
+
+
+def test_what_hosts_show(settings: Settings) -> None:
+    """An icon, and the address of the pages where there are some."""
+    server = met(settings, web_url="http://127.0.0.1:8765")[1]
+    (icon,) = server.icons
+    assert icon.src.startswith("data:image/svg+xml;base64,")
+    assert server.website_url == "http://127.0.0.1:8765"
+    assert met(settings)[1].website_url is None
+
+
+def test_only_what_works_is_advertised(settings: Settings) -> None:
+    """Clients are sent no log; addresses of documents are completed."""
+    served = met(settings)[2]
+    assert (served.logging, served.completions is None) == (None, False)
+    assert met(settings, domains=("chat",))[2].completions is None

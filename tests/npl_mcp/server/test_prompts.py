@@ -1,0 +1,108 @@
+"""Prompts and agents as prompts of the protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from mcp import MCPError
+from mcp_types import TextContent
+
+from npl_mcp.config.settings import Settings, corpus_folder
+from tests.conftest import with_client
+
+BED = """---
+description: Plan  a bed
+arguments:
+  plant: What will grow there
+  place: Where it lies
+---
+# Beds
+
+Plan a bed of {plant} at {place}, {month}.
+"""
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def listed(settings: Settings, **changes: Any) -> dict[str, Any]:
+    async def ask(client: Client[Any]) -> dict[str, Any]:
+        return {prompt.name: prompt for prompt in await client.list_prompts()}
+
+    found: dict[str, Any] = with_client(settings, ask, **changes)
+    return found
+
+
+def asked(settings: Settings, name: str, **arguments: str) -> str:
+    async def ask(client: Client[Any]) -> str:
+        (message,) = (await client.get_prompt(name, arguments)).messages
+        assert isinstance(message.content, TextContent)
+        return message.content.text
+
+    text: str = with_client(settings, ask)
+    return text
+
+
+def test_what_comes_with_the_program(settings: Settings) -> None:
+    """Each prompt and each agent, with a line about it and one argument."""
+    prompts = listed(settings, domains=("npl",))
+    files = [path for kind in ("prompts", "agents") for path in sorted((corpus_folder() / kind).glob("*.md"))]
+    assert list(prompts) == [path.stem for path in files]
+    assert prompts["npl-worklog"].description
+    assert prompts["code-reviewer"].description.startswith("Reviews a code change")
+    assert {tuple((one.name, one.required) for one in prompt.arguments) for prompt in prompts.values()} == {
+        (("task", False),)
+    }
+
+
+def test_a_prompt_and_what_it_is_about(settings: Settings) -> None:
+    """Front matter is left out; the task comes last."""
+    plain, about = asked(settings, "code-reviewer"), asked(settings, "code-reviewer", task="the last commit")
+    assert plain.startswith("Load the review rules")
+    assert about == f"{plain.rstrip()}\n\nthe last commit\n"
+
+
+def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None:
+    """Those of roots and of the project; what they ask for stands where the text names it."""
+    write(docs / "prompts", "bed.md", BED)
+    write(settings.cwd / ".npl" / "prompts", "soil.md", "# Try the Soil\n\nDig.\n")
+    write(docs / "prompts", "npl-worklog.md", "Mine.\n")
+    prompts = listed(settings)
+    assert prompts["bed"].description == "Plan a bed"
+    assert [(one.name, one.description, one.required) for one in prompts["bed"].arguments] == [
+        ("plant", "What will grow there", True),
+        ("place", "Where it lies", True),
+    ]
+    assert prompts["soil"].description == "Try the Soil"
+    assert asked(settings, "npl-worklog") == "Mine.\n"
+    text = asked(settings, "bed", plant="{place} beans", place="the wall")
+    assert text == "# Beds\n\nPlan a bed of {place} beans at the wall, {month}.\n"
+
+
+@pytest.mark.parametrize(("fields", "names"), [("[a, b]", ["a", "b"]), ("a, b", ["a", "b"]), ("", ["task"])])
+def test_arguments_without_descriptions(
+    settings: Settings, docs: Path, fields: str, names: list[str]
+) -> None:
+    """A list says as much as a mapping."""
+    write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
+    assert [one.name for one in listed(settings)["short"].arguments] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("bed", "'bed' needs place"), ("nosuch", "nosuch"), ("broken", "Unknown prompt")]
+)
+def test_what_cannot_be_had(settings: Settings, docs: Path, name: str, problem: str) -> None:
+    """What is missing is named; a file that cannot be read is no prompt and hides no other."""
+    write(docs / "prompts", "bed.md", BED)
+    (docs / "prompts" / "broken.md").write_bytes(b"caf\xe9")
+    names = set(listed(settings))
+    assert {"bed", "code-reviewer"} <= names
+    assert "broken" not in names
+    with pytest.raises(MCPError) as raised:
+        asked(settings, name, plant="beans")
+    assert problem in raised.value.error.message

@@ -1,0 +1,286 @@
+"""A network that breaks or stands still between a replica and PostgreSQL, at every moment of a call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.core.app import App
+from npl_mcp.core.libraries import Libraries
+from npl_mcp.stores.base import engine, postgres
+from tests import engines
+from tests.npl_mcp.http.http_server import call
+from tests.npl_mcp.stores.test_faults import ask, file, fill
+from tests.npl_mcp.stores.writer import examine, settings_in
+from tests.proxy import Fault, Network, network
+from tests.replicas import replica
+
+pytestmark = pytest.mark.engine("postgres")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def net(place: Path) -> Iterator[Network]:
+    """The network of one replica."""
+    with network(engines.address(place / "data") or "") as made:
+        yield made
+
+
+@pytest.fixture
+def app(place: Path, net: Network) -> Iterator[App]:
+    """A replica behind that network, with something of everything."""
+    made = App(replace(settings_in(place), database_url=net.address(engines.name_of(place / "data"))))
+    fill(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(place: Path) -> Iterator[App]:
+    """Another replica on the same database, whose network is sound."""
+    made = App(replace(settings_in(place), data_dir=place / "other"))
+    yield made
+    made.close()
+
+
+SOON = 30
+"""Seconds after which a test has failed."""
+
+
+# What a call adds a row to, and its arguments; a number makes them unlike those of any other call.
+WRITES: dict[str, tuple[str, dict[str, Any]]] = {
+    "session_create": ("session", {"session_id": "later{}"}),
+    "artifact_create": ("artifact", {"name": "later{}", "artifact_type": "document", **file()}),
+    "artifact_add_revision": ("revision", {"artifact_id": 1, **file(b"# Plan 2\n")}),
+    "chat_send_message": ("event", {"room_id": 1, "persona": "alice", "message": "@bob look at {}"}),
+    "chat_create_todo": ("todo", {"room_id": 1, "persona": "alice", "description": "do {}"}),
+    "review_add_comment": (
+        "review_comment",
+        {"review_id": 1, "location": "line:1", "comment": "why {}?", "persona": "bob"},
+    ),
+    "worklog_log": ("worklog_entry", {"agent_id": "alice", "action": "did", "summary": "something {}"}),
+}
+
+UNKNOWN = "look whether it was done"
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["requests are lost", "answers are lost"])
+@pytest.mark.parametrize("tool", WRITES)
+def test_a_write_whose_connection_breaks_is_done_once_or_says_what_to_do(
+    app: App, net: Network, place: Path, tool: str, done: bool
+) -> None:
+    """What is acknowledged is there once, what failed is not; only who lost the last answer must look."""
+    table, arguments = WRITES[tool]
+    unknown = 0
+    for requests in count():
+        assert ask(app, "session_list")["success"]
+        with app.stores.database.write():  # both kinds of connection are open
+            pass
+        given = {
+            key: value.format(requests) if isinstance(value, str) else value
+            for key, value in arguments.items()
+        }
+        before = rows(place, table)
+        net.plan(requests, Fault.BREAK, done=done)
+        body = ask(app, tool, **given)
+        written = rows(place, table) - before
+        if not net.has_happened:
+            break
+        if body["success"]:
+            assert written == 1
+        else:
+            assert body["error_code"] == "DATABASE_ERROR"
+            assert "try again" in body["error"]
+            if UNKNOWN in body["error"]:
+                unknown += 1
+                assert written == done
+            else:
+                assert written == 0
+    assert requests > 3
+    assert unknown == 1
+    assert (body["success"], written) == (True, 1)
+    assert [problem for problems in examine(place).values() for problem in problems] == []
+
+
+def rows(place: Path, table: str) -> int:
+    return int(engines.query(place / "data", f"SELECT count(*) FROM {table}")[0][0])
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody gives up soon, in the order in which they always do."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.8)
+    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 1_500)
+    monkeypatch.setattr(postgres, "SILENCE_SECONDS", 2)
+    monkeypatch.setattr(postgres, "DOUBT_SECONDS", 0.2)
+
+
+def say(app: App, text: str) -> dict[str, Any]:
+    return ask(app, "chat_send_message", room_id=1, persona="alice", message=text)
+
+
+def said(app: App) -> list[str]:
+    feed = ask(app, "chat_get_feed", room_id=1, limit=1_000)["data"]["items"]
+    return [one["data"]["message"] for one in feed if one["event_type"] == "message"]
+
+
+# Which request of a call is where the network stands still; the last one commits.
+MOMENTS = {"as it begins": 0, "in its midst": 3, "as it commits": -1}
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before it arrives", "before the answer does"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
+    impatient: None, app: App, other: App, net: Network, moment: str, done: bool
+) -> None:
+    """Who is told that it was not done, or not whether, sees what holds; others wait for a moment only."""
+    assert say(app, "before")["success"]
+    net.plan(1_000, Fault.PAUSE, done=done)
+    assert say(app, "counted")["success"]
+    net.plan(MOMENTS[moment] % net.passed, Fault.PAUSE, done=done)
+    body = say(app, "lost")
+    commits = moment == "as it commits"
+    assert body["error_code"] == "DATABASE_ERROR"
+    assert "try again" in body["error"]
+    assert (UNKNOWN in body["error"]) is commits
+    found = ["before", "counted", *(["lost"] if commits and done else [])]
+    assert said(other) == found
+    assert say(other, "meanwhile")["success"]
+    net.resume()
+    assert say(app, "after")["success"]
+    assert said(app) == said(other) == [*found, "meanwhile", "after"]
+    assert app.stores.database.check() == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_calls_while_the_network_stands_still_all_say_so(app: App, net: Network) -> None:
+    """Those that read, those that write, and those that have to connect first."""
+    net.pause()
+    bodies = [say(app, "lost"), ask(app, "chat_get_feed", room_id=1), ask(app, "session_list")]
+    assert [body["error_code"] for body in bodies] == ["DATABASE_ERROR"] * 3
+    assert all("try again" in body["error"] for body in bodies)
+    net.resume()
+    assert [say(app, "after")["success"], said(app)] == [True, ["after"]]
+
+
+def waiting(app: App, since: int, seconds: float = 60) -> Future[dict[str, Any]]:
+    """Begin to wait for what comes after an event; return the answer to be."""
+    future: Future[dict[str, Any]] = Future()
+
+    def wait() -> None:
+        future.set_result(ask(app, "chat_get_feed", room_id=1, since=since, wait=seconds))
+
+    threading.Thread(target=wait, daemon=True).start()
+    late = time.monotonic() + SOON
+    while not app.stores.changes.waiting:
+        assert time.monotonic() < late
+        time.sleep(0.01)
+    return future
+
+
+def break_it(net: Network) -> None:
+    net.sever()
+
+
+def pause_it(net: Network) -> None:
+    net.pause()
+    threading.Timer(0.5, net.resume).start()
+
+
+def deafen_it(net: Network) -> None:
+    net.hold_those_who_listen()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("harm", [break_it, pause_it, deafen_it])
+def test_a_waiting_reader_survives(
+    app: App, other: App, net: Network, harm: Callable[[Network], None]
+) -> None:
+    """A connection that broke, stood still, or says nothing any more: the reader gets what came meanwhile."""
+    last = say(app, "before")["data"]["event_id"]
+    future = waiting(app, last)
+    time.sleep(0.3)  # it listens
+    harm(net)
+    assert say(other, "news")["success"]
+    body = future.result(SOON)
+    assert [one["data"]["message"] for one in body["data"]["items"]] == ["news"]
+
+
+def test_a_follower_that_hears_late_answers_with_what_is(
+    app: App, other: App, net: Network, place: Path
+) -> None:
+    """No commit of others is told to it; each call still sees them, and who waits for one need not wait."""
+    docs = place / "docs"
+    docs.mkdir()
+    push = partial(push_folder, other, docs)
+    push("watering", 1)
+    assert "watering" in loaded(app)
+    last = say(app, "before")["data"]["event_id"]
+    future = waiting(app, last)
+    net.hold_those_who_listen()
+    for number in range(2, 5):
+        push(f"pruning {number}", number)
+        assert f"pruning {number}" in loaded(app)
+        assert f"pruning {number}" in loaded(app, f"lib:docs@{number}")
+        assert say(other, f"m{number}")["success"]
+        feed = ask(app, "chat_get_feed", room_id=1, since=last, wait=60)["data"]
+        assert [one["data"]["message"] for one in feed["items"]] == [f"m{number}"]
+        last = feed["items"][-1]["id"]
+    net.release()
+    body = future.result(SOON)
+    assert body["data"]["items"][0]["data"]["message"] == "m2"
+
+
+def push_folder(app: App, docs: Path, word: str, number: int) -> None:
+    (docs / "guide.md").write_text(f"# Guide\n\n## Work\n\nAbout {word}.\n")
+    assert Libraries(app.stores.library, app.settings.limits).push(docs, "docs").number == number
+
+
+def loaded(app: App, file: str = "lib:docs") -> str:
+    body = ask(app, "npl_load_tailored", context="work in the guide", file=file)
+    assert body["success"], body
+    return str(body["data"])
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_replica_ends_while_the_network_stands_still(app: App, net: Network) -> None:
+    """Those who wait are told, and closing holds up nobody."""
+    last = say(app, "before")["data"]["event_id"]
+    future = waiting(app, last)
+    time.sleep(0.3)
+    net.pause()
+    closing = threading.Thread(target=app.close)
+    closing.start()
+    closing.join(SOON)
+    assert not closing.is_alive()
+    assert future.result(SOON)["error_code"] == "DATABASE_ERROR"
+
+
+def test_a_server_is_asked_to_end_while_the_network_stands_still(net: Network, place: Path) -> None:
+    """It ends by itself, whoever waits or is in the midst of a call."""
+    with (
+        replica(place, net.address(engines.name_of(place / "data")), 0) as server,
+        ThreadPoolExecutor() as pool,
+    ):
+        room = {"name": "room", "members": ["alice", "bob"]}
+        assert call(server, "chat_create_room", room).status == 200
+        pool.submit(call, server, "chat_get_feed", {"room_id": 1, "since": 9, "wait": 60})
+        net.pause()
+        pool.submit(call, server, "session_list", {})
+        time.sleep(0.3)  # both are there
+        server.process.terminate()
+        assert server.process.wait(SOON) == 0

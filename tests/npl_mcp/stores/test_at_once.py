@@ -1,0 +1,158 @@
+"""Three replicas on one PostgreSQL write the same things at the same moment."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import engines
+from tests.npl_mcp.http.http_server import Running, call
+from tests.npl_mcp.stores.claiming import claim_all
+from tests.npl_mcp.stores.writer import SESSION, examine
+from tests.replicas import REPLICAS, Balancer, replicas
+
+pytestmark = pytest.mark.engine("postgres")
+
+TURNS = 8
+"""Calls of each replica."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("at_once")
+    (made / "project").mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def servers(place: Path) -> Iterator[list[Running]]:
+    for number in range(REPLICAS):  # all work for one project, whose worklog they share
+        (place / f"replica{number}").mkdir()
+        (place / f"replica{number}" / "work").symlink_to(place / "project")
+    with replicas(place, engines.address(place / "data") or "") as running:
+        yield running
+
+
+@pytest.fixture
+def balancer(servers: Sequence[Running]) -> Balancer:
+    return Balancer(servers)
+
+
+def at_once(servers: Sequence[Running], tool: str, arguments: Callable[[int], dict[str, Any]]) -> list[Any]:
+    """Call a tool on all replicas at once, each several times; return the bodies of the answers."""
+
+    def work(number: int) -> Any:
+        return call(servers[number % len(servers)], tool, arguments(number)).data
+
+    with ThreadPoolExecutor(2 * len(servers)) as pool:
+        return list(pool.map(work, range(TURNS * len(servers))))
+
+
+def encoded(number: int) -> str:
+    return base64.b64encode(f"content {number}".encode()).decode()
+
+
+def test_revisions_are_numbered_without_gap_and_none_is_lost(
+    servers: Sequence[Running], balancer: Balancer
+) -> None:
+    """Each number has the content that was answered with it."""
+    file = {"filename": "a.txt"}
+    made = balancer.do(
+        "artifact_create", name="a", artifact_type="text", file_content_base64=encoded(-1), **file
+    )
+    artifact = made["artifact_id"]
+    bodies = at_once(
+        servers,
+        "artifact_add_revision",
+        lambda number: {"artifact_id": artifact, "file_content_base64": encoded(number), **file},
+    )
+    numbers = {body["data"]["revision_num"]: number for number, body in enumerate(bodies)}
+    assert sorted(numbers) == list(range(1, len(bodies) + 1))
+    for revision, number in numbers.items():
+        found = balancer.do("artifact_get", artifact_id=artifact, revision=revision)
+        assert found["file_content"] == encoded(number)
+
+
+def test_appends_are_numbered_without_gap_and_none_is_lost(
+    servers: Sequence[Running], balancer: Balancer
+) -> None:
+    """Entries of a worklog and messages of a room."""
+    balancer.do("worklog_init", session_id=SESSION)
+    logged = at_once(
+        servers, "worklog_log", lambda number: {"agent_id": "ann", "action": "did", "summary": f"{number}"}
+    )
+    entries = balancer.do("worklog_read", agent_id="reader", peek=True)["entries"]
+    assert [entry["seq"] for entry in entries] == list(range(1, len(logged) + 1))
+    answered = sorted((body["data"]["seq"], f"{number}") for number, body in enumerate(logged))
+    assert [(entry["seq"], entry["summary"]) for entry in entries] == answered
+    room = balancer.do("chat_create_room", name="r", members=["ann", "ben"])["room_id"]
+    sent = at_once(
+        servers,
+        "chat_send_message",
+        lambda number: {"room_id": room, "persona": "ann", "message": f"@ben {number}"},
+    )
+    feed = balancer.do("chat_get_feed", room_id=room, limit=100)["items"]
+    said = [(one["id"], one["data"]["message"]) for one in feed if one["event_type"] == "message"]
+    assert said == sorted((body["data"]["event_id"], f"@ben {at}") for at, body in enumerate(sent))
+    inbox = balancer.do("chat_get_notifications", persona="ben", limit=100)
+    assert inbox["total"] == len(sent)
+
+
+def test_one_of_those_who_create_the_same_has_it(servers: Sequence[Running]) -> None:
+    """All others are told that it is there; none gets an error of the database."""
+    bodies = at_once(servers, "session_create", lambda number: {"session_id": f"s{number // 6}"})
+    made = Counter(body["data"]["session_id"] for body in bodies if body["success"])
+    assert made == Counter({f"s{number}": 1 for number in range(len(bodies) // 6)})
+    assert {body["error_code"] for body in bodies if not body["success"]} == {"ALREADY_EXISTS"}
+
+
+def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running], balancer: Balancer) -> None:
+    """Artifacts, whose contents may even be the same."""
+    bodies = at_once(
+        servers,
+        "artifact_create",
+        lambda number: {
+            "name": f"a{number}",
+            "artifact_type": "text",
+            "file_content_base64": encoded(number % 2),
+            "filename": "a.txt",
+        },
+    )
+    ids = [body["data"]["artifact_id"] for body in bodies]
+    assert len(set(ids)) == len(ids)
+    for number, one in enumerate(ids):
+        found = balancer.do("artifact_get", artifact_id=one)
+        assert (found["artifact_name"], found["file_content"]) == (f"a{number}", encoded(number % 2))
+
+
+def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running], balancer: Balancer) -> None:
+    """The others are told whose it is, and all replicas agree."""
+    names = [f"p{number}" for number in range(TURNS * len(servers))]
+    room = balancer.do("chat_create_room", name="one todo", members=names)["room_id"]
+    todo = balancer.do("chat_create_todo", room_id=room, persona="p0", description="d")["event_id"]
+    bodies = at_once(servers, "chat_claim_todo", lambda number: {"event_id": todo, "persona": names[number]})
+    (winner,) = (name for name, body in zip(names, bodies, strict=True) if body["success"])
+    refused = [body for body in bodies if not body["success"]]
+    assert all(f"is {winner}'s until" in body["error"] for body in refused)
+    for server in servers:
+        (listed,) = call(server, "chat_list_todos", {"room_id": room}).data["data"]["items"]
+        assert listed["assigned_to"] == winner
+
+
+def test_each_todo_is_claimed_once(servers: Sequence[Running]) -> None:
+    """By many who take whatever is ready next."""
+    outcome = claim_all(servers, todos=60, claimers=12)
+    assert outcome.problems == []
+    assert sum(map(len, outcome.by_claimer.values())) == 60
+
+
+def test_everything_is_in_order_afterwards(servers: Sequence[Running], place: Path) -> None:
+    """Counts are those of the rows, and all references lead somewhere."""
+    at_once(servers, "session_create", lambda number: {"session_id": f"later{number % 5}"})
+    assert [problem for problems in examine(place).values() for problem in problems] == []

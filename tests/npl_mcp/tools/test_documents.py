@@ -1,0 +1,126 @@
+"""Documents as people look through them: folders by their tokens, a file, links between files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Call
+
+
+def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any]:
+    given = {} if file is None else {"file": file}
+    answer = call("documents_look", **given, **arguments)
+    assert answer["success"], answer
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+def links(call: Call, file: str, **arguments: Any) -> dict[str, Any]:
+    answer = call("documents_links", file=file, **arguments)
+    assert answer["success"], answer
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+def test_folders_add_up(call: Call) -> None:
+    tops = {one["address"]: one for one in look(call)["folder"]["items"]}
+    assert {"docs:", "bundled:"} <= tops.keys()
+    root = look(call, "docs:")["folder"]
+    assert [(one["kind"], one["name"], one["address"]) for one in root["items"]] == [
+        ("folder", "plants", "docs:plants"),
+        ("file", "guide.md", "guide.md"),
+    ]
+    assert (root["files"], root["name"], root["crumbs"]) == (3, "docs", [])
+    assert root["tokens"] == tops["docs:"]["tokens"] == sum(one["tokens"] for one in root["items"])
+    plants, guide = root["items"]
+    assert guide["traits"] == ["code", "tables", "examples"]
+    below = look(call, plants["address"])["folder"]
+    assert sum(one["tokens"] for one in below["items"]) == plants["tokens"]
+    assert [one["name"] for one in below["crumbs"]] == ["docs"]
+    assert {one["name"] for one in below["map"]["children"]} == {"roses.md", "beans.md"}
+    page = look(call, "docs:", offset=1, limit=1)["folder"]
+    assert ([one["name"] for one in page["items"]], page["total"]) == (["guide.md"], 2)
+
+
+def test_a_file_shows_its_sections(call: Call) -> None:
+    file = look(call, "guide.md")["file"]
+    index = call("npl_section_index", file="guide.md")["data"]
+    assert (file["tokens"], file["total"] - 1) == (index["total_tokens"], index["total_sections"])
+    rows = {row["selector"]: row for row in file["outline"]}
+    title = index["sections"][0]
+    for one in (title, *title["children"]):
+        assert rows[one["selector"]]["tokens"] == one["token_count"]
+    assert [row["anchor"] for row in file["outline"] if row["name"] == "See Also"] == [
+        "see-also",
+        "see-also-1",
+    ]
+    assert file["map"]["tokens"] == file["tokens"]
+    chosen = look(call, "guide.md", selector="## Compost")["file"]
+    assert chosen["items"][0]["row"]["name"] == "Compost"
+    assert chosen["items"][0]["text"] == "Mix green and brown material."
+    drip = look(call, "docs:guide.md", selector="guide ### Drip lines", limit=1)["file"]
+    assert (len(drip["items"]), drip["next"], drip["address"]) == (1, drip["offset"] + 1, "guide.md")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"file": "absent.md"}, "NOT_FOUND"),
+        ({"file": "../docs/guide.md"}, "PERMISSION_DENIED"),
+        ({"file": "guide.md", "selector": "## Absent"}, "NOT_FOUND"),
+        ({"file": "guide.md", "offset": -1}, "INVALID_PARAMETER"),
+    ],
+)
+def test_what_is_not_there(call: Call, arguments: dict[str, Any], code: str) -> None:
+    assert call("documents_look", **arguments)["error_code"] == code
+
+
+LINKS = [
+    ("plants/roses.md", None),
+    ("plants/roses", None),
+    ("./plants/../guide.md#watering", None),
+    ("/guide.md#see-also-1", None),
+    ("#Own", None),
+    ("plants", None),
+    ("plants/", None),
+    ("plants/#pruning", None),
+    ("picture.png", None),
+    ("notes", None),
+    ("https://example.org/a.md", None),
+    (".hidden/secret.md", None),
+    ("guide.md#absent", "no such heading"),
+    ("#absent", "no such heading"),
+    ("plants/absent.md", "no document"),
+    ("../outside.md", "no document"),
+]
+
+
+def test_links_are_followed(call: Call, docs: Path) -> None:
+    (docs / ".hidden").mkdir()
+    (docs / ".hidden" / "secret.md").write_text("# Secret\n", encoding="utf-8")
+    (docs.parent / "outside.md").write_text("# Outside\n", encoding="utf-8")
+    (docs / "plants" / "README.md").write_text("# Plants\n\n## Pruning\n", encoding="utf-8")
+    text = "".join(f"[x]({target})\n" for target, _ in LINKS)
+    (docs / "links.md").write_text(f"# Own\n\n{text}", encoding="utf-8")
+    found = links(call, "links.md")
+    seen = [
+        (f"{one['path']}{'#' if one['anchor'] else ''}{one['anchor']}", one["why"]) for one in found["broken"]
+    ]
+    assert seen == [(target, why) for target, why in LINKS if why]
+    assert found["broken"][0]["selector"] == "links > # Own"
+    assert found["broken"][0]["line"] == 3 + [why is None for _, why in LINKS].index(False)
+    assert links(call, "docs:")["broken_total"] == len(seen)
+    assert links(call, "docs:plants")["broken_total"] == 0
+    guide = links(call, "guide.md")
+    assert [(one["file"], one["anchor"]) for one in guide["backlinks"]] == [
+        ("links.md", "watering"),
+        ("links.md", "see-also-1"),
+        ("links.md", "absent"),
+    ]
+    assert links(call, "guide.md", limit=1, offset=2)["backlinks"][0]["anchor"] == "absent"
+    # What is remembered of a text goes with it.
+    (docs / "links.md").write_text("# Own\n", encoding="utf-8")
+    assert links(call, "guide.md")["backlinks_total"] == 0

@@ -1,0 +1,425 @@
+"""The tool that changes sections of any Markdown below the roots that were given."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from npl_index.markdown.sections import parse_sections
+from npl_index.selectors.writing import selectors_of
+from npl_mcp.config.settings import Settings, corpus_folder
+from npl_mcp.core.app import App
+from npl_mcp.tools.editing import npl_update_section
+from tests.conftest import envelope, with_client
+
+TOOL = "npl_update_section"
+ROOT = Path(__file__).resolve().parents[3]
+
+Edit = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+def writing(settings: Settings) -> Settings:
+    """Settings of a server whose one root may be changed."""
+    for path in settings.roots[0].rglob("*.md"):
+        left_alone(path)
+    return replace(settings, write=True)
+
+
+def left_alone(path: Path) -> Path:
+    """Give a file a time at which nobody is still writing it."""
+    os.utime(path, (1, 1))
+    return path
+
+
+def put(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return left_alone(path)
+
+
+def with_edits(settings: Settings, work: Callable[[Client[Any], Edit], Awaitable[Any]]) -> Any:
+    """Run something with a client, and with what edits through it."""
+
+    async def run(client: Client[Any]) -> Any:
+        async def edit(
+            file: str, selector: str, content: str, operation: str = "replace", **more: Any
+        ) -> Any:
+            arguments = {
+                "file": file, "selector": selector, "operation": operation, "content": content, **more
+            }  # fmt: skip
+            return envelope(await client.call_tool(TOOL, arguments, raise_on_error=False))
+
+        return await work(client, edit)
+
+    return with_client(settings, run)
+
+
+PLAIN = "# T\n\nintro\n\n## A\n\na\n\n### A1\n\na1\n\n## B\n\nb\n"
+FRONT = "---\ntitle: T\n---\n\n# T\n\n## A\n\na\n\n## B\n\nb\n"
+FENCES = "# T\n\n## A\n\n````md\n```\n## no heading\n```\n````\n\n## B\n\n~~~\n# none\n~~~\n"
+SETEXT = "T\n=\n\nA\n-\n\na\n\nB\n-\n\nb"
+UNTITLED = "intro\n\n## A\n\na\n\n# B\n\nb\n"
+
+CASES: list[tuple[str, str, str, str, str, str]] = [
+    # name, file, selector, operation, content, what the file is then
+    ("whole", PLAIN, "## A", "replace", "x", PLAIN.replace("a\n\n### A1\n\na1", "x")),
+    ("own", PLAIN, "## A [depth=0]", "replace", "x", PLAIN.replace("a\n\n###", "x\n\n###")),
+    ("end", PLAIN, "T > A", "append", "x", PLAIN.replace("a1\n", "a1\n\nx\n")),
+    ("own end", PLAIN, "T > A [depth=0]", "append", "x", PLAIN.replace("a\n\n###", "a\n\nx\n\n###")),
+    ("begin", PLAIN, "// A1", "prepend", "x\ny", PLAIN.replace("a1\n", "x\ny\n\na1\n")),
+    ("renamed", PLAIN, "### A1", "replace", "### A2", PLAIN.replace("### A1", "### A2")),
+    ("new section", PLAIN, "note", "append", "## C\n\nc", PLAIN + "\n## C\n\nc\n"),
+    ("title", PLAIN, "# T", "replace", "x", PLAIN.replace("intro", "x")),
+    ("all", PLAIN, "note", "replace", "# U\n\n## C\n\nc", "# U\n\n## C\n\nc\n"),
+    ("trait", FENCES, "note > ## B [has-code]", "append", "x", FENCES + "\nx\n"),
+    ("front matter", FRONT, "## A", "replace", "x", FRONT.replace("\na\n", "\nx\n")),
+    ("front matter, all", FRONT, "note", "prepend", "x", FRONT.replace("# T\n", "# T\n\nx\n")),
+    ("fence in fence", FENCES, "## A", "append", "x", FENCES.replace("````\n\n##", "````\n\nx\n\n##")),
+    ("fence", FENCES, "## B", "replace", "```\n# x\n```", FENCES.replace("~~~", "```").replace("none", "x")),
+    ("underlined", SETEXT, "## A", "replace", "x", SETEXT.replace("\na\n", "\nx\n")),
+    ("underlined, last", SETEXT, "## B", "append", "x", SETEXT + "\n\nx"),
+    ("underlined, renamed", SETEXT, "## A", "replace", "C\n-\n\nx", SETEXT.replace("A\n-\n\na", "C\n-\n\nx")),
+    ("no title", UNTITLED, "note", "append", "# C\n\nc", UNTITLED + "\n# C\n\nc\n"),
+    ("gets a title", "x\n", "note", "append", "# N\n\nn", "x\n\n# N\n\nn\n"),
+    ("no title, begin", UNTITLED, "note", "replace", "x", UNTITLED.replace("intro", "x")),
+]  # fmt: skip
+
+
+def forms(text: str) -> list[bytes]:
+    """Return a text with each line end, and with a mark at its begin."""
+    ended = [text.encode().replace(b"\n", end) for end in (b"\n", b"\r\n", b"\r")]
+    return [*ended, BOM_UTF8 + ended[1]]
+
+
+def test_an_edit_changes_its_section_and_nothing_else(writing: Settings) -> None:
+    """Each operation on each form of a text; the answer says what the section is called and holds."""
+    file = writing.roots[0] / "note.md"
+
+    async def work(_: Client[Any], edit: Edit) -> None:
+        for name, before, selector, operation, content, after in CASES:
+            for form, wanted in zip(forms(before), forms(after), strict=True):
+                put(file, form)
+                answer = await edit("note.md", selector, content, operation)
+                assert answer["success"], (name, answer)
+                assert file.read_bytes() == wanted, (name, form)
+            again = await edit("note.md", answer["data"]["selector"], "last", "append")
+            assert again["data"]["tokens_before"] == answer["data"]["tokens"], name
+
+    with_edits(writing, work)
+
+
+def test_the_next_call_sees_the_edit(writing: Settings) -> None:
+    """Loading, browsing and the next edit; what an edit answers leads to the section it left."""
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        async def look(tool: str, **arguments: Any) -> str:
+            answer = await client.call_tool(tool, {"file": "guide.md", "format": "markdown", **arguments})
+            return str(answer.content[0].text)
+
+        assert "Drip lines" in await look("npl_section_index")
+        first = (await edit("guide", "## Watering", "## Water\n\nUse a siphon."))["data"]
+        assert first["removed"] == ["### Drip lines"]
+        assert (first["file"], first["selector"]) == ("guide.md", "guide > ## Water")
+        assert first["tokens"] < first["tokens_before"]
+        assert "siphon" in await look("npl_load_tailored", context="siphon", token_budget=300)
+        assert "Drip lines" not in await look("npl_section_index")
+        for _ in range(3):  # in one tick of a coarse clock
+            first = (await edit("guide", first["selector"], "More.", "append", expect=first["digest"]))[
+                "data"
+            ]
+            assert f"{first['tokens']}" in await look("npl_section_index")
+        same = (await edit("guide", "## Water", "Use a siphon.\n\nMore.\n\nMore.\n\nMore."))["data"]
+        assert same["unchanged"]
+        assert same["digest"] == first["digest"]
+
+    with_edits(writing, work)
+
+
+def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings) -> None:
+    """The digest of the file or of the section; the answer says which sections changed."""
+    guide = writing.roots[0] / "guide.md"
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        async def digest() -> str:
+            answer = await client.call_tool("npl_section_index", {"file": "guide.md"})
+            return str(envelope(answer)["data"]["digest"])
+
+        read = await digest()
+        text = await client.call_tool("npl_section_index", {"file": "guide.md", "format": "markdown"})
+        assert f"\ndigest: {read}" in text.content[0].text
+        done = await edit("guide.md", "## Compost", "Mix.", expect=read)
+        put(guide, guide.read_text().replace("late winter", "spring").replace("title: Guide", "title: Book"))
+        before = guide.read_bytes()
+        for expect in (read, done["data"]["digest"]):
+            answer = await edit("guide.md", "## Pruning", "Cut.", expect=expect)
+            assert answer["error_code"] == "OPERATION_FAILED"
+            assert "guide.md has changed since you read it: the front matter changed" in answer["error"]
+            assert "'## Pruning' changed" in answer["error"]
+            assert "Watering" not in answer["error"]
+            assert guide.read_bytes() == before
+        assert (await edit("guide.md", "## Compost", "Stir.", expect=done["data"]["digest"]))["success"]
+        assert (await edit("guide.md", "## Pruning", "Cut.", expect=await digest()))["success"]
+        answer = await edit("guide.md", "## Pruning", "Cut.", expect="1")
+        assert answer["error_code"] == "INVALID_PARAMETER"
+
+    with_edits(writing, work)
+
+
+REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
+    ({"selector": "### See Also"}, "NOT_FOUND", ("2 sections", "> ## Pruning > ### See Also, guide > ## C")),
+    ({"selector": "guide // *"}, "NOT_FOUND", ("8 sections of guide.md match", "guide > ## Compost")),
+    ({"selector": "## Prunin"}, "NOT_FOUND", ("only the beginning", "write guide > ## Pruning")),
+    ({"selector": "## Purning"}, "NOT_FOUND", ("did you mean", "guide > ## Pruning")),
+    ({"selector": "roses > ## Pruning"}, "NOT_FOUND", ("no document and no heading",)),
+    ({"selector": "## Pruning [depth=1]"}, "INVALID_PARAMETER", ("[depth=1] means a part", "[depth=0]")),
+    ({"selector": "## Pruning [lines=1-9]"}, "INVALID_PARAMETER", ("[lines=…] means a part",)),
+    ({"selector": "## Watering...## Compost"}, "INVALID_PARAMETER", ("a range means several sections",)),
+    ({"selector": "## "}, "INVALID_PARAMETER", ("expected a name",)),
+    ({"selector": " "}, "MISSING_REQUIRED", ("selector is empty",)),
+    ({"content": ""}, "MISSING_REQUIRED", ("content is empty",)),
+    ({"content": "x" * 500_001}, "INVALID_PARAMETER", ("at most 500,000",)),
+    ({"content": "a\0b"}, "INVALID_PARAMETER", ("NUL",)),
+    ({"content": "# Up\n\nx"}, "INVALID_PARAMETER", ("would end the section", "use headings of level 3")),
+    ({"content": "x\n\n```\nopen"}, "INVALID_PARAMETER", ("does not close the code fence of its line 3",)),
+    ({"content": "<!-- x"}, "INVALID_PARAMETER", ("does not close the comment",)),
+    ({"content": "##\n\nx"}, "INVALID_PARAMETER", ("a heading without text",)),
+    ({"operation": "update"}, "INVALID_PARAMETER", ("operation", "replace")),
+    ({"file": "plants"}, "INVALID_PARAMETER", ("'plants' names 2 files", "plants/beans.md, plants/roses.md")),
+    ({"file": "guide.md, plants/roses.md"}, "INVALID_PARAMETER", ("names 2 files",)),
+    ({"file": "nowhere.md"}, "NOT_FOUND", ("there is no document",)),
+    ({"file": "../work/own.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"file": "/etc/hosts.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"file": "out.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"file": "own.md"}, "PERMISSION_DENIED", ("below no root that the user gave", "--root")),
+    ({"file": "fences"}, "PERMISSION_DENIED", ("below no root that the user gave",)),
+    ({"file": ".claude/agents/one.md"}, "PERMISSION_DENIED", ("hidden folder", "in an editor")),
+    ({"file": "cr:TST-002"}, "PERMISSION_DENIED", ("is not changed as a file", "manage_cr_sections")),
+    ({"file": "artifact:1"}, "PERMISSION_DENIED", ("is not changed as a file", "artifact_add_revision")),
+    ({"file": "protected.md"}, "FILE_SYSTEM_ERROR", ("protected.md is write-protected",)),
+    ({"file": "latin.md"}, "FILE_SYSTEM_ERROR", ("not UTF-8",)),
+]  # fmt: skip
+
+
+def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, tmp_path: Path) -> None:
+    """With what is wrong, and what to write instead."""
+    docs = writing.roots[0]
+    put(writing.cwd / "own.md", PLAIN)
+    put(tmp_path / "secret.md", PLAIN)
+    (docs / "out.md").symlink_to(tmp_path / "secret.md")
+    put(docs / ".claude" / "agents" / "one.md", PLAIN)
+    put(docs / "protected.md", "# T\n\n## Pruning\n").chmod(0o444)
+    put(docs / "latin.md", b"# T\n\n## Pruning\n\n\xe4\n")
+    crs = writing.cwd / "docs" / "CRs"
+    put(crs / "TST-002-x.md", "---\ncode: TST-002\n---\n# X\n\n## Pruning\n\nx\n")
+    (writing.cwd / ".mdt-config.toml").write_text('[project]\nname = "T"\ncode = "TST"\n')
+
+    def state() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*.md")}
+
+    before = state()
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        made = {
+            "name": "a",
+            "artifact_type": "document",
+            "content": PLAIN,
+            "filename": "a.md",
+            "created_by": "b",
+        }
+        await client.call_tool("artifact_create", made)
+        for change, code, parts in REFUSED:
+            arguments = {"file": "guide.md", "selector": "## Pruning", "content": "x", **change}
+            answer = await edit(**arguments)
+            assert answer.get("error_code") == code, (change, answer)
+            assert all(part in answer["error"] for part in parts), (change, answer)
+            assert len(answer["error"]) < 400, change
+
+    with_edits(writing, work)
+    assert {path: data for path, data in state().items() if path in before} == before
+
+
+ELSEWHERE: dict[str, Callable[[Settings], dict[str, Any]]] = {
+    "no root": lambda settings: {"roots": (), "cwd": settings.roots[0], "search_cwd": True},
+    "roots of a clone": lambda _: {"cloned_roots": True},
+    "the user's NPL folder": lambda settings: {"environment": {"NPL_HOME": settings.roots[0]}},
+    "a folder of one kind": lambda settings: {"environment": {"NPL_PERSONA_DIR": settings.roots[0]}},
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_only_roots_that_the_user_gave_are_changed(writing: Settings, where: str) -> None:
+    """The file can be read there all the same."""
+    changed = replace(writing, **ELSEWHERE[where](writing))
+    guide = writing.roots[0] / "guide.md"
+    before = guide.read_bytes()
+
+    async def work(client: Client[Any], edit: Edit) -> dict[str, Any]:
+        assert envelope(await client.call_tool("npl_section_index", {"file": "guide.md"}))["success"]
+        return await edit("guide.md", "## Pruning", "x")
+
+    answer = with_edits(changed, work)
+    assert answer["error_code"] == "PERMISSION_DENIED"
+    assert guide.read_bytes() == before
+
+
+def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
+    """Even where somebody gives their folder."""
+    corpus = corpus_folder()
+    file = next(path for path in sorted(corpus.rglob("*.md")) if path.read_text().startswith("# "))
+
+    async def work(_: Client[Any], edit: Edit) -> dict[str, Any]:
+        return await edit(str(file), file.stem, "x", "append")
+
+    before = file.read_bytes()
+    answer = with_edits(replace(writing, roots=(corpus,)), work)
+    assert answer["error_code"] == "PERMISSION_DENIED"
+    assert file.read_bytes() == before
+
+
+def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
+    """A link in a root leads to its file; another name of a file outside keeps what it holds."""
+    docs = writing.roots[0]
+    roses = docs / "plants" / "roses.md"
+    roses.chmod(0o640)
+    (docs / "link.md").symlink_to("plants/roses.md")
+    outside = put(tmp_path / "outside.md", PLAIN)
+    (docs / "second-name.md").hardlink_to(outside)
+
+    async def work(_: Client[Any], edit: Edit) -> None:
+        answer = await edit("link.md", "## Pruning", "x")
+        assert answer["data"]["file"] == "plants/roses.md"
+        assert (await edit("second-name.md", "## A", "x"))["success"]
+
+    with_edits(writing, work)
+    assert (docs / "link.md").is_symlink()
+    assert roses.read_text() == "# Roses\n\n## Pruning\n\nx\n"
+    assert roses.stat().st_mode & 0o777 == 0o640
+    assert outside.read_text() == PLAIN
+    assert "\nx\n" in (docs / "second-name.md").read_text()
+
+
+def test_without_the_setting_the_list_is_what_it_was(settings: Settings) -> None:
+    """With it one tool more comes last; a call without it is told what turns it on, and changes nothing."""
+    guide = settings.roots[0] / "guide.md"
+    before = guide.read_bytes()
+
+    async def listed(client: Client[Any]) -> list[str]:
+        return [tool.model_dump_json(exclude_none=True) for tool in await client.list_tools()]
+
+    without, with_it = with_client(settings, listed), with_client(settings, listed, write=True)
+    assert with_it[:-1] == without
+    assert json.loads(with_it[-1])["name"] == TOOL
+    assert TOOL not in "".join(without)
+    assert with_client(settings, listed, write=True, domains=("chat",)) == with_client(
+        settings, listed, domains=("chat",)
+    )
+
+    async def work(client: Client[Any], edit: Edit) -> dict[str, Any]:
+        index = envelope(await client.call_tool("npl_section_index", {"file": "guide.md"}))
+        assert "digest" not in index["data"]
+        return await edit("guide.md", "## Pruning", "x")
+
+    answer = with_edits(settings, work)
+    assert answer["error_code"] == "PERMISSION_DENIED"
+    assert "--write" in answer["error"]
+    assert guide.read_bytes() == before
+
+
+APPENDING = """
+import sys
+from pathlib import Path
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.tools.editing import npl_update_section
+
+root = Path(sys.argv[1])
+app = App(Settings(cwd=root, home=root, roots=(root,), data_dir=root / "data", write=True))
+for number in range(8):
+    npl_update_section(app, "note.md", "## A", "append", f"process {number}")
+"""
+
+
+def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
+    """Calls of one server, and another process."""
+    file = put(writing.roots[0] / "note.md", "# T\n\n## A\n\n## B\n\nb\n")
+    other = subprocess.Popen([sys.executable, "-c", APPENDING, str(writing.roots[0])], cwd=ROOT)
+
+    async def work(_: Client[Any], edit: Edit) -> None:
+        while "process 0" not in file.read_text():
+            await anyio.sleep(0.01)
+
+        async def append(number: int) -> None:
+            assert (await edit("note.md", "## A", f"call {number}", "append"))["success"]
+
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(append, number)
+
+    with_edits(writing, work)
+    assert other.wait(60) == 0
+    text = file.read_text()
+    wanted = [f"{who} {number}" for who in ("call", "process") for number in range(8)]
+    assert sorted(line for line in text.split("\n") if " " in line and "#" not in line) == wanted
+    assert text.endswith("\n\n## B\n\nb\n")
+    assert not list(file.parent.glob(".npl-*"))
+
+
+PIECES = st.sampled_from(
+    [
+        "# One", "## Two", "## Two", "### Three #", "#### Four", "text\nmore", "- a\n  - b", "Under\n---",
+        "```\n# no\n```", "~~~~\n```\n~~~~", "> ## quoted", "<!-- c -->", "| a |\n|---|\n| b |",
+        "    # code", "",
+    ]
+)  # fmt: skip
+
+
+@tried(max_examples=25, deadline=None)
+@given(
+    pieces=st.lists(PIECES, min_size=1, max_size=12),
+    end=st.sampled_from(["\n", "\r\n"]),
+    last=st.sampled_from(["", "\n", "\n\n"]),
+    operation=st.sampled_from(["replace", "append", "prepend"]),
+    own=st.booleans(),
+    data=st.data(),
+)
+def test_every_byte_outside_of_a_section_stays(
+    pieces: list[str],
+    end: str,
+    last: str,
+    operation: str,
+    own: bool,
+    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Of any text, whichever section is changed however."""
+    root = tmp_path_factory.getbasetemp() / "random"
+    text = ("\n\n".join(pieces) + last).replace("\n", end).encode()
+    file = put(root / "note.md", text)
+    app = App(Settings(cwd=root, home=root, roots=(root,), data_dir=root / "data", write=True))
+    tree = parse_sections(text, "note")
+    index = data.draw(st.integers(0, len(tree.sections) - 1))
+    selector = selectors_of(tree)[index] + (" [depth=0]" if own else "")
+    changed = index or tree.title or 0
+    section = tree.sections[changed]
+    npl_update_section(app, "note.md", selector, operation, "new words")
+    app.close()
+    new = file.read_bytes()
+    span = section.own_bytes if own else section.whole_bytes
+    assert new.startswith(text[: span.start])
+    assert new.endswith(text[span.stop :])
+    assert b"new words" in new[span.start : len(new) - (len(text) - span.stop)]

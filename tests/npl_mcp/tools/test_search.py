@@ -1,0 +1,169 @@
+"""One search over everything: each hit with its address, and nothing counted that is not shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.searching import KINDS, SNIPPET, snippet, words_of
+from tests import engines
+from tests.conftest import Call, calls
+
+CR = "---\ncode: GRD-001\ntitle: Shears\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n# Shears\n\n"
+
+
+@pytest.fixture
+def filled(call: Call, docs: Path) -> Call:
+    """A server with something of each kind that is about shears."""
+    (docs / "crs").mkdir()
+    config = '[project]\ncode = "GRD"\nname = "Garden"\nticketsPath = "crs"\n'
+    (docs / ".mdt-config.toml").write_text(config, encoding="utf-8")
+    (docs / "crs" / "GRD-001-shears.md").write_text(f"{CR}The shears are blunt.\n", encoding="utf-8")
+    call("chat_create_room", name="shed", members=["ann", "ben"])
+    call("chat_send_message", room_id=1, persona="ann", message="Where are the SHEARS, @ben?")
+    call(
+        "chat_create_todo",
+        room_id=1,
+        persona="ben",
+        description="Sharpen 100% of the shears",
+        assigned_to="ann",
+    )
+    call("worklog_init", session_id="spring")
+    call("worklog_log", agent_id="ann", action="done", summary="Oiled the shears.", tags=["tools"])
+    call(
+        "artifact_create",
+        name="plan",
+        artifact_type="document",
+        filename="plan.md",
+        content="# Shears\n\nBuy.\n",
+    )
+    call("artifact_create", name="shears photo", artifact_type="image", filename="a.txt", content="x")
+    return call
+
+
+def found(call: Call, query: str, **arguments: Any) -> dict[str, Any]:
+    answer = call("search", query=query, **arguments)
+    assert answer["success"], answer
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+def test_every_hit_has_an_address(filled: Call) -> None:
+    data = found(filled, "shears", limit=50)
+    assert data["total"] == len(data["items"]) == sum(data["counts"].values())
+    assert set(data["counts"]) == set(KINDS)
+    assert [hit["kind"] for hit in data["items"][:5]] == list(KINDS)
+    for hit in data["items"]:
+        if "selector" in hit:
+            loaded = filled("npl_load_tailored", selectors=[hit["selector"]], file=hit["file"])
+            assert hit["text"][:20] in " ".join(loaded["data"]["content"].split())
+    by_kind = {hit["kind"]: hit for hit in reversed(data["items"])}
+    assert by_kind["cr"]["key"] == "GRD-001"
+    worklog = by_kind["worklog"]
+    assert (worklog["session_id"], worklog["seq"], worklog["by"]) == ("spring", 1, "ann")
+    assert by_kind["artifact"]["artifact_id"] == 1
+    assert by_kind["artifact"]["revision"] == 0
+    todo, message = (hit for hit in data["items"] if hit["kind"] == "message")
+    feed = {one["id"]: one for one in filled("chat_get_feed", room_id=1)["data"]["items"]}
+    assert feed[todo["event_id"]]["event_type"] == "todo_create"
+    assert message["text"] == "Where are the SHEARS, @ben?"
+    assert any(hit.get("artifact_id") == 2 and "file" not in hit for hit in data["items"])
+
+
+def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> None:
+    """Its folder is served as well."""
+    (docs / "care.md").write_text("# Shears\n\nOil them.\n", encoding="utf-8")
+    assert {hit["file"] for hit in found(filled, "shears", kinds="document")["items"]} == {
+        "care.md",
+        "guide.md",
+    }
+    both = found(filled, "blunt", kinds="document,cr")
+    assert [hit["file"] for hit in both["items"]] == ["cr:GRD-001"]
+    newest = filled("search_newest", limit=50)["data"]["items"]
+    assert not [hit for hit in newest if hit["kind"] == "document" and "crs/" in hit["file"]]
+    assert [(hit["key"], hit["text"]) for hit in newest if hit["kind"] == "cr"] == [("GRD-001", "Shears")]
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds", "texts"),
+    [
+        ("shears", "message", ["Sharpen 100% of the shears", "Where are the SHEARS, @ben?"]),
+        ("sharpen shears", "message", ["Sharpen 100% of the shears", "Where are the SHEARS, @ben?"]),
+        ("where shears", "message", ["Where are the SHEARS, @ben?", "Sharpen 100% of the shears"]),
+        ("100%", "message", ["Sharpen 100% of the shears"]),
+        ("oiled", "message, worklog", ["Oiled the shears."]),
+        ("tools", "worklog", ["Oiled the shears."]),
+        # What a row says of itself, and marks of patterns, are no words.
+        ("assigned_to", "message", []),
+        ("%", "message", []),
+        ("persona", "message,worklog", []),
+        ("zzz", "document,message,worklog,artifact,cr", []),
+    ],
+)
+def test_rows_are_found_by_their_words(filled: Call, query: str, kinds: str, texts: list[str]) -> None:
+    data = found(filled, query, kinds=kinds)
+    assert [hit["text"] for hit in data["items"]] == texts
+    assert data["total"] == len(texts)
+
+
+def test_words_that_are_not_ascii(call: Call) -> None:
+    call("chat_create_room", name="r", members=["ann"])
+    for text in ("Привет, мир", "Élan vital", "堆肥を混ぜる"):
+        call("chat_send_message", room_id=1, persona="ann", message=text)
+    for query, text in (("привет", "Привет, мир"), ("élan", "Élan vital"), ("堆肥", "堆肥を混ぜる")):
+        assert [hit["text"] for hit in found(call, query, kinds="message")["items"]] == [text]
+
+
+def test_pages(filled: Call) -> None:
+    whole = found(filled, "shears", limit=50)["items"]
+    paged = [found(filled, "shears", limit=2, offset=at)["items"] for at in range(0, len(whole), 2)]
+    assert [hit for page in paged for hit in page] == whole
+    assert found(filled, "shears", offset=1_000)["items"] == []
+
+
+def test_what_is_archived_is_not_found(filled: Call) -> None:
+    filled("chat_update_room", room_id=1, persona="ann", action="archive")
+    filled("artifact_archive", artifact_id=2)
+    filled("artifact_archive", artifact_id=1)
+    filled("worklog_close", session_id="spring", archive=True)
+    assert set(found(filled, "shears")["counts"]) == {"document", "cr"}
+    newest = filled("search_newest")["data"]
+    assert {hit["kind"] for hit in newest["items"]} == {"document", "cr"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"query": " "}, "MISSING_REQUIRED"),
+        ({"query": "a", "kinds": "mesage"}, "INVALID_PARAMETER"),
+        ({"query": "a", "limit": 0}, "INVALID_PARAMETER"),
+        ({"query": "a", "offset": -1}, "INVALID_PARAMETER"),
+    ],
+)
+def test_what_cannot_be_searched(call: Call, arguments: dict[str, Any], code: str) -> None:
+    assert call("search", **arguments)["error_code"] == code
+
+
+def test_nothing_is_made_and_only_domains_that_are_there_are_searched(settings: Settings) -> None:
+    engines.unused(settings.data_folder)
+    asked = [("search", {"query": "pruning"}), ("search_newest", {})]
+    answers = calls(replace(settings, domains=("search", "npl")), asked)
+    assert set(answers[0]["data"]["counts"]) == {"document"}
+    assert answers[1]["data"]["kinds"] == ["document"]
+    assert not (settings.data_folder / "npl.db").exists()
+
+
+def test_snippets_are_short() -> None:
+    text = f"{'word ' * 100}needle {'more ' * 100}"
+    shown = snippet(text, ["needle"])
+    assert "needle" in shown
+    assert shown.startswith("… ")
+    assert shown.endswith("…")
+    assert len(shown) <= SNIPPET + 4
+    assert snippet("a\n\n b", []) == "a b"
+    assert words_of("a pump - of the siphon.") == ["pump", "the", "siphon"]
+    assert words_of("C") == ["c"]

@@ -1,0 +1,100 @@
+"""A browser without a window: it keeps cookies, sends the forms of pages, and reads HTML as others do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+from xml.etree.ElementTree import Element
+
+import html5lib
+
+from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
+from tests.npl_mcp.http.http_server import Answer, Running, request
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@dataclass
+class Shown:
+    """A page as it came."""
+
+    answer: Answer
+
+    @property
+    def status(self) -> int:
+        return self.answer.status
+
+    @property
+    def html(self) -> str:
+        return self.answer.body.decode("utf-8")
+
+    @cached_property
+    def tree(self) -> Element:
+        tree: Element = html5lib.parse(self.html, namespaceHTMLElements=False)
+        return tree
+
+    @property
+    def text(self) -> str:
+        """What people read, on one line."""
+        main = self.tree.find(".//main")
+        assert main is not None
+        return " ".join("".join(main.itertext()).split())
+
+    def all(self, tag: str) -> list[Element]:
+        return list(self.tree.iter(tag))
+
+    def fields(self, action: str) -> dict[str, str]:
+        """Return what a form sends as it stands."""
+        form = next(one for one in self.all("form") if one.get("action") == action)
+        found = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
+        found |= {one.get("name", ""): "".join(one.itertext()) for one in form.iter("textarea")}
+        for one in form.iter("select"):
+            options = list(one.iter("option"))
+            chosen = next((option for option in options if option.get("selected") is not None), options[0])
+            found[one.get("name", "")] = "".join(chosen.itertext())
+        return found
+
+
+@dataclass
+class Visitor:
+    """Somebody with a browser.
+
+    :param token: signed in with it.
+    """
+
+    server: Running
+    token: str | None = None
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.token is not None:
+            self.cookies[TOKEN_COOKIE] = as_cookie(self.token)
+
+    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.cookies:
+            named["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        answer = request(self.server, method, path, body, named)
+        if "set-cookie" in answer.headers:
+            name, _, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
+            self.cookies[name] = value
+        return answer
+
+    def open(self, path: str) -> Shown:
+        return Shown(self.send("GET", path, Accept="text/html"))
+
+    def json(self, path: str) -> Any:
+        """Return the data of a page's twin."""
+        path, mark, query = path.partition("?")
+        answer = self.send("GET", f"{path}.json{mark}{query}")
+        assert answer.status == 200, answer.data
+        return answer.data["data"]
+
+    def post(self, path: str, fields: dict[str, str], **headers: str) -> Shown:
+        return Shown(self.send("POST", path, urlencode(fields).encode(), **{**FORM, **headers}))
+
+    def submit(self, page: str, action: str, **changed: str) -> Shown:
+        """Open a page, change fields of one of its forms, and send it."""
+        return self.post(action, {**self.open(page).fields(action), **changed})

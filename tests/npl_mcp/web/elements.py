@@ -1,0 +1,66 @@
+"""What pages are made of, so that tests see what did not come from our templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+ELEMENTS = _words(
+    "html head meta title link script body a header nav form input span button main h1 h2 h3 h4 h5 h6",
+    "p b i em strong s del ins ol ul li div section article aside time code pre label select option textarea",
+    "table thead tbody tr th td dl dt dd details summary figure figcaption blockquote hr br small output",
+    "datalist fieldset legend meter progress kbd mark footer optgroup caption abbr q sub sup img",
+)
+"""Those of HTML that templates and Markdown make."""
+
+SVG = _words("svg g rect line path circle text title polyline polygon tspan a desc ellipse")
+
+ATTRIBUTES = _words(
+    "id class href rel type src lang charset name content value method action placeholder accesskey title",
+    "datetime hidden tabindex role for rows cols required autocomplete autofocus selected checked disabled",
+    "readonly scope colspan rowspan open start min max step multiple list size maxlength spellcheck alt",
+    "width height download pattern inputmode form low high optimum loading",
+    "data-copy data-stream data-tree data-leaf data-auto data-time",
+)
+
+OF_SVG = _words(
+    "viewBox preserveAspectRatio x y x1 x2 y1 y2 width height rx ry cx cy r d points fill stroke",
+    "stroke-width opacity fill-opacity transform text-anchor dominant-baseline font-size stroke-dasharray",
+)
+
+_SVG_SPACE = "{http://www.w3.org/2000/svg}"
+_SCRIPTS = ([("/static/npl.js", None)], [("/static/npl.js", "")])
+
+
+def strange(tree: Element) -> Iterator[str]:
+    """Yield what none of our templates makes."""
+    for one in tree.iter():
+        if not isinstance(one.tag, str):  # a comment
+            continue
+        tag = one.tag.removeprefix(_SVG_SPACE)
+        if tag not in (SVG if one.tag.startswith(_SVG_SPACE) else ELEMENTS):
+            yield f"<{one.tag}>"
+        for name, value in one.attrib.items():
+            if name not in ATTRIBUTES | OF_SVG and not name.startswith("aria-"):
+                yield f"<{one.tag} {name}>"
+            if name in ("href", "src", "action", "data-stream") and not _leads_well(tag, name, value):
+                yield f"<{one.tag} {name}={value!r}>"
+    if [(one.get("src"), one.text) for one in tree.iter("script")] not in _SCRIPTS:
+        yield "another script"
+    if len(list(tree.iter("meta"))) != 2:
+        yield "another meta"
+
+
+def _leads_well(tag: str, name: str, value: str) -> bool:
+    """Return whether an address is one of ours, or a link that somebody may follow."""
+    if value.startswith(("/", "#")) and not value.startswith(("//", "/\\")):
+        return True
+    scheme = urlsplit(value).scheme
+    followed = scheme in ("http", "https", "mailto") or (not scheme and ":" not in value)
+    return tag == "a" and name == "href" and followed

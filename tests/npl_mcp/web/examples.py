@@ -1,0 +1,55 @@
+"""An address of each declared page: what its parameters stand for in the site of the safety tests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from npl_mcp.web.app import PAGES
+
+PARAMETERS = {
+    "room": "1",
+    "event": "1",
+    "notification": "1",
+    "session": "s",
+    "worklog": "s",
+    "artifact": "1",
+    "review": "1",
+    "revision": "0",
+    "key": "BAD-001",
+    "file": "hostile.md",
+}
+"""By their names in paths."""
+
+QUERIES = {"/changes/{key}/edit": "section=%23%23+Plain", "/worklog-news": "worklog=s"}
+"""What a page needs beside its path."""
+
+DECLARED: list[Any] = [one for module in PAGES for one in module.DECLARED]
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+def names(path: str) -> list[str]:
+    """Return the parameters of a declared path."""
+    return _PARAMETER.findall(path)
+
+
+def filled(path: str, **other: str) -> str:
+    """Return the address of a declared path.
+
+    :param other: values of some parameters.
+    """
+    values = {**PARAMETERS, **other}
+    return _PARAMETER.sub(lambda found: values[found[1]], path)
+
+
+def with_query(path: str) -> str:
+    """Return the address of a declared path that can be opened."""
+    query = QUERIES.get(path)
+    return filled(path) + (f"?{query}" if query else "")
+
+
+def twin(address: str) -> str:
+    """Return the address of a page's data."""
+    path, mark, query = address.partition("?")
+    return f"{path.rstrip('/') or '/index'}.json{mark}{query}"

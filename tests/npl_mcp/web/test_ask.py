@@ -1,0 +1,148 @@
+"""The page Ask without a browser: its data, its commands, and who may see and save what."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from npl_mcp.stores.access import Sight
+from npl_mcp.stores.data_folder import Stores
+from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
+
+QUESTION = {"context": "prune the plums", "topics": "pruning, plums", "budget": "400"}
+ARGUMENTS = {"context": "prune the plums", "topics": ["pruning", "plums"], "token_budget": 400}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of a folder and of one that not everybody sees."""
+    folder = tmp_path_factory.mktemp("ask")
+    for name, text in (
+        ("open/plums.md", "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n"),
+        ("shut/secret.md", "# Secret\n\n## Pruning plums\n\nThe secret of plums.\n"),
+    ):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text, encoding="utf-8")
+    with serving(folder, "--root", str(folder / "open"), "--root", str(folder / "shut")) as running:
+        yield running
+
+
+def page(server: Running, path: str, query: dict[str, str], **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return request(server, "GET", f"{path}?{urlencode(query)}", headers=named)
+
+
+def test_the_page_says_what_an_agent_gets(server: Running) -> None:
+    """The data of the page hold the answer of the tool, to the byte, in both forms."""
+    shown = page(server, "/ask.json", {**QUESTION, "form": "markdown"}).data["data"]
+    assert shown["asked"] == ARGUMENTS
+    for form, answer in shown["audit"]["answers"].items():
+        plain = call(server, "npl_load_tailored", {**ARGUMENTS, "format": form})
+        assert plain.body.decode() == answer["text"]
+        assert answer["tokens"] <= 400
+    assert not [name for name in shown if name.startswith("_")]
+
+
+def test_the_same_request_elsewhere(server: Running) -> None:
+    """What is copied is the same call, whatever stands in it."""
+    context = "it's `plums` -- $HOME"
+    copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
+    arguments = {"context": context, "format": "json"}
+    assert json.loads(copies["tool call"]) == {"name": "npl_load_tailored", "arguments": arguments}
+    assert shlex.split(copies["command line"])[-2:] == ["--", context]
+    words = shlex.split(copies["curl"])
+    assert words[2] == f"{server.state.url}/mcp/tools/npl_load_tailored"
+    assert json.loads(words[-1]) == arguments
+
+
+def test_what_is_missing_is_said(server: Running) -> None:
+    """A file that cannot be read, and a selector that selects nothing, beside what there is."""
+    broken = server.folder / "open" / "broken.md"
+    broken.write_bytes(b"# \xff\xfe\x00")
+    try:
+        query = {**QUESTION, "selectors": "## Pruning\n## Nowhere"}
+        audit = page(server, "/ask.json", query).data["data"]["audit"]
+        assert [len(audit[name]) for name in ("not_found", "unreadable")] == [1, 1]
+        shown = page(server, "/ask", query).body.decode()
+        assert "Nowhere" in shown
+        assert "broken.md: " in shown
+    finally:
+        broken.unlink()
+
+
+def test_what_differs_between_two_requests(server: Running) -> None:
+    query = {**QUESTION, "compare": "1", "b_context": "the secret", "b_budget": "400"}
+    shown = page(server, "/ask.json", query).data["data"]
+    changed = {one["title"]: (one.get("before"), one.get("after")) for one in shown["changes"]}
+    assert "Secret" in changed
+    assert all(before != after for before, after in changed.values())
+    same = page(server, "/ask.json", {**QUESTION, "compare": "1"}).data["data"]
+    assert same["changes"] == []
+
+
+def test_bad_addresses_are_told(server: Running) -> None:
+    for query, status, words in (
+        ({"context": "a", "budget": "many"}, 400, "budget is 'many'"),
+        ({"context": "a", "file": "nowhere.md"}, 404, "nowhere.md"),
+        ({"context": "plums", "section": "## Nowhere"}, 404, "Nowhere"),
+        ({"selectors": "a > > b"}, 400, "selector"),
+    ):
+        assert (answer := page(server, "/ask.json", query)).status == status
+        assert words in answer.data["error"]
+        assert page(server, "/ask", query).status == status
+
+
+def saved(server: Running, answer: Answer, **fields: str) -> Answer:
+    """Send the form of a page that was shown."""
+    token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
+    assert token is not None
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    body = urlencode(
+        {"form_token": token[1].decode(), "name": "fruit", "context": "plums", **fields}
+    ).encode()
+    origin = {"Origin": f"http://127.0.0.1:{server.port}", "Cookie": cookie}
+    return request(server, "POST", "/ask/labels", body, {**FORM, **origin})
+
+
+def test_a_question_is_saved(server: Running) -> None:
+    """With the token of the form alone, and with a section at least."""
+    shown = page(server, "/ask", QUESTION)
+    labels = server.folder / "data" / "labels" / "fruit.jsonl"
+    assert request(server, "POST", "/ask/labels", b"context=plums&right.x=1", FORM).status == 403
+    assert saved(server, shown).status == 400
+    assert not labels.exists()
+    done = saved(server, shown, **{"right.## Pruning": "1", "others": "## Pruning plums\n"})
+    assert done.status == 200
+    rows = [json.loads(line) for line in labels.read_text("utf-8").splitlines()]
+    assert [(Path(row["corpus"]).name, row["relevant"]) for row in rows] == [
+        ("open", [{"file": "plums.md", "line": 3}]),
+        ("shut", [{"file": "secret.md", "line": 3}]),
+    ]
+
+
+def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
+    """What somebody may not see is neither shown nor counted, and cannot be labelled."""
+    for name in ("open", "shut"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")
+    stores = Stores(tmp_path / "data", 1 << 20)
+    token = stores.access.add("ann", Sight(roots=(str(tmp_path / "open"),)), read_only=True)
+    other = stores.access.add("ben", Sight(domains=frozenset({"chat"})))
+    stores.close()
+    roots = [word for name in ("open", "shut") for word in ("--root", str(tmp_path / name))]
+    with serving(tmp_path, *roots) as running:
+        bearer = {"Authorization": f"Bearer {token}"}
+        shown = page(running, "/ask.json", {"context": "plums"}, **bearer).data["data"]
+        assert shown["audit"]["documents"] == 1
+        assert "shut" not in json.dumps(shown)
+        refused: Any = call(running, "npl_label", {"context": "plums", "right": ["# open"]}, **bearer)
+        assert refused.status == 403
+        assert page(running, "/ask.json", {"context": "a"}, Authorization=f"Bearer {other}").status == 404

@@ -1,0 +1,254 @@
+"""Change requests: board and table say the same, and nothing is overwritten that somebody has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from npl_mcp.web.differences import LINES, differences
+from npl_mcp.web.pages.changes import IN_A_COLUMN
+from tests.npl_mcp.changes.change_requests import CONFIG, SECOND
+from tests.npl_mcp.http.http_server import Running, serving
+from tests.npl_mcp.web.browsing import Visitor
+
+STATES = ("Proposed", "Approved", "Waiting for rain")
+TEXT = SECOND.replace("Intro text.", "Intro <b>text</b>.")
+
+
+def make(folder: Path, number: int, **fields: str) -> Path:
+    """Make a change request; give its file."""
+    key = f"TST-{number:03d}"
+    text = TEXT.replace("TST-002", key).replace("# Second", f"# Number {number}")
+    for name, value in fields.items():
+        text = text.replace(
+            next(line for line in text.split("\n") if line.startswith(f"{name}:")), f"{name}: {value}"
+        )
+    file = folder / "docs" / "crs" / f"{key}-one.md"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("changes")
+    (folder / "docs" / "crs").mkdir(parents=True)
+    (folder / "docs" / ".mdt-config.toml").write_text(CONFIG.replace("docs/CRs", "crs"), encoding="utf-8")
+    for number in range(1, 61):
+        make(folder, number, status=STATES[number % 12 == 0], priority="High" if number < 4 else "Low")
+    make(folder, 61, status=STATES[2])
+    (folder / "docs" / "crs" / "TST-099-bad.md").write_bytes(b"---\ncode: TST-099\n---\n# \xff\n")
+    with serving(folder, "--root", str(folder / "docs")) as running:
+        yield running
+
+
+@pytest.fixture
+def visitor(server: Running) -> Visitor:
+    return Visitor(server)
+
+
+def file_of(server: Running, number: int) -> Path:
+    return server.folder / "docs" / "crs" / f"TST-{number:03d}-one.md"
+
+
+def test_a_board_has_every_status_and_the_table_every_change_request(visitor: Visitor) -> None:
+    board = visitor.json("/changes")["board"]
+    counts = {column["status"]: column["total"] for column in board["columns"] if column["total"]}
+    assert counts == {"Proposed": 55, "Approved": 5, STATES[2]: 1, "Unreadable": 1}
+    assert {len(column["items"]) for column in board["columns"]} == {IN_A_COLUMN, 5, 1, 0}
+    assert board["values"]["priority"] == ["Low", "Medium", "High"]
+    table = visitor.json("/changes?view=table")["table"]
+    assert (table["total"], len(table["items"])) == (62, 50)
+    shown = visitor.open("/changes?view=table&offset=50")
+    assert "51 to 62 of 62" in shown.text
+    assert "51 to 62 of 62" not in visitor.open("/changes?view=table").text
+
+
+@pytest.mark.parametrize(
+    ("query", "total"),
+    [
+        ("priority=High", 3),
+        ("priority=Low&status=Approved", 5),
+        ("status=Approved&status=Proposed", 60),
+        ("assignee=&priority=High", 3),
+    ],
+)
+def test_filters_count_the_same_in_both(visitor: Visitor, query: str, total: int) -> None:
+    board = visitor.json(f"/changes?{query}")["board"]
+    assert board["total"] == sum(column["total"] for column in board["columns"]) == total
+    assert visitor.json(f"/changes?view=table&{query}")["table"]["total"] == total
+
+
+def test_what_is_long_in_a_column_leads_to_the_table(visitor: Visitor) -> None:
+    links = [one.get("href", "") for one in visitor.open("/changes").all("a")]
+    assert [one for one in links if "view=table" in one] == ["/changes?view=table&status=Proposed"]
+
+
+def test_a_filter_or_project_that_is_not_there_is_told(visitor: Visitor) -> None:
+    shown = visitor.open("/changes?status=Nowhere")
+    assert (shown.status, "no status" in shown.text) == (400, True)
+    assert visitor.open("/changes?project=NONE").status == 404
+
+
+def test_a_change_request_shows_its_text_and_what_it_is(visitor: Visitor) -> None:
+    shown = visitor.open("/changes/TST-001")
+    assert "Intro <b>text</b>." in shown.text
+    assert not shown.all("b")
+    assert "kept: yes" in shown.text
+    assert [one.text for one in shown.all("h2")][:2] == ["1. Description", "2. Rationale"]
+    assert visitor.json("/changes/TST-001")["attributes"]["code"] == "TST-001"
+
+
+RATIONALE = f"/changes/TST-{{:03d}}/edit?section={quote('## 2. Rationale')}"
+
+
+def test_a_section_is_written(visitor: Visitor, server: Running) -> None:
+    done = visitor.submit(
+        RATIONALE.format(5), "/changes/TST-005/section", text="because\r\n\r\n  of rain\r\n"
+    )
+    assert (done.status, done.answer.headers["location"]) == (303, "/changes/TST-005#text")
+    text = file_of(server, 5).read_text(encoding="utf-8")
+    assert "## 2. Rationale\n\nbecause\n\n  of rain\n" in text
+    assert "\r" not in text
+
+
+def test_what_changed_meanwhile_is_shown_and_nothing_is_lost(visitor: Visitor, server: Running) -> None:
+    file, action = file_of(server, 6), "/changes/TST-006/section"
+    fields = visitor.open(RATIONALE.format(6)).fields(action)
+    theirs = file.read_text(encoding="utf-8").replace("\nwhy\n", "\ntheir reason\n")
+    file.write_text(theirs, encoding="utf-8")
+    shown = visitor.post(action, {**fields, "text": "my reason"})
+    assert shown.status == 409
+    assert file.read_text(encoding="utf-8") == theirs
+    gone, new = ([one.text for one in shown.all(tag)] for tag in ("del", "ins"))
+    assert {"- why"} <= set(gone)
+    assert {"+ their reason", "+ my reason"} <= set(new)
+    again = shown.fields(action)
+    assert again["text"] == "my reason"
+    assert again["seen"].startswith("their reason")
+    assert visitor.post(action, {**again, "text": "both reasons"}).status == 303
+    assert "both reasons" in file.read_text(encoding="utf-8")
+
+
+def test_a_change_elsewhere_in_the_file_does_not_matter(visitor: Visitor, server: Running) -> None:
+    file, action = file_of(server, 7), "/changes/TST-007/section"
+    fields = visitor.open(RATIONALE.format(7)).fields(action)
+    file.write_text(file.read_text(encoding="utf-8").replace("first para", "other para"), encoding="utf-8")
+    assert visitor.post(action, {**fields, "text": "mine"}).status == 303
+    text = file.read_text(encoding="utf-8")
+    assert "other para" in text
+    assert "mine" in text
+
+
+@pytest.mark.parametrize("gone", ["heading", "file"])
+def test_what_somebody_wrote_for_what_is_gone_is_kept(visitor: Visitor, server: Running, gone: str) -> None:
+    number = 8 if gone == "heading" else 9
+    file, action = file_of(server, number), f"/changes/TST-00{number}/section"
+    fields = visitor.open(RATIONALE.format(number)).fields(action)
+    if gone == "file":
+        file.unlink()
+    else:
+        file.write_text(file.read_text(encoding="utf-8").replace("2. Rationale", "2. Why"), encoding="utf-8")
+    shown = visitor.post(action, {**fields, "text": "not lost"})
+    assert shown.status == 409
+    assert shown.fields(action)["text"] == "not lost"
+
+
+def test_a_text_that_cannot_stand_there_is_kept_in_the_form(visitor: Visitor) -> None:
+    action = "/changes/TST-010/section"
+    shown = visitor.submit(RATIONALE.format(10), action, text="\n# Another title\n")
+    assert shown.status in (400, 422)
+    assert "Not saved" in shown.text
+    assert "# Another title" in shown.fields(action)["text"]
+
+
+def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
+    action = "/changes/TST-011/attributes"
+    page = visitor.open("/changes/TST-011")
+    forms = [one for one in page.all("form") if one.get("action") == action]
+    assert len(forms) == 2
+    data = visitor.json("/changes/TST-011")["attributes"]
+    sent = {**page.fields(action), "seen.status": data["status"], "status": "On Hold"}
+    assert visitor.post(action, sent).status == 303
+    assert visitor.json("/changes/TST-011")["attributes"]["status"] == "On Hold"
+
+
+def attributes(visitor: Visitor, key: str, **given: str) -> dict[str, str]:
+    """Return the form of a change request's attributes, with some of them changed."""
+    page = visitor.open(f"/changes/{key}")
+    form = [one for one in page.all("form") if one.get("action") == f"/changes/{key}/attributes"][1]
+    found = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
+    found["priority"] = found["seen.priority"]
+    return {**found, **given}
+
+
+def test_only_what_changed_is_set(visitor: Visitor, server: Running) -> None:
+    action = "/changes/TST-012/attributes"
+    before = file_of(server, 12).read_text(encoding="utf-8")
+    assert visitor.post(action, attributes(visitor, "TST-012")).status == 303
+    assert file_of(server, 12).read_text(encoding="utf-8") == before
+    assert visitor.post(action, attributes(visitor, "TST-012", assignee="ann")).status == 303
+    after = file_of(server, 12).read_text(encoding="utf-8")
+    assert "assignee: ann" in after
+    assert "blocks" not in after
+
+
+def test_attributes_changed_meanwhile_are_shown(visitor: Visitor, server: Running) -> None:
+    file, action = file_of(server, 13), "/changes/TST-013/attributes"
+    sent = attributes(visitor, "TST-013", assignee="ann")
+    theirs = file.read_text(encoding="utf-8").replace("priority: Low", "priority: Critical")
+    file.write_text(theirs, encoding="utf-8")
+    shown = visitor.post(action, sent)
+    assert shown.status == 409
+    assert file.read_text(encoding="utf-8") == theirs
+    assert "Priority Low Critical changed" in shown.text
+    again = shown.fields(action)
+    assert (again["priority"], again["assignee"]) == ("Critical", "ann")
+    assert visitor.post(action, again).status == 303
+    data: dict[str, Any] = visitor.json("/changes/TST-013")["attributes"]
+    assert (data["priority"], data["assignee"]) == ("Critical", "ann")
+
+
+def test_a_value_that_cannot_be_is_kept_in_the_form(visitor: Visitor) -> None:
+    action = "/changes/TST-014/attributes"
+    shown = visitor.post(action, attributes(visitor, "TST-014", implementationDate="soon"))
+    assert shown.status == 400
+    assert "no date" in shown.text
+    assert shown.fields(action)["implementationDate"] == "soon"
+
+
+def test_a_section_that_no_form_can_keep_is_not_edited(visitor: Visitor, server: Running) -> None:
+    file = file_of(server, 15)
+    file.write_text(file.read_text(encoding="utf-8").replace("\nwhy\n", "\nw\0hy \u202e\n"), encoding="utf-8")
+    page = visitor.open(f"/changes/TST-015/edit?section={quote('## 2. Rationale')}")
+    assert page.all("textarea") == []
+    file.write_text(file.read_text(encoding="utf-8").replace("\0", ""), encoding="utf-8")
+    fields = visitor.open(f"/changes/TST-015/edit?section={quote('## 2. Rationale')}").fields(
+        "/changes/TST-015/section"
+    )
+    assert "why \u202e" in fields["text"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "signs"),
+    [
+        ("a\nb\nc", "a\nb\nc", ""),
+        ("a\nb\nc", "a\nB\nc", "=-+="),
+        ("", "a", "+"),
+        ("1\n2\n3\n4\n5\nx", "1\n2\n3\n4\n5\ny", "…===-+"),
+        ("x\n1\n2\n3\n4\n5\n6\n7\ny", "X\n1\n2\n3\n4\n5\n6\n7\nY", "-+===…===-+"),
+    ],
+)
+def test_differences_show_what_is_gone_and_what_is_new(old: str, new: str, signs: str) -> None:
+    rows = differences(old, new)
+    assert rows is not None
+    assert "".join(row["sign"] for row in rows) == signs
+
+
+def test_texts_that_are_too_long_are_not_compared() -> None:
+    long = "\n".join(map(str, range(LINES + 1)))
+    assert differences(long, "") is None
+    assert differences(f"{long}\nx", f"{long}\ny") is not None

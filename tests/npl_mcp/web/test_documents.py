@@ -1,0 +1,93 @@
+"""Pages of documents: the same as JSON, and only what a caller may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from npl_mcp.stores.access import Sight
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.library.store import LibraryFile, digest_of
+from tests.npl_mcp.http.http_server import Answer, Running, request, serving
+
+GUIDE = b"# Frost\n\nSee [snow](deep/snow.md#none) and [rime](rime.md).\n"
+
+
+class Site:
+    """A running server, and the tokens of its callers."""
+
+    def __init__(self, server: Running, tokens: dict[str, str]) -> None:
+        self.server, self.tokens = server, tokens
+
+    def get(self, who: str, path: str) -> Answer:
+        return request(self.server, "GET", path, headers={"Authorization": f"Bearer {self.tokens[who]}"})
+
+    def data(self, who: str, path: str) -> Any:
+        answer = self.get(who, path)
+        assert answer.status == 200, answer.body
+        return answer.data["data"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    for name, other in (("docs", "more"), ("more", "docs")):
+        (folder / name).mkdir()
+        text = f"# {name}\n\nTo [the other](../{other}/{other}.md).\n"
+        (folder / name / f"{name}.md").write_text(text, encoding="utf-8")
+    sights = {
+        "all": Sight(),
+        "docs": Sight(roots=(str(folder / "docs"),), libraries=()),
+        "none": Sight(frozenset({"chat"})),
+    }
+    stores = Stores(folder / "data", 1_000_000)
+    try:
+        tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
+        files = {"deep/snow.md": b"# Snow\n", "frost.md": GUIDE}
+        rows = {path: LibraryFile(digest_of(data), len(data)) for path, data in files.items()}
+        stores.library.push("guides", rows, files.__getitem__)
+        with serving(folder, "--root", str(folder / "docs"), "--root", str(folder / "more")) as server:
+            yield Site(server, tokens)
+    finally:
+        stores.close()
+
+
+def test_roots_and_libraries_are_those_of_the_caller(site: Site) -> None:
+    def tops(who: str) -> dict[str, int]:
+        items = site.data(who, "/documents.json")["folder"]["items"]
+        return {one["address"]: one["files"] for one in items if one["address"] != "bundled:"}
+
+    assert tops("all") == {"docs:": 1, "more:": 1, "lib:guides": 2}
+    assert tops("docs") == {"docs:": 1}
+    assert site.get("none", "/documents").status == 404
+    for path in ("more:", "more.md", "lib:guides", "lib:guides/frost.md", "docs.md?view=none"):
+        expected = 400 if "view" in path else 404
+        assert site.get("docs", f"/documents/{path}").status in (expected, 403), path
+
+
+def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
+    """What is hidden is as if it were not there."""
+
+    def links(who: str) -> tuple[int, int]:
+        found = site.data(who, "/documents/docs.md.json?view=links")["links"]
+        return found["broken_total"], found["backlinks_total"]
+
+    assert links("all") == (0, 1)
+    assert links("docs") == (1, 0)
+
+
+def test_a_library_is_read_as_a_folder_is(site: Site) -> None:
+    folder = site.data("all", "/documents/lib:guides.json")["folder"]
+    assert [(one["kind"], one["address"]) for one in folder["items"]] == [
+        ("folder", "lib:guides/deep"),
+        ("file", "lib:guides/frost.md"),
+    ]
+    shown = site.data("all", "/documents/lib:guides/frost.md.json?view=links")
+    assert [one["why"] for one in shown["links"]["broken"]] == ["no such heading", "no document"]
+    snow = site.data("all", "/documents/lib:guides/deep/snow.md.json?view=links")
+    assert [one["file"] for one in snow["links"]["backlinks"]] == ["lib:guides/frost.md"]
+    page = site.get("all", "/documents/lib%3Aguides/frost.md").body.decode()
+    assert '<a href="/documents/lib%3Aguides/deep/snow.md#s-none"' in page
+    assert '<a href="/documents/lib%3Aguides/deep">' in site.get("all", "/documents/lib:guides").body.decode()

@@ -1,0 +1,462 @@
+"""What holds for every page there is, and for every one that comes: who may ask, and what an answer says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from npl_mcp.stores.access import Sight
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.tools.access import NEEDS
+from npl_mcp.tools.domains import LISTED
+from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
+from npl_mcp.web.routing import Action, Download, Page, Stream
+from tests import engines
+from tests.npl_mcp.http.http_server import Answer, Running, call, connected, request, serving
+from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
+from tests.npl_mcp.web.elements import strange
+from tests.npl_mcp.web.examples import DECLARED, PARAMETERS, filled, names, twin, with_query
+from tests.npl_mcp.web.hostile import MARKS, fill
+
+OWN = "the-token-of-the-whole-server"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server without tokens, full of hostile texts."""
+    folder = tmp_path_factory.mktemp("open")
+    docs = folder / "docs"
+    docs.mkdir()
+    with serving(folder, "--root", str(docs), "--log-calls", "contexts") as running:
+
+        def ask(tool: str, **given: Any) -> Any:
+            answer = call(running, tool, given)
+            assert answer.status < 500, answer.data
+            return answer.data.get("data")
+
+        fill(ask, docs)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+    """A server with tokens: one for everything, one to read, and one without each domain."""
+    folder = tmp_path_factory.mktemp("guarded")
+    docs = folder / "docs"
+    docs.mkdir()
+    sights = {"all": Sight(), "reader": Sight()}
+    sights |= {f"no-{domain}": Sight(frozenset(LISTED) - {domain}) for domain in LISTED}
+    stores = Stores(folder / "data", 1_000_000, engines.address(folder / "data"))
+    tokens = {
+        name: stores.access.add(name, sight, read_only=name == "reader") for name, sight in sights.items()
+    }
+    stores.close()
+    variables = engines.environment(folder / "data")
+    with serving(folder, "--root", str(docs), **variables) as running:
+        for tool, given in (
+            ("session_create", {"session_id": "s", "title": "S"}),
+            ("chat_create_room", {"name": "R", "members": ["all"]}),
+            ("chat_send_message", {"room_id": 1, "message": "Told to those in it."}),
+            ("worklog_init", {"session_id": "s", "task": "T"}),
+            ("worklog_log", {"session_id": "s", "action": "note", "summary": "Told to those who may."}),
+        ):
+            call(running, tool, given, Authorization=f"Bearer {tokens['all']}")
+        yield running, tokens
+
+
+def method_of(one: Any) -> str:
+    return "POST" if isinstance(one, Action) else "GET"
+
+
+def routes() -> list[tuple[str, str]]:
+    """Return the method and an address of every route there is."""
+    found = [(method_of(one), with_query(one.path)) for one in DECLARED]
+    found += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, Page)]
+    return [*found, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
+
+
+ROUTES = routes()
+
+
+def test_every_declared_page_has_an_example() -> None:
+    """A new parameter of a path gets an example value, so that all that follows is tried with its page."""
+    assert {name for one in DECLARED for name in names(one.path)} <= PARAMETERS.keys()
+
+
+@pytest.mark.parametrize("one", [one for one in DECLARED if isinstance(one, Page)], ids=lambda one: one.path)
+def test_every_page_can_be_opened(server: Running, one: Page) -> None:
+    """Otherwise the tests of its safety would prove nothing."""
+    visitor = Visitor(server)
+    assert visitor.open(with_query(one.path)).status == 200
+    assert visitor.send("GET", twin(with_query(one.path))).data["success"]
+
+
+def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
+    """Send a request by hand; of an answer without end the beginning."""
+    named = {"Accept": "text/html", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    host = named.pop("Host", "")
+    if method == "POST":
+        named = {**FORM, **named}
+        return request(server, method, address, b"", named, host=host)
+    with connected(server) as line:
+        head = {"Host": host or f"127.0.0.1:{server.port}", "Connection": "close", **named}
+        text = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        line.sendall(f"{method} {address} HTTP/1.1\r\n{text}\r\n".encode())
+        return begin_of(line)
+
+
+def begin_of(line: Any) -> Answer:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = line.recv(65536)
+        assert part
+        data += part
+    head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in head[1:])}
+    return Answer(int(head[0].split()[1]), headers, b"")
+
+
+REFUSED = {
+    "another name": ({"Host": "elsewhere.invalid"}, 421),
+    "another port": ({"Host": "127.0.0.1:1"}, 421),
+    "no name": ({"Host": " "}, 421),
+    "another origin": ({"Origin": "https://elsewhere.invalid"}, 403),
+    "another port's origin": ({"Origin": "http://127.0.0.1:1"}, 403),
+    "no origin": ({"Origin": "null"}, 403),
+    "a part of another page": ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}, 403),
+    "a frame": (
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"},
+        403,
+    ),
+    "a script of a neighbour": ({"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"}, 403),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_others_send_is_refused_everywhere(server: Running, case: str) -> None:
+    headers, status = REFUSED[case]
+    for method, address in ROUTES:
+        answer = ask(server, method, address, **headers)
+        assert (answer.status, address) == (status, address)
+        check_headers(answer, address)
+
+
+def test_a_link_is_followed_and_a_form_of_others_is_not(server: Running) -> None:
+    followed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+    for one in DECLARED:
+        status = ask(server, method_of(one), with_query(one.path), **followed).status
+        assert (status == 403) == isinstance(one, Action), one.path
+
+
+NOTHING = "default-src 'none'; sandbox"
+"""The policy of files of others, which are no pages."""
+
+
+def check_headers(answer: Answer, address: str) -> None:
+    """Every answer for a browser says what it may do with it."""
+    policy = answer.headers.get("content-security-policy")
+    assert policy in (HEADERS["Content-Security-Policy"], NOTHING), address
+    for name, value in HEADERS.items():
+        if name not in ("Cache-Control", "Content-Security-Policy"):
+            assert answer.headers.get(name.lower()) == value, (address, answer.status, name)
+    assert answer.headers["cache-control"].partition(",")[0] in ("no-store", "no-cache"), address
+
+
+def test_every_answer_says_what_a_browser_may_do(
+    server: Running, guarded: tuple[Running, dict[str, str]]
+) -> None:
+    for method, address in ROUTES:
+        check_headers(ask(server, method, address), address)
+        check_headers(ask(guarded[0], method, address), address)
+        check_headers(ask(server, "DELETE", address), address)
+        check_headers(ask(server, "HEAD", address), address)
+    check_headers(ask(server, "GET", "/rooms/1" + "0" * 300), "a long number")
+    long = request(server, "POST", "/sign-in", b"x", {**FORM, "Content-Length": "999999999"})
+    assert long.status == 413
+    check_headers(long, "a long body")
+
+
+def test_the_policy_allows_nothing_of_others() -> None:
+    policy = HEADERS["Content-Security-Policy"]
+    rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["frame-ancestors"] == "'none'"
+    assert (
+        rules["script-src"] == rules["style-src"] == rules["form-action"] == rules["connect-src"] == "'self'"
+    )
+    assert "unsafe" not in policy
+    assert "*" not in policy
+
+
+def test_other_methods_are_refused(server: Running) -> None:
+    allowed: dict[str, set[str]] = {}
+    for method, address in ROUTES:
+        allowed.setdefault(address.partition("?")[0], set()).add(method)
+    for address, methods in allowed.items():
+        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} - methods:
+            assert ask(server, method, address).status in (403, 404, 405), (method, address)
+
+
+FORMS = [one for one in DECLARED if isinstance(one, Action)]
+
+
+def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Path) -> None:
+    """Not without its token, nor with that of another session, nor from a browser that was never here."""
+    owner, other = Visitor(server), Visitor(server)
+    token = owner.open("/sign-in").fields("/sign-in")["form_token"]
+    theirs = other.open("/sign-in").fields("/sign-in")["form_token"]
+    assert token != theirs
+    for one in FORMS:
+        path = filled(one.path)
+        for visitor, fields in (
+            (owner, {}),
+            (owner, {"form_token": ""}),
+            (owner, {"form_token": theirs}),
+            (owner, {"form_token": token[:-1]}),
+            (owner, {"form_token": token + "\u00e9"}),
+            (Visitor(server), {"form_token": token}),
+            (Visitor(server, cookies={SESSION_COOKIE: "guessed"}), {"form_token": token}),
+            (Visitor(server, cookies={**owner.cookies, TOKEN_COOKIE: "eA=="}), {"form_token": token}),
+        ):
+            sent = visitor.post(path, fields)
+            assert (sent.status, path) == (403, path)
+        from_elsewhere = owner.post(path, {"form_token": token}, Origin="https://elsewhere.invalid")
+        assert from_elsewhere.status == 403
+        assert owner.post(path, {"form_token": token}).status != 403, path
+    with serving(tmp_path, "--web", "read") as reading:
+        visitor = Visitor(reading)
+        token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
+        for one in FORMS:
+            status = visitor.post(filled(one.path), {"form_token": token}).status
+            assert (status == 403) == one.writes, one.path
+
+
+def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str, str]]) -> None:
+    visitor = Visitor(guarded[0], guarded[1]["reader"])
+    token = visitor.open("/rooms").fields("/sign-out")["form_token"]
+    for one in FORMS:
+        if one.writes:
+            assert visitor.post(filled(one.path), {"form_token": token}).status == 403, one.path
+
+
+NEXT = {
+    "/rooms": "/rooms",
+    "/rooms?offset=1": "/rooms?offset=1",
+    "//elsewhere.invalid": "/",
+    "/\\elsewhere.invalid": "/",
+    "\\\\elsewhere.invalid": "/",
+    "https://elsewhere.invalid": "/",
+    "https:elsewhere.invalid": "/",
+    "javascript:alert(1)": "/",
+    "/\telsewhere.invalid": "/",
+    "/\r\nSet-Cookie: x=1": "/",
+    "/\t/elsewhere.invalid": "/",
+    "///elsewhere.invalid": "/",
+    "/%2f/elsewhere.invalid": "/%2f/elsewhere.invalid",
+    "elsewhere.invalid": "/",
+    "@elsewhere.invalid": "/",
+    "": "/",
+}
+
+
+def test_signing_in_leads_nowhere_else(guarded: tuple[Running, dict[str, str]]) -> None:
+    running, tokens = guarded
+    for given, expected in NEXT.items():
+        visitor = Visitor(running)
+        page = visitor.open(f"/sign-in?next={quote(given, safe='')}")
+        assert page.fields("/sign-in")["next"] == expected
+        for sent in (given, expected):
+            done = visitor.post("/sign-in", {**page.fields("/sign-in"), "next": sent, "token": tokens["all"]})
+            assert (done.status, done.answer.headers["location"]) == (303, expected)
+            visitor.cookies.pop(TOKEN_COOKIE)
+
+
+def test_a_token_is_in_a_cookie_that_no_script_reads_and_nowhere_else(
+    guarded: tuple[Running, dict[str, str]],
+) -> None:
+    running, tokens = guarded
+    visitor = Visitor(running)
+    page = visitor.open("/sign-in?next=/rooms")
+    done = visitor.post("/sign-in", {**page.fields("/sign-in"), "token": tokens["all"]})
+    parts = {part.strip().lower() for part in done.answer.headers["set-cookie"].split(";")[1:]}
+    assert {"httponly", "samesite=strict", "path=/"} <= parts
+    session = request(running, "GET", "/sign-in").headers["set-cookie"].lower()
+    assert "httponly" in session
+    assert "samesite=strict" in session
+    assert tokens["all"] not in done.answer.headers["location"]
+    shown = visitor.open("/rooms")
+    assert tokens["all"] not in shown.html
+    assert done.answer.headers["set-cookie"].split("=")[1].split(";")[0] not in shown.html
+    for query in (f"token={tokens['all']}", f"npl_token={tokens['all']}", f"access_token={tokens['all']}"):
+        assert ask(running, "GET", f"/rooms?{query}").status == 303
+    assert "sign-in" in visitor.submit("/rooms", "/sign-out").answer.headers["location"]
+
+
+def test_without_a_token_only_signing_in_is_there(guarded: tuple[Running, dict[str, str]]) -> None:
+    for method, address in ROUTES:
+        status = ask(guarded[0], method, address).status
+        open_to_all = address == "/sign-in" or address.startswith("/static/")
+        assert (status in (303, 401)) != open_to_all, (method, address, status)
+
+
+PATHS = (
+    "..",
+    "../../../../etc/passwd",
+    "..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "..%252f..%252fetc%252fpasswd",
+    "....//....//etc/passwd",
+    "..%5c..%5cetc%5cpasswd",
+    "%2fetc%2fpasswd",
+    "/etc/passwd",
+    "file:%2f%2f%2fetc%2fpasswd",
+    "hostile.md%00.png",
+    "%00",
+    "%ff%fe",
+    "%ed%a0%80",
+    "-1",
+    "0",
+    "99999999999999999999999999",
+    "1e3",
+    "x" * 2_000,
+    "%0d%0aSet-Cookie:%20x=1",
+)
+
+
+def test_no_path_leads_out(server: Running) -> None:
+    visitor = Visitor(server)
+    places = [(one, name) for one in DECLARED if not isinstance(one, Stream) for name in names(one.path)]
+    for one, name in places:
+        for text in PATHS:
+            answer = visitor.send(
+                method_of(one),
+                filled(one.path, **{name: text}),
+                b"" if method_of(one) == "POST" else None,
+                **FORM,
+            )
+            assert answer.status < 500, (one.path, text)
+            assert b"root:" not in answer.body, (one.path, text)
+            assert "x=1" not in answer.headers.get("set-cookie", "")
+    for text in PATHS:
+        answer = visitor.send("GET", f"/static/{text}")
+        assert answer.status in (400, 404, 405), text
+
+
+QUERY = "offset={0}&since={0}&q={0}&view={0}&status={0}&project={0}&section={0}&span={0}&who={0}&as={0}"
+VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%D9%A1", "%ed%a0%80")
+
+
+def test_no_parameter_breaks_a_page(server: Running) -> None:
+    visitor = Visitor(server)
+    for one in DECLARED:
+        if isinstance(one, Page | Download):
+            for value in VALUES:
+                address = f"{filled(one.path)}?{QUERY.format(value)}"
+                assert visitor.send("GET", address).status < 500, address
+
+
+def sees(domain: str, without: str) -> bool:
+    return domain != without and without not in NEEDS.get(domain, ())
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_what_a_token_does_not_name_is_not_there(
+    guarded: tuple[Running, dict[str, str]], domain: str
+) -> None:
+    """Neither as a page, nor in the navigation, nor as data, nor as news, nor as a form."""
+    running, tokens = guarded
+    visitor = Visitor(running, tokens[f"no-{domain}"])
+    menu = {one.get("href") for one in visitor.open("/sign-in").tree.iter("a")}
+    for one in DECLARED:
+        if isinstance(one, Page) and one.domain is not None and not sees(one.domain, domain):
+            assert one.path not in menu
+            for address in (with_query(one.path), twin(with_query(one.path))):
+                answer = visitor.send("GET", address)
+                nothing = visitor.send("GET", "/nowhere" + (".json" if ".json" in address else ""))
+                assert answer.status == nothing.status == 404, address
+                assert shape(answer, address) == shape(nothing, "/nowhere"), address
+        elif isinstance(one, Page) and one.title:
+            assert one.path in menu
+
+
+def shape(answer: Answer, address: str) -> str:
+    """Return what an answer says, without the address that it is about."""
+    path = address.partition("?")[0]
+    return re.sub(
+        r'value="[0-9a-f]{64}"', "", answer.body.decode().replace(path, "PATH").replace(".json", "")
+    )
+
+
+NEWS = {"/rooms/{room:int}/events": "chat", "/worklog-news": "worklog"}
+"""The domain that the news of a page are of."""
+
+
+def test_news_are_told_to_who_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
+    running, tokens = guarded
+    assert {one.path for one in DECLARED if isinstance(one, Stream)} == NEWS.keys()
+    for path, domain in NEWS.items():
+        assert b"Told to those" in news(running, tokens["all"], path)
+        assert b"Told to those" not in news(running, tokens[f"no-{domain}"], path)
+
+
+def news(server: Running, token: str, path: str) -> bytes:
+    """Return the first news of a page, from its beginning on."""
+    with connected(server) as line:
+        head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n"
+        address = with_query(path)
+        address += f"{'&' if '?' in address else '?'}since=0"
+        line.sendall(f"GET {address} HTTP/1.1\r\n{head}\r\n".encode())
+        data = b""
+        while b"Told to those" not in data and b"event: failed" not in data:
+            data += line.recv(65536) or pytest.fail("the news ended")
+    return data
+
+
+MOST = 160
+"""Pages that are read: the declared ones, and those they lead to."""
+
+
+def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
+    """Yield the declared pages, and the pages to which their links lead."""
+    visitor = Visitor(server)
+    waiting = [with_query(one.path) for one in DECLARED if isinstance(one, Page)]
+    seen: set[str] = set()
+    while waiting and len(seen) < MOST:
+        address = waiting.pop(0).partition("#")[0]
+        if address in seen or not address.startswith("/") or address.startswith("/static/"):
+            continue
+        seen.add(address)
+        page = visitor.open(address)
+        if not page.answer.headers["content-type"].startswith("text/html"):
+            continue
+        yield address, page
+        waiting += [one.get("href", "") for one in page.tree.iter("a")]
+
+
+def test_no_text_becomes_more_than_text(server: Running) -> None:
+    """Wherever it stands: every element and attribute is one of ours, and each text is shown somewhere."""
+    found: set[str] = set()
+    for address, page in crawled(server):
+        assert page.status < 500, address
+        wrong = sorted(set(strange(page.tree)))
+        assert wrong == [], (address, wrong[:5])
+        assert "1337" not in page.text, address
+        for sign in "\0\x07\x08\x1b\x7f\x85\u2028\u2029\u202e\u2066\u200f":
+            shown = re.sub(r"<(textarea|option)[^>]*>[^<]*</|value=\"[^\"]*\"", "", page.html)
+            assert sign not in shown, (address, sign)
+        found |= {mark for mark in MARKS if mark in page.html}
+    assert found == set(MARKS)
+
+
+def test_data_are_data(server: Running) -> None:
+    """The twin of a page is JSON, whatever it holds, and no browser takes it for something else."""
+    for one in DECLARED:
+        if isinstance(one, Page):
+            answer = request(server, "GET", twin(with_query(one.path)))
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.data["success"]

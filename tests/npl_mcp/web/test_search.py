@@ -1,0 +1,127 @@
+"""Pages of search: what a caller may not see is neither found nor counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from npl_mcp.stores.access import Sight
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.tools.domains import LISTED
+from npl_mcp.web.pages.search import TITLES
+from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
+
+DOMAINS = {"document": "npl", "message": "chat", "worklog": "worklog", "artifact": "artifact", "cr": "cr"}
+CR = (
+    "---\ncode: {0}-001\ntitle: One\nstatus: Proposed\ntype: Bug Fix\npriority: Low\n---\n# One\n\nCapstan.\n"
+)
+
+
+class Site:
+    """A running server, and the tokens of its callers."""
+
+    def __init__(self, server: Running, tokens: dict[str, str]) -> None:
+        self.server, self.tokens = server, tokens
+
+    def headers(self, who: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[who]}"}
+
+    def get(self, who: str, path: str) -> Answer:
+        return request(self.server, "GET", path, headers=self.headers(who))
+
+    def data(self, who: str, path: str) -> Any:
+        answer = self.get(who, path)
+        assert answer.status == 200, answer.body
+        return answer.data["data"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    for name, code in (("docs", "DOC"), ("more", "MOR")):
+        (folder / name / "crs").mkdir(parents=True)
+        (folder / name / f"{name}.md").write_text(f"# {name}\n\nThe capstan of {name}.\n", encoding="utf-8")
+        config = f'[project]\ncode = "{code}"\nname = "{name}"\nticketsPath = "crs"\n'
+        (folder / name / ".mdt-config.toml").write_text(config, encoding="utf-8")
+        (folder / name / "crs" / f"{code}-001-one.md").write_text(CR.format(code), encoding="utf-8")
+    sights = {
+        "all": Sight(),
+        "docs": Sight(roots=(str(folder / "docs"),), libraries=()),
+        **{f"no-{kind}": Sight(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
+        "no-search": Sight(frozenset(LISTED) - {"search"}),
+    }
+    stores = Stores(folder / "data", 1_000_000)
+    try:
+        tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
+        roots = ("--root", str(folder / "docs"), "--root", str(folder / "more"))
+        with serving(folder, *roots) as server:
+            made = Site(server, tokens)
+            text = {"filename": "a.md", "content": "# A\n\nA capstan.\n"}
+            for tool, arguments in (
+                ("chat_create_room", {"name": "r", "members": ["all"]}),
+                ("chat_send_message", {"room_id": 1, "message": "The <b>capstan</b> \u202e sticks."}),
+                ("worklog_init", {"session_id": "w"}),
+                ("worklog_log", {"action": "done", "summary": "Oiled the capstan."}),
+                ("artifact_create", {"name": "a", "artifact_type": "document", **text}),
+            ):
+                assert call(server, tool, arguments, **made.headers("all")).status == 200
+            yield made
+    finally:
+        stores.close()
+
+
+def test_every_kind_has_a_title() -> None:
+    assert list(TITLES) == list(DOMAINS)
+
+
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_a_hidden_kind_is_not_counted(site: Site, kind: str) -> None:
+    every = site.data("all", "/search.json?q=capstan")
+    seen = site.data(f"no-{kind}", "/search.json?q=capstan")
+    expected = {name: number for name, number in every["counts"].items() if name != kind}
+    if kind == "cr":  # whose files lie in folders that the caller sees
+        expected["document"] += every["counts"]["cr"]
+    assert seen["counts"] == expected
+    assert seen["total"] == sum(expected.values())
+    assert {hit["kind"] for hit in seen["items"]} == DOMAINS.keys() - {kind}
+    assert site.data(f"no-{kind}", f"/search.json?q=capstan&kind={kind}")["total"] == 0
+    assert kind not in {hit["kind"] for hit in site.data(f"no-{kind}", "/index.json")["items"]}
+
+
+def test_hidden_folders_are_not_counted(site: Site) -> None:
+    def files(who: str) -> tuple[int, set[str]]:
+        found = site.data(who, "/search.json?q=capstan&kind=document&kind=cr")
+        return found["total"], {hit["file"] for hit in found["items"]}
+
+    every, seen = files("all"), files("docs")
+    assert every[0] == 2 * seen[0]
+    assert seen[1] == {"docs.md", "cr:DOC-001"}
+    start = site.data("docs", "/index.json")
+    assert "docs:" in {place["address"] for place in start["places"]}
+    assert "more:" not in {place["address"] for place in start["places"]}
+    assert not any("more" in hit.get("file", "") or "MOR" in hit.get("file", "") for hit in start["items"])
+
+
+def test_who_may_not_search_still_has_a_first_page(site: Site) -> None:
+    page = site.get("no-search", "/")
+    assert page.status == 200
+    assert b'action="/search"' not in page.body
+    assert site.get("no-search", "/search?q=capstan").status == 404
+
+
+def test_what_was_found_is_text(site: Site) -> None:
+    page = site.get("all", "/search?q=%3Cb%3Ecapstan&kind=message").body.decode()
+    assert "The &lt;b&gt;<mark>capstan</mark>&lt;/b&gt;" in page
+    assert "\u202e" not in page
+    assert 'href="/rooms/1?event=2#event-2"' in page
+
+
+def test_hits_lead_to_pages(site: Site) -> None:
+    page = site.get("all", "/search?q=capstan").body.decode()
+    hits = page.partition("<ol")[2]
+    links = [part.partition('"')[0] for part in hits.split('href="')[1:]]
+    assert len(links) == site.data("all", "/search.json?q=capstan")["total"]
+    for link in links:
+        assert site.get("all", link.partition("#")[0]).status == 200, link

@@ -1,0 +1,391 @@
+"""Pages of what agents do together: what they show to whom, and what their forms do."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from tests.npl_mcp.web.pages import Pages, visited
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """A session with something of each kind."""
+    with visited(tmp_path_factory.mktemp("pages")) as site:
+        site.call("ann", "session_create", session_id="s", title="Quay")
+        site.call("ann", "chat_create_room", name="r", members=["ann", "ben"], session_id="s")
+        for number in range(130):
+            site.call("ann", "chat_send_message", room_id=1, message=f"wave {number}")
+        plan = {"filename": "plan.md", "content": "# Plan\n\nOne.\nTwo.\n", "session_id": "s"}
+        site.call("ann", "artifact_create", name="plan", artifact_type="document", **plan)
+        site.call("ben", "review_create", artifact_id=1, revision_id=1)
+        site.call("ben", "review_add_comment", review_id=1, location="line:3", comment="Why one?")
+        site.call("ann", "worklog_init", session_id="s")
+        site.call("ann", "worklog_log", action="found", summary="a rope", tags=["rope"])
+        yield site
+
+
+def test_a_timeline_has_every_moment_once(pages: Pages) -> None:
+    """Page by page back to the beginning, in the order of time."""
+    path, seen = "/sessions/s", []
+    while True:
+        found = pages.data("ann", path)
+        seen = [*found["moments"], *seen]
+        if found.get("earlier") is None:
+            break
+        path = f"/sessions/s?before={found['earlier']}"
+    assert [moment["at"] for moment in seen] == sorted(moment["at"] for moment in seen)
+    kinds = [moment["kind"] for moment in seen]
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "events": pages.data("ann", "/rooms/1")["total"],
+        "artifacts": 1,
+        "reviews": 2,
+        "worklog": 1,
+    }
+    keys = {(moment["kind"], moment["of"].get("id") or moment["of"]["seq"]) for moment in seen}
+    assert len(keys) >= len(seen) - 1, "a review and its comment have ids of their own"
+
+
+def test_a_timeline_shows_what_is_chosen(pages: Pages) -> None:
+    """By kind, by who did it, and as it was at a time."""
+    found = pages.data("ann", "/sessions/s?kind=reviews&kind=worklog&who=ben")
+    assert [moment["of"]["step"] for moment in found["moments"]] == ["begun", "comment"]
+    early = pages.data("ann", "/sessions/s?until=1000")
+    assert early["moments"] == []
+    assert early["span"]["low"] <= early["span"]["at"] <= early["span"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "kinds"),
+    [
+        ("chat", {"artifacts", "reviews", "worklog"}),
+        ("artifact", {"events", "worklog"}),
+        ("review", {"events", "artifacts", "worklog"}),
+        ("worklog", {"events", "artifacts", "reviews"}),
+    ],
+)
+def test_a_timeline_tells_nothing_of_a_hidden_domain(pages: Pages, domain: str, kinds: set[str]) -> None:
+    """Neither shown nor counted, and the whole as Markdown is not there."""
+    who = f"no-{domain}"
+    found = pages.data(who, "/sessions/s?kind=events&kind=artifacts&kind=reviews&kind=worklog")
+    assert set(found["kinds"]) == kinds
+    shown = pages.data(who, "/sessions/s")
+    # The newest 100 moments of 136, of which others are older.
+    assert {moment["kind"] for moment in shown["moments"]} == kinds
+    assert pages.get(who, "/sessions/s/export").status == 404
+    assert "Export" not in pages.get(who, "/sessions/s").body.decode()
+
+
+@pytest.mark.parametrize(
+    ("domain", "paths"),
+    [
+        ("session", ["/sessions", "/sessions/s"]),
+        ("artifact", ["/artifacts", "/artifacts/1", "/artifacts/1/compare", "/reviews/1"]),
+        ("review", ["/reviews/1"]),
+        ("worklog", ["/worklogs", "/worklogs/s"]),
+        ("chat", ["/rooms", "/rooms/1", "/rooms/1/events/3"]),
+    ],
+)
+def test_pages_of_a_hidden_domain_are_not_there(pages: Pages, domain: str, paths: list[str]) -> None:
+    for path in paths:
+        assert pages.get("ann", path).status == 200
+        for one in (path, f"{path}.json"):
+            assert pages.get(f"no-{domain}", one).status == 404
+
+
+def test_change_requests_are_linked_where_they_are_named(pages: Pages) -> None:
+    """By their keys, where something is said; what only looks like a key is not, nor is what is hidden."""
+    text = "QUAY-003 is first, then QUAY-999 and UTF-8; not XQUAY-003."
+    pages.call("ann", "session_create", session_id="named")
+    room = pages.call("ann", "chat_create_room", name="named", members=["ann"], session_id="named")["room_id"]
+    pages.call("ann", "chat_send_message", room_id=room, message=text)
+    found = pages.data("ann", "/sessions/named")
+    assert {key: one["title"] for key, one in found["changes"].items()} == {"QUAY-003": "Buoy"}
+    assert [moment["changes"] for moment in found["moments"]] == [[], ["QUAY-003"]]
+    page = pages.get("ann", "/sessions/named").body.decode()
+    assert page.count('href="/changes/QUAY-003"') == 2
+    assert pages.data("no-cr", "/sessions/named")["changes"] == {}
+    assert "Buoy" not in pages.get("no-cr", "/sessions/named").body.decode()
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "'\"><svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    "{{ 7777 * 7777 }} {% raw %}",
+    "--><b>",
+    "&lt;b&gt; &amp;",
+)
+
+
+UNSEEN = "\u202egnp.exe\u2028line"
+"""Turns the direction, and breaks the line; names cannot hold it."""
+
+
+def test_no_text_becomes_markup(pages: Pages) -> None:
+    """Wherever it stands: in names, messages, comments, entries, and in addresses made of it."""
+    text = " ".join(HOSTILE)
+    pages.call("ann", "session_create", session_id="h", title=text)
+    room = pages.call("ann", "chat_create_room", name=text, members=["ann"], session_id="h", description=text)
+    number = room["room_id"]
+    event = pages.call("ann", "chat_send_message", room_id=number, message=f"{text} {UNSEEN} @ann")[
+        "event_id"
+    ]
+    pages.call("ann", "chat_react", event_id=event, emoji="<b>")
+    todo = pages.call("ann", "chat_create_todo", room_id=number, description=text + UNSEEN)["event_id"]
+    file = {
+        "name": text,
+        "artifact_type": text,
+        "filename": "a.md",
+        "content": text + UNSEEN,
+        "purpose": text,
+    }
+    made = pages.call("ann", "artifact_create", session_id="h", **file)
+    at = made["artifact_id"]
+    pages.call("ann", "artifact_add_revision", artifact_id=at, filename="a.md", content=text * 2)
+    review = pages.call("ann", "review_create", artifact_id=at, revision_id=made["revision_id"])["review_id"]
+    pages.call("ann", "review_add_comment", review_id=review, location="line:1", comment=text + UNSEEN)
+    pages.call("ann", "review_complete", review_id=review, overall_comment=text)
+    pages.call("ann", "worklog_init", session_id="h", task=text)
+    entry = {
+        "action": text,
+        "summary": text + UNSEEN,
+        "tags": [text],
+        "data": {text: text},
+        "agent_type": text,
+    }
+    pages.call("ann", "worklog_log", session_id="h", **entry)
+    assert b"<mark>@ann</mark>" in pages.get("ann", f"/rooms/{number}").body
+    for path in (
+        "/sessions",
+        "/sessions/h",
+        f"/rooms/{number}",
+        f"/rooms/{number}/events/{event}",
+        f"/rooms/{number}/events/{todo}",
+        "/rooms",
+        "/artifacts",
+        f"/artifacts/{at}/revisions/0",
+        f"/artifacts/{at}/revisions/0?view=rendered",
+        f"/artifacts/{at}/compare",
+        f"/artifacts/{at}/compare?view=split",
+        f"/reviews/{review}",
+        "/worklogs",
+        "/worklogs/h",
+    ):
+        shown = pages.get("ann", f"{path}{'&' if '?' in path else '?'}who={quote(text)}&as={quote(text)}")
+        assert shown.status == 200, path
+        body = shown.body.decode()
+        assert "&lt;script&gt;" in body, path
+        for part in (
+            "<script>",
+            "<img src=x",
+            "<svg/",
+            "--><b>",
+            "\u202e",
+            "\u2028",
+            'href="javascript',
+            "60481729",
+        ):
+            assert part not in body, (path, part)
+
+
+def test_a_session_is_sent_as_a_file(pages: Pages) -> None:
+    answer = pages.get("ann", "/sessions/s/export")
+    assert answer.headers["content-disposition"] == 'attachment; filename="s.md"'
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert answer.body.startswith(b"# Quay\n")
+
+
+def test_a_room_is_read_by_pages(pages: Pages) -> None:
+    """From the newest page back and forth again; an event is found wherever it lies."""
+    newest = pages.data("ann", "/rooms/1")
+    oldest = pages.data("ann", f"/rooms/1?before={newest['older']}")
+    ids = [event["id"] for event in oldest["items"] + newest["items"]]
+    assert (len(ids), ids) == (newest["total"], sorted(ids))
+    assert oldest["older"] is None
+    later = pages.data("ann", f"/rooms/1?since={oldest['newer']}")
+    assert [event["id"] for event in later["items"]] == ids[-100:]
+    for event in (ids[0], ids[60], ids[-1]):
+        found = pages.data("ann", f"/rooms/1?event={event}")
+        assert event in [one["id"] for one in found["items"]]
+
+
+def test_a_thread_is_the_same_from_each_of_its_events(pages: Pages) -> None:
+    todo = pages.call("ann", "chat_create_todo", room_id=1, description="tar the rope")["event_id"]
+    given = {"kind": "handoff", "to": "ben", "reply_to_id": todo}
+    handoff = pages.call("ann", "chat_send_message", room_id=1, message="yours", **given)["event_id"]
+    answer = pages.send("ben", "/rooms/1/messages", message="mine", kind="ack", reply_to_id=handoff)
+    assert answer.status == 303
+    threads = [
+        [event["id"] for event in pages.data("ann", f"/rooms/1/events/{one}")["items"]]
+        for one in (todo, handoff)
+    ]
+    assert threads[0] == threads[1]
+    assert threads[0][:2] == [todo, handoff]
+    assert pages.data("ann", f"/rooms/1/events/{todo}")["event"]["data"]["assigned_to"] == "ben"
+    other = pages.call("ann", "chat_create_room", name="other", members=["ann"])["room_id"]
+    assert pages.get("ann", f"/rooms/{other}/events/{todo}").status == 404
+
+
+FORMS = [
+    ("/rooms/1/messages", {"message": "a forged one"}),
+    ("/rooms/1/reactions", {"event_id": 3, "emoji": "x"}),
+    ("/rooms/1/todos", {"description": "a forged one"}),
+    ("/rooms/1/todos/3", {"status": "done"}),
+    ("/rooms/1/state", {"action": "archive"}),
+    ("/artifacts/1/revisions/0/comments", {"location": "line:1", "comment": "a forged one"}),
+    ("/artifacts/1/state", {"action": "archive"}),
+    ("/reviews/1/comments", {"location": "line:1", "comment": "a forged one"}),
+    ("/reviews/1/completion", {"overall_comment": "a forged one"}),
+]
+
+
+@pytest.mark.parametrize(("path", "fields"), FORMS, ids=[path for path, _ in FORMS])
+def test_forms_are_taken_from_our_pages_alone(pages: Pages, path: str, fields: dict[str, object]) -> None:
+    """Without the token, from another site, or by who only reads nothing is done."""
+    assert pages.send("ann", path, token=False, **fields).status == 403
+    assert pages.send("ann", path, origin="https://evil.example", **fields).status == 403
+    assert pages.send("reader", path, **fields).status == 403
+
+
+def test_who_has_a_token_acts_in_their_own_name(pages: Pages) -> None:
+    assert pages.send("ann", "/rooms/1/messages", persona="ben", message="not ben's").status == 303
+    assert pages.data("ann", "/rooms/1")["items"][-1]["persona"] == "ann"
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+FILES = [
+    ("a.png", PNG, "image/png", "inline"),
+    ("a.html", PNG, "image/png", "inline"),
+    ("a.jpg", b"\xff\xd8\xff\xe0", "image/jpeg", "inline"),
+    ("a.gif", b"GIF89a", "image/gif", "inline"),
+    ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp", "inline"),
+    ("a.txt", b"calm", "text/plain; charset=utf-8", "attachment"),
+    ("a.md", b"<script>alert(1)</script>", "text/plain; charset=utf-8", "attachment"),
+    ("a.html", b"<script>alert(1)</script>", "application/octet-stream", "attachment"),
+    ("a.png", b"<html><script>alert(1)</script>", "application/octet-stream", "attachment"),
+    ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "application/octet-stream", "attachment"),
+    ("a.xml", b"<?xml version='1.0'?><a/>", "application/octet-stream", "attachment"),
+    ("a.pdf", b"%PDF-1.7", "application/octet-stream", "attachment"),
+    ("a.js", b"alert(1)", "application/octet-stream", "attachment"),
+    ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", "application/octet-stream", "attachment"),
+]
+
+
+def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
+    """Pictures to be shown, all else to be saved; what is in a file counts, not its name."""
+    made = pages.call(
+        "ann", "artifact_create", name="files", artifact_type="x", filename="a.txt", content="first"
+    )["artifact_id"]
+    for number, (name, content, kind, held) in enumerate(FILES, 1):
+        given = base64.b64encode(content).decode()
+        pages.call("ann", "artifact_add_revision", artifact_id=made, filename=name, file_content_base64=given)
+        answer = pages.get("ann", f"/artifacts/{made}/revisions/{number}/file")
+        assert answer.body == content
+        assert answer.headers["content-type"] == kind
+        assert answer.headers["content-disposition"] == f"{held}; filename*=UTF-8''{name}"
+        assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert pages.get("no-artifact", f"/artifacts/{made}/revisions/{number}/file").status == 404
+
+
+def test_a_worklog_is_read_by_pages_and_filters(pages: Pages) -> None:
+    """The latest entries first; what was chosen counts alike in lanes, pages and totals."""
+    pages.call("ann", "worklog_init", session_id="long")
+    for number in range(130):
+        tags = ["odd", 'a "quoted" one'] if number % 2 else ["even"]
+        who = "ann" if number % 3 else "ben"
+        pages.call(who, "worklog_log", action="found", summary=f"buoy {number}", tags=tags, session_id="long")
+    newest = pages.data("ann", "/worklogs/long")
+    assert [one["seq"] for one in newest["items"]] == list(range(31, 131))
+    assert (newest["total"], newest["earlier"], newest["later"]) == (130, 30, 0)
+    assert newest["actions"] == {"found": 130}
+    assert newest["tags"] == {"odd": 65, 'a "quoted" one': 65, "even": 65}
+    assert {lane["agent"]: sum(one["count"] for one in lane["counts"]) for lane in newest["lanes"]} == {
+        "ann": 86,
+        "ben": 44,
+    }
+    oldest = pages.data("ann", "/worklogs/long?before=31")
+    assert [one["seq"] for one in oldest["items"]] == list(range(1, 31))
+    assert (oldest["earlier"], oldest["later"]) == (0, 100)
+    assert 7 in [one["seq"] for one in pages.data("ann", "/worklogs/long?entry=7")["items"]]
+    chosen = pages.data("ann", "/worklogs/long?who=ben&tag=a+%22quoted%22+one")
+    assert [one["seq"] for one in chosen["items"]] == list(range(4, 131, 6))
+    assert [lane["agent"] for lane in chosen["lanes"]] == ["ben"]
+    assert pages.data("ann", "/worklogs/long?tag=od")["items"] == []
+
+
+def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
+    pages.call("ann", "worklog_init", session_id="old")
+    pages.call("ann", "worklog_log", action="done", summary="moored", session_id="old")
+    pages.call("ann", "worklog_close", archive=True, session_id="old")
+    listed = pages.data("ann", "/worklogs?archived=1")["items"]
+    assert [one["archived_as"] for one in listed] == ["old"]
+    assert pages.data("ann", "/worklogs/archive/old")["items"][0]["summary"] == "moored"
+    assert "old" not in [one["session_id"] for one in pages.data("ann", "/worklogs")["items"]]
+
+
+def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
+    """A thousand lines each, long lines cut, whatever ends them."""
+    text = "".join(f"line {number}\r\n" for number in range(1, 1500)) + "x" * 5000
+    made = pages.call(
+        "ann", "artifact_create", name="long", artifact_type="x", filename="a.txt", content=text
+    )["artifact_id"]
+    first = pages.data("ann", f"/artifacts/{made}")
+    assert (len(first["items"]), first["total"], first["items"][0]["text"]) == (1000, 1500, "line 1")
+    last = pages.data("ann", f"/artifacts/{made}?offset=1000")["items"]
+    assert [line["number"] for line in last] == list(range(1001, 1501))
+    assert last[-1]["text"] == "x" * 2000 + "…"
+
+
+def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
+    """The artifact is there, without a word of its reviews."""
+    shown = pages.data("ann", "/artifacts/1/revisions/0")
+    assert [line["number"] for line in shown["items"] if line["meant"]] == [3]
+    assert "Why one?" in [one["comment"] for one in shown["comments"]]
+    assert [line["number"] for line in shown["items"] if line["comments"]] == [3]
+    hidden = pages.data("no-review", "/artifacts/1/revisions/0")
+    assert (hidden["comments"], hidden["reviews"]) == ([], [])
+    assert "Why one?" not in pages.get("no-review", "/artifacts/1/revisions/0").body.decode()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rows", "added", "removed"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", [(1, 1), (2, 2), (3, 3)], 1, 1),
+        ("a\n", "a\nb\n", [(1, 1), (None, 2)], 1, 0),
+        ("a\nb\n", "b\n", [(1, None), (2, 1)], 0, 1),
+        ("a\n", "a\n", [], 0, 0),
+        ("x\n" * 9 + "y\n", "x\n" * 9 + "z\n", [(7, 7), (8, 8), (9, 9), (10, 10)], 1, 1),
+        ("a\n" * 4000, "b\n" * 3000, None, 3000, 4000),
+    ],
+    ids=["replaced", "added", "removed", "same", "context", "long"],
+)
+def test_revisions_are_compared(
+    pages: Pages,
+    old: str,
+    new: str,
+    rows: list[tuple[int | None, int | None]] | None,
+    added: int,
+    removed: int,
+) -> None:
+    """Line by line, with three lines around each change; a comparison has an end."""
+    first = pages.call(
+        "ann",
+        "artifact_create",
+        name=f"compared {secrets.token_hex(4)}",
+        artifact_type="x",
+        filename="a.txt",
+        content=old,
+    )["artifact_id"]
+    pages.call("ann", "artifact_add_revision", artifact_id=first, filename="a.txt", content=new)
+    changes = pages.data("ann", f"/artifacts/{first}/compare?from=0&to=1")["changes"]
+    found = [(pair.get("old"), pair.get("new")) for hunk in changes["hunks"] for pair in hunk]
+    assert (changes["added"], changes["removed"], changes["cut"]) == (added, removed, rows is None)
+    assert rows is None or found == rows
+    assert len(found) <= 3000

@@ -1,0 +1,163 @@
+"""What is published is complete, has its form, and says the same everywhere. No network is needed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from npl_mcp.__main__ import parser
+from npl_mcp.config import settings as variables
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.domains import listed_tools
+from tests.conftest import calls
+from tests.packaging import bundling, contents, pythons
+from tests.packaging.forms import FORMS, IssueForm, Skill
+from tests.packaging.project import PROJECT, ROOT, SDIST
+
+
+def test_a_wheel_has_every_file_of_the_packages_and_the_corpus(tmp_path: Path) -> None:
+    """Templates, static files, data and prompts among them, and nothing else."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    found = contents.in_wheel(wheel)
+    assert found == contents.expected_in_wheel()
+    folders = ("npl_mcp/web/templates", "npl_mcp/web/static", "npl_mcp/corpus", "npl_index/data")
+    assert all(any(name.startswith(f"{folder}/") for name in found) for folder in folders)
+
+
+def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed() -> None:
+    """They follow each other without a gap."""
+    minors = [int(version.removeprefix("3.")) for version in pythons.supported()]
+    assert PROJECT["requires-python"] == f">=3.{minors[0]}"
+    assert minors == list(range(minors[0], minors[-1] + 1))
+
+
+def test_the_pinned_packages_say_where_they_come_from_and_name_no_index() -> None:
+    """Whoever writes the list anew keeps its first line."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# Every package `make` installs")
+    assert lines[0] in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert not [line for line in lines if re.match(r"--|-[if]\b", line) or "://" in line]
+
+
+def read(name: str) -> Any:
+    return json.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_manifest_has_the_form_its_reader_asks_for(name: str) -> None:
+    """A name that the form does not know is refused, too."""
+    FORMS[name].model_validate_json((ROOT / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_manifest_says_the_version_of_the_package(name: str) -> None:
+    """Wherever one is said."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert set(re.findall(r'"version": "([^"]*)"', text)) <= {PROJECT["version"]}
+
+
+def test_four_programs_are_installed() -> None:
+    """Former names are arguments of one of them."""
+    assert set(PROJECT["scripts"]) == {"npl-load", "npl-mcp", "npl-mcp-server", "npl-worklog"}
+
+
+def test_the_registry_entry_is_about_this_package() -> None:
+    """Its name and version are those of the project file; what is given to the server has a meaning."""
+    entry = read("server.json")
+    (package,) = entry["packages"]
+    assert entry["name"].partition("/")[2] == package["identifier"] == PROJECT["name"]
+    assert entry["version"] == package["version"] == PROJECT["version"]
+    given = [text for one in package["packageArguments"] for text in (one["name"], one.get("value", "x"))]
+    parser().parse_args(given)
+    known = re.findall(r"``(\w+)``", variables.__doc__ or "")
+    assert {one["name"] for one in package["environmentVariables"]} <= set(known)
+
+
+def test_a_bundle_starts_the_server_in_the_folder_that_was_chosen(tmp_path: Path) -> None:
+    """What its manifest names is inside, and the server takes the arguments."""
+    wheel = tmp_path / "any.whl"
+    wheel.touch()
+    with zipfile.ZipFile(bundling.write(wheel, tmp_path)) as archive:
+        said = archive.read("pyproject.toml").decode()
+        assert set(archive.namelist()) == {"manifest.json", "server.py", "pyproject.toml", wheel.name}
+    assert f'path = "{wheel.name}"' in said
+    manifest = bundling.manifest()
+    assert manifest["name"] == PROJECT["name"]
+    assert manifest["compatibility"]["runtimes"]["python"] == PROJECT["requires-python"]
+    command = bundling.command(tmp_path, tmp_path)
+    assert not [text for text in command if "$" in text]
+    entry = command.index(manifest["server"]["entry_point"])
+    assert parser().parse_args(command[entry + 1 :]).root == [tmp_path]
+
+
+SKILL = ROOT / "plugin" / "skills" / "load-markdown" / "SKILL.md"
+SKILL_WORDS = 300
+
+
+def test_the_plugin_is_offered_and_starts_the_server_in_the_project() -> None:
+    """The marketplace of this repository names it; what its server is given has a meaning."""
+    plugin = read("plugin/.claude-plugin/plugin.json")
+    (offered,) = read(".claude-plugin/marketplace.json")["plugins"]
+    assert (offered["name"], offered["description"]) == (plugin["name"], plugin["description"])
+    assert (ROOT / offered["source"] / ".claude-plugin" / "plugin.json").is_file()
+    (server,) = read("plugin/.mcp.json")["mcpServers"].values()
+    assert server["command"] in PROJECT["scripts"]
+    parser().parse_args(server["args"])
+
+
+def test_the_skill_has_its_form_and_is_short() -> None:
+    """Its name is that of its folder."""
+    _, head, body = SKILL.read_text(encoding="utf-8").split("---\n", 2)
+    skill = Skill.model_validate(yaml.safe_load(head))
+    assert skill.name == SKILL.parent.name
+    assert len(body.split()) < SKILL_WORDS
+
+
+def test_the_calls_the_skill_teaches_are_answered(tmp_path: Path, settings: Settings) -> None:
+    """Each example, as it is written, finds what it names; every tool it names is listed."""
+    guide = tmp_path / "project" / "docs" / "guide.md"
+    guide.parent.mkdir(parents=True)
+    guide.write_text("# Guide\n\n## Install\n\nNow.\n\n## Usage\n\n### Retries\n\nConfigured twice.\n")
+    text = SKILL.read_text(encoding="utf-8")
+    assert set(re.findall(r"\bnpl_\w+", text)) <= {spec.name for spec in listed_tools()}
+    examples = ast.parse("".join(re.findall(r"^```python\n([^`]*)```$", text, re.MULTILINE))).body
+    requests = [
+        (one.value.func.id, {given.arg: ast.literal_eval(given.value) for given in one.value.keywords})
+        for one in examples
+    ]
+    answers = calls(replace(settings, roots=(tmp_path / "project",)), requests)
+    assert len(answers) == 3
+    assert all(answer["data"]["sections"] and "not_found" not in answer["data"] for answer in answers)
+
+
+@pytest.mark.parametrize("name", ["bug", "idea"])
+def test_an_issue_form_can_be_shown(name: str) -> None:
+    """It asks each question once, and at least one has to be answered."""
+    text = (ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8")
+    body = IssueForm.model_validate(yaml.safe_load(text)).body
+    assert len({asked.id for asked in body}) == len({asked.attributes.label for asked in body}) == len(body)
+    assert any(asked.validations.required for asked in body)
+
+
+def test_the_source_archive_is_told_of_every_file_that_is_published() -> None:
+    """Whoever has it alone can test, build and publish again."""
+    always = ["pyproject.toml"]
+    listed = [*always, *SDIST["include"]]
+    left_out = [
+        name for name in contents.SOURCES if not any(fnmatch(name.split("/")[0], one) for one in listed)
+    ]
+    assert left_out == []
+    assert all((ROOT / name).exists() for name in contents.SOURCES)
