@@ -14,6 +14,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Locator,
     Page,
     Playwright,
     Request,
@@ -89,6 +90,24 @@ class Tab:
             self.forget_status()
         self.check()
         return self.page
+
+    def follow(self, link: Locator) -> None:
+        """Click what leads to a page, and wait until that page is there: a click alone may return before."""
+        with self.arriving():
+            link.click()
+
+    @contextmanager
+    def arriving(self) -> Iterator[None]:
+        """Wait until the page is there that what is done meanwhile leads to."""
+        with self.page.expect_navigation():
+            yield
+
+    def choose(self, field: Locator, value: str, button: str = "Show") -> None:
+        """Choose from a list, which sends its form; without the script its button does."""
+        with self.arriving():
+            field.select_option(value)
+            if not self.script:
+                self.page.get_by_role("button", name=button).click()
 
     def forget_status(self) -> None:
         """The console tells of an answer that refuses; that was expected."""

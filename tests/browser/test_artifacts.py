@@ -24,11 +24,11 @@ def made(tab: Tab) -> int:
 
 def test_comments_stand_at_their_lines(tab: Tab) -> None:
     page = tab.open("/artifacts")
-    page.get_by_role("link", name="quay-plan").click()
-    page.get_by_role("link", name="Revision 0").click()
+    tab.follow(page.get_by_role("link", name="quay-plan"))
+    tab.follow(page.get_by_role("link", name="Revision 0"))
     expect(page.locator("#L5")).to_contain_text("The Aurora has 94.")
     tab.check()
-    page.get_by_role("link", name="Rendered").click()
+    tab.follow(page.get_by_role("link", name="Rendered"))
     expect(page.get_by_role("heading", name="Berths")).to_be_visible()
     tab.check()
 
@@ -36,21 +36,21 @@ def test_comments_stand_at_their_lines(tab: Tab) -> None:
 def test_a_person_comments_and_completes_the_review(tab: Tab) -> None:
     number = made(tab)
     page = tab.open(f"/artifacts/{number}")
-    page.get_by_role("link", name="Line 3").click()
+    tab.follow(page.get_by_role("link", name="Line 3"))
     expect(page.get_by_label("Place")).to_have_value("line:3")
     page.get_by_label("Your name").fill("dora")
     page.get_by_label("Comment", exact=True).fill("How <i>calm</i>?")
-    page.get_by_role("button", name="Comment").click()
+    tab.follow(page.get_by_role("button", name="Comment"))
     expect(page.locator("#L3")).to_contain_text("How <i>calm</i>?")
-    page.get_by_role("link", name="Review ").click()
+    tab.follow(page.get_by_role("link", name="Review "))
     tab.check()
     page.get_by_label("Place").fill("line:1")
     page.get_by_label("Your name").fill("dora")
     page.get_by_label("Comment", exact=True).fill("Which ship?")
-    page.get_by_role("button", name="Comment").click()
+    tab.follow(page.get_by_role("button", name="Comment"))
     expect(page.locator("#L1")).to_contain_text("Which ship?")
     page.get_by_label("About the whole").fill("Short.")
-    page.get_by_role("button", name="Complete").click()
+    tab.follow(page.get_by_role("button", name="Complete"))
     expect(page.get_by_text("completed").first).to_be_visible()
     expect(page.get_by_text("Short.")).to_be_visible()
     expect(page.get_by_role("button", name="Comment")).to_have_count(0)
@@ -60,7 +60,7 @@ def test_a_person_comments_and_completes_the_review(tab: Tab) -> None:
 def test_a_click_on_a_picture_is_the_place_of_a_comment(tab: Tab) -> None:
     page = tab.open("/artifacts/2")
     expect(page.get_by_role("link", name="Comment 1")).to_be_visible()
-    page.get_by_role("link", name="Mark a spot").click()
+    tab.follow(page.get_by_role("link", name="Mark a spot"))
     tab.check()
     page.get_by_alt_text("Click where the comment belongs").click(position={"x": 40, "y": 30})
     expect(page.get_by_label("Place")).to_have_value("@x:40,y:30")
@@ -70,10 +70,8 @@ def test_two_revisions_are_compared(tab: Tab) -> None:
     page = tab.open("/artifacts/1/compare?from=0&to=1")
     expect(page.get_by_text("Berth 2 is closed until the crane is repaired.")).to_be_visible()
     expect(page.get_by_text("Berth 2 is open from Monday on.")).to_be_visible()
-    page.get_by_role("combobox").last.select_option("side by side")
-    if not tab.script:
-        page.get_by_role("button", name="Compare").click()
-    page.wait_for_url(lambda url: "view=split" in url)
+    tab.choose(page.get_by_role("combobox").last, "side by side", "Compare")
+    assert "view=split" in page.url
     expect(page.get_by_text("Berth 2 is open from Monday on.")).to_be_visible()
     tab.check()
 

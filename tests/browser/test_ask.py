@@ -27,19 +27,19 @@ def test_a_question_is_asked(tab: Tab) -> None:
     page = tab.open("/ask")
     page.get_by_label("Context").fill("turn the barrels")
     page.get_by_label("Files").fill("cellar")
-    page.get_by_role("button", name="Ask", exact=True).click()
+    tab.follow(page.get_by_role("button", name="Ask", exact=True))
     expect(page.locator(".sum").first).to_contain_text("of 2")
     tab.check()
     marks = rows(page)
     assert marks["Turning barrels"] == ["taken"]
     assert "Corks" not in marks
     assert page.locator(".answer").inner_text().startswith('{"success":true')
-    page.get_by_role("link", name="cellar/bottles.md").click()
+    tab.follow(page.get_by_role("link", name="cellar/bottles.md"))
     assert rows(page)["Corks"] == []
-    page.get_by_role("link", name=re.compile("^markdown")).click()
+    tab.follow(page.get_by_role("link", name=re.compile("^markdown")))
     expect(page.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
     assert "Corks" in rows(page)
-    page.get_by_role("link", name="Only files with a match").click()
+    tab.follow(page.get_by_role("link", name="Only files with a match"))
     expect(page.get_by_role("link", name="Show all files")).to_be_visible()
     assert "Corks" not in rows(page)
 
@@ -48,7 +48,7 @@ def test_a_section_is_opened(tab: Tab) -> None:
     """Its score by parts, its text, and what of it was taken; what it says stays text."""
     page = tab.open(QUESTION)
     assert rows(page)["Turning barrels"] == ["cut"]
-    page.locator(".tree").get_by_role("link", name="Turning barrels").click()
+    tab.follow(page.locator(".tree").get_by_role("link", name="Turning barrels"))
     tab.check()
     opened = page.get_by_role("region", name="Turning barrels")
     expect(opened.get_by_role("row", name=re.compile("^name"))).to_be_visible()
@@ -58,24 +58,24 @@ def test_a_section_is_opened(tab: Tab) -> None:
     page = tab.open(f"{QUESTION}&section={quote('## Bung & barrel')}")
     opened = page.get_by_role("region", name="Bung & barrel")
     expect(opened.locator("pre").first).to_contain_text("<script>alert(1)</script>")
-    opened.get_by_role("link", name="Close").click()
+    tab.follow(opened.get_by_role("link", name="Close"))
     expect(opened).to_have_count(0)
 
 
 def test_two_requests_side_by_side(tab: Tab) -> None:
     """What another budget changes is listed, with the marks of both."""
     page = tab.open(QUESTION)
-    page.get_by_role("button", name="Compare with another request").click()
+    tab.follow(page.get_by_role("button", name="Compare with another request"))
     expect(page.locator(".sum").first).to_contain_text("0 sections became something else")
     second = page.get_by_role("group", name="Second request")
     second.get_by_label("no limit").check()
-    page.get_by_role("button", name="Compare").click()
+    tab.follow(page.get_by_role("button", name="Compare"))
     tab.check()
     row = page.get_by_role("row", name="Turning barrels")
     expect(row).to_contain_text("cut")
     expect(row).to_contain_text("taken")
     expect(page.get_by_role("heading", name="Second answer")).to_be_visible()
-    page.get_by_role("link", name="Only the first").click()
+    tab.follow(page.get_by_role("link", name="Only the first"))
     expect(page.get_by_role("heading", name="What the agent gets")).to_be_visible()
 
 
@@ -84,12 +84,12 @@ def test_a_question_is_saved(tab: Tab) -> None:
     page.get_by_label("Right: Turning barrels").check()
     page.get_by_label("More of them").fill("cellar/rules > ## Bung & barrel")
     page.get_by_label("List").fill("cellar")
-    page.get_by_role("button", name="Save question").click()
+    tab.follow(page.get_by_role("button", name="Save question"))
     expect(page.get_by_role("status")).to_contain_text("2 right sections")
     tab.check()
     command = page.locator("pre").inner_text()
     assert Path(command.split()[-1]).is_file()
-    page.get_by_role("link", name="Back to the question").click()
+    tab.follow(page.get_by_role("link", name="Back to the question"))
     expect(page.get_by_label("Context")).to_have_value("turn the barrels")
 
 
@@ -102,8 +102,9 @@ def test_the_slider_asks_again(scripted: Tab) -> None:
     """Moving it sends the form; the address says the budget, and the same is copied."""
     scripted.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = scripted.open(QUESTION)
-    page.get_by_role("slider").press("ArrowRight")
-    page.wait_for_url("**budget=350*")
+    with scripted.arriving():
+        page.get_by_role("slider").press("ArrowRight")
+    assert "budget=350" in page.url
     page.get_by_text("command line", exact=True).click()
     page.get_by_role("button", name="Copy command line").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()

@@ -10,16 +10,16 @@ from tests.browser.fill_documents import HOSTILE
 
 def test_a_person_goes_from_the_roots_to_a_section(tab: Tab) -> None:
     page = tab.open("/documents")
-    page.get_by_role("link", name="docs", exact=True).click()
+    tab.follow(page.get_by_role("link", name="docs", exact=True))
     expect(page.get_by_role("heading", name="docs", level=1)).to_be_visible()
     tab.check()
-    page.get_by_role("table").get_by_role("link", name="pump.md").click()
+    tab.follow(page.get_by_role("table").get_by_role("link", name="pump.md"))
     tab.check()
-    page.get_by_label("Sections").get_by_role("link", name="Filling").click()
+    tab.follow(page.get_by_label("Sections").get_by_role("link", name="Filling"))
     assert page.url.endswith("#s-filling")
     expect(page.locator("#s-filling")).to_be_in_viewport()
     expect(page.locator("pre.source", has_text="pump --prime 3")).to_be_visible()
-    page.get_by_label("Folders above").get_by_role("link", name="docs").click()
+    tab.follow(page.get_by_label("Folders above").get_by_role("link", name="docs"))
     expect(page.get_by_label("Map of tokens").get_by_label("pump.md: ")).to_be_visible()
 
 
@@ -31,29 +31,29 @@ def test_what_others_wrote_stays_text(tab: Tab) -> None:
     assert "\u202e" not in page.content()
     expect(page.get_by_role("link", name="photo")).to_have_attribute("href", "https://example.org/p.png")
     for view in ("Text", "Source"):
-        page.get_by_label("Views").get_by_role("link", name=view).click()
+        tab.follow(page.get_by_label("Views").get_by_role("link", name=view))
         tab.check()
 
 
 def test_names_are_text(tab: Tab) -> None:
     page = tab.open("/documents/docs:")
-    page.get_by_role("table").get_by_role("link", name=f"{HOSTILE}.md").click()
+    tab.follow(page.get_by_role("table").get_by_role("link", name=f"{HOSTILE}.md"))
     tab.check()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"{HOSTILE}.md")
     assert page.locator("main img").count() == 0
-    page.get_by_label("Sections").get_by_role("link").last.click()
+    tab.follow(page.get_by_label("Sections").get_by_role("link").last)
     expect(page.get_by_role("heading", level=1)).to_have_text(f"{HOSTILE}.md")
 
 
 def test_links_lead_to_documents_and_say_where_they_lead_nowhere(tab: Tab) -> None:
     page = tab.open("/documents/pump.md")
-    page.get_by_role("link", name="care", exact=True).click()
+    tab.follow(page.get_by_role("link", name="care", exact=True))
     assert page.url.endswith("care.md#s-cleaning")
-    page.get_by_label("Views").get_by_role("link", name="Links").click()
+    tab.follow(page.get_by_label("Views").get_by_role("link", name="Links"))
     tab.check()
     expect(page.get_by_text("missing.md")).to_be_visible()
     expect(page.get_by_text("../pump.md#tank")).to_be_visible()
-    page.get_by_role("link", name="pump > # Pump").click()
+    tab.follow(page.get_by_role("link", name="pump > # Pump"))
     expect(page.get_by_role("heading", name="pump.md", level=1)).to_be_visible()
     page = tab.open("/documents/docs:?view=links")
     expect(page.get_by_text("guide/speed.md")).to_be_visible()
@@ -63,7 +63,7 @@ def test_a_long_file_has_pages(tab: Tab) -> None:
     page = tab.open("/documents/guide/steps.md?offset=30&view=text")
     expect(page.get_by_role("heading", name="Step 30", exact=True)).to_be_visible()
     expect(page.get_by_role("heading", name="Step 2", exact=True)).to_have_count(0)
-    page.get_by_role("link", name="From the beginning").click()
+    tab.follow(page.get_by_role("link", name="From the beginning"))
     expect(page.get_by_role("heading", name="Step 2", exact=True)).to_be_visible()
     tab.open("/documents/empty.md")
     tab.open("/documents/absent.md", status=404)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab
 
@@ -21,29 +20,29 @@ def made(tab: Tab, todo: bool = False) -> tuple[int, int]:
     return room, event["event_id"]
 
 
-def write_as(page: Page, name: str, script: bool) -> None:
-    page.get_by_label("Write as").select_option(name)
-    if not script:
-        page.get_by_role("button", name="Choose").click()
-    page.wait_for_url(re.compile(f"as={name}"))
+def write_as(tab: Tab, name: str) -> None:
+    tab.choose(tab.page.get_by_label("Write as"), name, "Choose")
+    assert f"as={name}" in tab.page.url
 
 
 def test_a_person_answers(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")
-    write_as(page, "ben", tab.script)
+    write_as(tab, "ben")
     page.get_by_label("Message").fill("Yes <b>now</b>")
-    page.get_by_role("button", name="Send").click()
+    tab.follow(page.get_by_role("button", name="Send"))
     expect(page.get_by_text("Yes <b>now</b>")).to_be_visible()
     page.get_by_label("Message").fill("Take the rope.")
     page.get_by_label("Hand over to").select_option("ann")
-    page.get_by_role("button", name="Send").click()
+    tab.follow(page.get_by_role("button", name="Send"))
     expect(page.get_by_text("hands over to ann")).to_be_visible()
     tab.check()
-    page.get_by_role("listitem").filter(has_text="Take the rope.").get_by_role("link", name="Answer").click()
-    write_as(page, "ann", tab.script)
+    tab.follow(
+        page.get_by_role("listitem").filter(has_text="Take the rope.").get_by_role("link", name="Answer")
+    )
+    write_as(tab, "ann")
     page.get_by_label("Answer").fill("I have it.")
-    page.get_by_role("button", name="Take it over").click()
+    tab.follow(page.get_by_role("button", name="Take it over"))
     expect(page.get_by_text("takes it", exact=True)).to_be_visible()
     tab.check()
 
@@ -51,7 +50,7 @@ def test_a_person_answers(tab: Tab) -> None:
 def test_a_person_reacts(tab: Tab) -> None:
     room, event = made(tab)
     page = tab.open(f"/rooms/{room}/events/{event}?as=ben")
-    page.get_by_role("button", name="React with a heart").click()
+    tab.follow(page.get_by_role("button", name="React with a heart"))
     expect(page.get_by_label("Reactions")).to_contain_text("♥ 1")
     tab.check()
 
@@ -59,14 +58,14 @@ def test_a_person_reacts(tab: Tab) -> None:
 def test_a_person_claims_and_finishes_a_todo(tab: Tab) -> None:
     room, event = made(tab, todo=True)
     page = tab.open(f"/rooms/{room}/events/{event}?as=ben")
-    page.get_by_role("button", name="Claim", exact=True).click()
+    tab.follow(page.get_by_role("button", name="Claim", exact=True))
     expect(page.locator(f"#event-{event}")).to_contain_text("claimed by ben")
-    page.get_by_role("button", name="Done", exact=True).click()
+    tab.follow(page.get_by_role("button", name="Done", exact=True))
     expect(page.locator(f"#event-{event}")).to_contain_text("done")
     tab.open(f"/rooms/{room}?as=ben&todos=done")
     expect(page.get_by_role("complementary")).to_contain_text("Paint the buoy")
     page.get_by_label("New todo").fill("Dry the brush")
-    page.get_by_role("button", name="Add todo").click()
+    tab.follow(page.get_by_role("button", name="Add todo"))
     expect(page.get_by_role("complementary").get_by_role("link", name="Dry the brush")).to_be_visible()
 
 
@@ -74,9 +73,9 @@ def test_a_person_joins_and_leaves(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")
     page.get_by_label("Name").fill("dora")
-    page.get_by_role("button", name="Join").click()
+    tab.follow(page.get_by_role("button", name="Join"))
     expect(page.get_by_text("dora joined")).to_be_visible()
-    page.get_by_role("button", name="Leave").click()
+    tab.follow(page.get_by_role("button", name="Leave"))
     expect(page.get_by_text("dora left")).to_be_visible()
 
 
@@ -86,10 +85,10 @@ def test_what_concerns_somebody_is_listed_until_it_is_read(tab: Tab) -> None:
     tab.site.call("chat_send_message", room_id=room, persona="ann", message=f"The gate, @{who}!")
     page = tab.open("/rooms")
     page.get_by_label("Name").fill(who)
-    page.get_by_role("button", name="Show").click()
+    tab.follow(page.get_by_role("button", name="Show"))
     expect(page.get_by_text(f"The gate, @{who}!")).to_be_visible()
     tab.check()
-    page.get_by_role("button", name="as read").click()
+    tab.follow(page.get_by_role("button", name="as read"))
     expect(page.get_by_text(f"Nothing unread for {who}.")).to_be_visible()
 
 
@@ -100,10 +99,10 @@ def test_a_long_room_is_read_by_pages(tab: Tab) -> None:
     page = tab.open(f"/rooms/{room}")
     expect(page.get_by_text("Wave 120.")).to_be_visible()
     expect(page.get_by_text("Wave 20.")).to_have_count(0)
-    page.get_by_role("link", name="Older events").click()
+    tab.follow(page.get_by_role("link", name="Older events"))
     expect(page.get_by_text("Wave 20.")).to_be_visible()
     expect(page.get_by_text("Ready, @ben?").first).to_be_visible()
-    page.get_by_role("link", name="Newer events").click()
+    tab.follow(page.get_by_role("link", name="Newer events"))
     expect(page.get_by_text("Wave 21.")).to_be_visible()
     tab.open(f"/rooms/{room}?event={first}#event-{first}")
     expect(page.locator(f"#event-{first}")).to_be_in_viewport()

@@ -10,22 +10,23 @@ from tests.browser.conftest import Tab
 def test_a_word_is_found_everywhere(tab: Tab) -> None:
     page = tab.open("/rooms")
     page.get_by_role("searchbox").fill("capstan")
-    page.get_by_role("searchbox").press("Enter")
+    with tab.arriving():
+        page.get_by_role("searchbox").press("Enter")
     tab.check()
     hits = page.get_by_role("main").get_by_role("listitem")
     for kind in ("document", "message", "worklog", "artifact", "cr"):
         expect(hits.get_by_text(kind, exact=True).first).to_be_visible()
     expect(page.get_by_text("Oil the capstan <i>now</i>.")).to_be_visible()
-    page.get_by_label("Kinds").get_by_role("link", name="Messages").click()
+    tab.follow(page.get_by_label("Kinds").get_by_role("link", name="Messages"))
     tab.check()
     expect(hits).to_have_count(1)
-    hits.get_by_role("link").click()
+    tab.follow(hits.get_by_role("link"))
     expect(page.get_by_text("Oil the capstan <i>now</i>.").first).to_be_in_viewport()
 
 
 def test_a_document_opens_at_its_section(tab: Tab) -> None:
     page = tab.open("/search?q=prime+the+siphon&kind=document")
-    page.get_by_role("main").get_by_role("link", name="Filling").click()
+    tab.follow(page.get_by_role("main").get_by_role("link", name="Filling"))
     expect(page.get_by_role("heading", name="Filling")).to_be_visible()
     expect(page.get_by_role("heading", name="Impeller")).to_be_visible()
 
@@ -34,7 +35,7 @@ def test_the_first_page_shows_what_is_new(tab: Tab) -> None:
     page = tab.open("/")
     for title in ("Documents", "Messages", "Worklogs", "Artifacts", "Change requests"):
         expect(page.get_by_role("heading", name=title)).to_be_visible()
-    page.get_by_role("main").get_by_role("link", name="docs", exact=True).click()
+    tab.follow(page.get_by_role("main").get_by_role("link", name="docs", exact=True))
     expect(page.get_by_role("heading", name="docs", level=1)).to_be_visible()
 
 
@@ -49,5 +50,6 @@ def test_a_slash_leads_to_the_box(scripted: Tab) -> None:
     page = scripted.open("/rooms")
     page.keyboard.press("/")
     page.keyboard.type("capstan")
-    page.keyboard.press("Enter")
+    with scripted.arriving():
+        page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Search", level=1)).to_be_visible()

@@ -9,14 +9,12 @@ from tests.browser.conftest import Tab
 
 def test_all_that_happened_shows_in_one_line(tab: Tab) -> None:
     page = tab.open("/sessions")
-    page.get_by_role("link", name="Open the third quay").click()
+    tab.follow(page.get_by_role("link", name="Open the third quay"))
     tab.check()
     happened = page.get_by_role("region", name="What happened")
     for text in ("Ready, @ben?", "quay-plan, revision 1", "The Aurora has 94.", "Measure the quay wall"):
         expect(happened.get_by_text(text).first).to_be_visible()
-    page.get_by_label("Who").select_option("surveyor")
-    if not tab.script:
-        page.get_by_role("button", name="Show").click()
+    tab.choose(page.get_by_label("Who"), "surveyor")
     expect(page.get_by_text("Ready, @ben?")).to_have_count(0)
     expect(happened.get_by_text("Measure the quay wall")).to_be_visible()
     assert "who=surveyor" in page.url
@@ -30,10 +28,11 @@ def test_a_slider_goes_back_in_time(tab: Tab) -> None:
     page = tab.open("/sessions/quay-3")
     slider = page.get_by_role("slider")
     slider.focus()
-    page.keyboard.press("Home")
-    if not tab.script:
-        page.get_by_role("button", name="Show").click()
-    page.wait_for_url(lambda url: "until=" in url)
+    with tab.arriving():
+        page.keyboard.press("Home")
+        if not tab.script:
+            page.get_by_role("button", name="Show").click()
+    assert "until=" in page.url
     tab.check()
     tab.open("/sessions/quay-3?until=1000")
     expect(page.get_by_text("Nothing happened here yet")).to_be_visible()

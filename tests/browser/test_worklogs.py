@@ -11,19 +11,17 @@ from tests.browser.conftest import Tab
 
 def test_entries_are_chosen_by_agent_action_and_tag(tab: Tab) -> None:
     page = tab.open("/worklogs")
-    page.get_by_role("link", name="Open the third quay").click()
+    tab.follow(page.get_by_role("link", name="Open the third quay"))
     expect(page.get_by_role("img", name="surveyor: 3")).to_be_visible()
     tab.check()
-    page.locator("select[name=tag]").select_option("risk")
-    if not tab.script:
-        page.get_by_role("button", name="Show").click()
-    page.wait_for_url(lambda url: "tag=risk" in url)
+    tab.choose(page.locator("select[name=tag]"), "risk")
+    assert "tag=risk" in page.url
     expect(page.get_by_text("The wall has a crack near bollard 12")).to_be_visible()
     expect(page.get_by_text("Measure the quay wall")).to_have_count(0)
     tab.check()
     tab.open("/worklogs/quay-3?action=decided")
     expect(page.get_by_text("Ships over 90 m go to berth 1")).to_be_visible()
-    page.get_by_role("figure").get_by_role("link", name="planner").click()
+    tab.follow(page.get_by_role("figure").get_by_role("link", name="planner"))
     expect(page.get_by_text("1 of 5")).to_be_visible()
 
 
