@@ -54,15 +54,16 @@ async def _told(client: Context) -> AsyncIterator[None]:
         await teller.tell_parts()
     finally:
         PROGRESS.reset(token)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        teller.ends.cancel()
+        await task
 
 
 class _Teller:
     """What one client is told of one request; the protocol wants numbers that grow."""
 
     def __init__(self, client: Context) -> None:
+        self.ends = anyio.CancelScope()
+        """Ends :meth:`run`. A task's own ``cancel`` can be lost while something arrives that it waits for."""
         self._client = client
         self._loop = asyncio.get_running_loop()
         self._began = time.monotonic()
@@ -76,18 +77,19 @@ class _Teller:
         self._loop.call_soon_threadsafe(self._more.set)
 
     async def run(self) -> None:
-        """Tell until nobody is there, or this is cancelled."""
+        """Tell until it is ended."""
         pause = FIRST
-        while True:
-            try:
-                await asyncio.wait_for(self._more.wait(), pause)
-            except asyncio.TimeoutError:
+        with self.ends:
+            while True:
+                with anyio.move_on_after(pause):
+                    await self._more.wait()
+                if self._more.is_set():
+                    await self.tell_parts()
+                    await anyio.sleep(STEP)
+                    continue
                 seconds = time.monotonic() - self._began
                 await self._tell(max(self._last + 1, float(int(seconds))), None, f"working, {seconds:.0f} s")
                 pause = min(max(seconds, FIRST), LONGEST)
-            else:
-                await self.tell_parts()
-                await asyncio.sleep(STEP)
 
     async def tell_parts(self) -> None:
         """Tell how many parts are ready, if these are more than was said."""

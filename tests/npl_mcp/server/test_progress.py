@@ -6,9 +6,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import anyio
+import anyio.lowlevel
+import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.progress import tell_progress
+from npl_mcp.server.server import create_server
 from tests import engines
 from tests.conftest import with_client
 
@@ -17,6 +21,9 @@ Told = list[tuple[float, float | None, str | None]]
 ROOM = {"name": "den", "members": ["ann", "bo"]}
 HELLO = {"room_id": 1, "persona": "ann", "message": "hello"}
 NEWS = {"room_id": 1, "since": 2, "wait": 60}
+
+WITHIN = 30.0
+"""Seconds after which an answer counts as one that never comes."""
 
 
 def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
@@ -47,3 +54,32 @@ def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
         values = [value for value, _, _ in told]
         assert values == sorted(set(values))
         assert {(total, (message or "")[:8]) for _, total, message in told} == {(None, "working,")}
+
+
+@pytest.mark.parametrize("rounds", range(12))
+def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(settings: Settings, rounds: int) -> None:
+    """Whatever the event loop does first."""
+    server = create_server(settings)
+
+    async def work() -> str:
+        tell_progress((1, 2))
+        for _ in range(rounds):
+            await anyio.lowlevel.checkpoint()
+        tell_progress((2, 2))
+        return "done"
+
+    server.tool(work)
+
+    async def ask() -> tuple[Told, str]:
+        told: Told = []
+
+        async def tell(*progress: Any) -> None:
+            told.append(progress)
+
+        async with Client(server) as client:
+            with anyio.fail_after(WITHIN):
+                answer = await client.call_tool("work", progress_handler=tell)
+        return told, answer.data
+
+    told, answer = anyio.run(ask)
+    assert (told[-1][:2], answer) == ((2, 2), "done")
