@@ -193,8 +193,8 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     )
     if order.endswith("DESC"):
         rows.reverse()
-    reactions, moment = _reactions(tx, where, values), now()
-    return tuple(event(row, moment, reactions.get(row["id"])) for row in rows)
+    found, moment = reactions(tx, where, values), now()
+    return tuple(event(row, moment, found.get(row["id"])) for row in rows)
 
 
 def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
@@ -215,9 +215,13 @@ def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None
     )
 
 
-def _reactions(
+def reactions(
     tx: Transaction, where: str, values: Mapping[str, Any]
 ) -> dict[int, dict[str, tuple[str, ...]]]:
+    """Return who reacted to the events that meet a condition, by event and emoji.
+
+    :param values: of the condition.
+    """
     rows = tx.all(
         "SELECT reaction.event_id, reaction.emoji, reaction.persona"
         f" FROM event JOIN reaction ON reaction.event_id = event.id WHERE {where}"
