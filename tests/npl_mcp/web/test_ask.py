@@ -16,6 +16,7 @@ import pytest
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
+from tests.npl_mcp.web.browsing import Shown
 
 QUESTION = {"context": "prune the plums", "topics": "pruning, plums", "budget": "400"}
 ARGUMENTS = {"context": "prune the plums", "topics": ["pruning", "plums"], "token_budget": 400}
@@ -87,6 +88,18 @@ def test_what_differs_between_two_requests(server: Running) -> None:
     assert all(before != after for before, after in changed.values())
     same = page(server, "/ask.json", {**QUESTION, "compare": "1"}).data["data"]
     assert same["changes"] == []
+
+
+def test_a_question_that_nothing_answers_has_a_page(server: Running) -> None:
+    assert page(server, "/ask", {"context": "zzz"}).status == 200
+
+
+def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
+    """With the marks of directions that Hebrew and Arabic are written with."""
+    given = {"context": "\u05d0\u200f(1)", "topics": "\u200ea", "selectors": "# Plums\n## Pruning"}
+    shown = Shown(page(server, "/ask", given))
+    for form in ("/ask", "/ask/labels"):
+        assert {name: shown.fields(form)[name] for name in given} == given
 
 
 def test_bad_addresses_are_told(server: Running) -> None:
