@@ -164,7 +164,7 @@ class Place:
         if text is None:
             return cls("9")
         at, *rest = checks.line(text, "before").split("~")
-        moment = feed.parse_since(at)
+        moment = feed.parse_since(at, "before")
         known = len(rest) == 2 and rest[0] in KINDS and rest[1].isascii() and rest[1].isdecimal()
         if not isinstance(moment, str) or (rest and not known):
             raise InvalidRequestError(

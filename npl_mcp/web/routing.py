@@ -15,6 +15,7 @@ from typing import Any
 from fastmcp import FastMCP
 from markupsafe import Markup
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -31,6 +32,21 @@ Data = dict[str, Any]
 
 WAIT_SECONDS = 30
 """How long one look for news waits for some."""
+
+
+class _Id(Convertor[int]):
+    """A number in a path: Python reads none that is very long."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("id", _Id())
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +248,9 @@ class Site:
         html = await beside(render, template, **given, **data)
         response = Response(html, status, media_type="text/html")
         if visit.is_new:
-            response.set_cookie(SESSION_COOKIE, visit.session, httponly=True, samesite="strict")
+            response.set_cookie(
+                SESSION_COOKIE, visit.session, httponly=True, samesite="strict", secure=visit.is_secure
+            )
         return response
 
     async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:

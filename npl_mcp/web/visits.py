@@ -72,6 +72,16 @@ class Visit:
         return self.caller.identity
 
     @property
+    def is_signed_in(self) -> bool:
+        """Whether the visitor has given a token, which signing out forgets."""
+        return self.identity is not None or TOKEN_COOKIE in self.request.cookies
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach these pages by encrypted connections, and keep cookies for those."""
+        return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
+
+    @property
     def sight(self) -> Sight:
         """What the visitor may see."""
         return EVERYTHING if self.identity is None else self.identity.sight

@@ -164,11 +164,8 @@ async def comment(visit: Visit) -> str:
     """Write a comment into one's open review of a revision; the first begins one."""
     who = acting(visit)
     artifact_id, number = visit.path("artifact"), visit.path("revision")
-    got = await visit.call("artifact_history", artifact_id=artifact_id, limit=1)
-    at = await visit.call(
-        "artifact_history", artifact_id=artifact_id, limit=1, offset=got["total"] - 1 - number
-    )
-    revision_id = at["items"][0]["id"]
+    about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
+    revision_id = about["revision_id"]
     found = await visit.call(
         "review_list", artifact_id=artifact_id, reviewer_persona=who, status="in_progress", limit=SHOWN
     )
@@ -222,18 +219,18 @@ def _named(visit: Visit) -> Data:
     return {} if visit.identity else {"as": acting(visit)}
 
 
-_ARTIFACT = "/artifacts/{artifact:int}"
-_REVISION = f"{_ARTIFACT}/revisions/{{revision:int}}"
+_ARTIFACT = "/artifacts/{artifact:id}"
+_REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
     Page("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
     Page(_ARTIFACT, artifact, "artifact.html", "artifact"),
     Page(_REVISION, revision, "artifact.html", "artifact"),
     Page(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    Page("/reviews/{review:int}", review, "artifact.html", "review"),
+    Page("/reviews/{review:id}", review, "artifact.html", "review"),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment),
     Action(f"{_ARTIFACT}/state", change),
-    Action("/reviews/{review:int}/comments", add_comment),
-    Action("/reviews/{review:int}/completion", complete),
+    Action("/reviews/{review:id}/comments", add_comment),
+    Action("/reviews/{review:id}/completion", complete),
 )

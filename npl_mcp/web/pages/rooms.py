@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ SHOWN = 100
 _TODOS = 50
 _QUOTED = 120
 """Characters of what somebody answers to."""
+
+_NUMBER = re.compile("[0-9]{1,15}")
 
 _CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
 """Events that change how the one looks that they are about."""
@@ -142,7 +145,7 @@ async def affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any
 def _back(visit: Visit, mark: object = None) -> str:
     """Return the address of the page that a form stood on."""
     about = visit.form.get("thread", "")
-    path = f"/rooms/{visit.path('room')}" + (f"/events/{int(about)}" if about.isdecimal() else "")
+    path = f"/rooms/{visit.path('room')}" + (f"/events/{about}" if _NUMBER.fullmatch(about) else "")
     who = None if visit.identity else acting(visit)
     return address(path, **{"as": who}) + (f"#event-{mark}" if mark else "#end")
 
@@ -210,17 +213,17 @@ async def mark_read(visit: Visit) -> str:
     return address("/rooms", **{"as": None if visit.identity else who})
 
 
-_ROOM = "/rooms/{room:int}"
+_ROOM = "/rooms/{room:id}"
 
 DECLARED = (
     Page("/rooms", rooms, "rooms.html", "chat", "Rooms"),
     Page(_ROOM, room, "room.html", "chat"),
-    Page(f"{_ROOM}/events/{{event:int}}", thread, "thread.html", "chat"),
+    Page(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
     Stream(f"{_ROOM}/events", news, "chat.html", "event"),
     Action(f"{_ROOM}/messages", send),
     Action(f"{_ROOM}/reactions", react),
     Action(f"{_ROOM}/todos", add_todo),
-    Action(f"{_ROOM}/todos/{{event:int}}", change_todo),
+    Action(f"{_ROOM}/todos/{{event:id}}", change_todo),
     Action(f"{_ROOM}/state", change_room),
-    Action("/rooms/notifications/{notification:int}", mark_read),
+    Action("/rooms/notifications/{notification:id}", mark_read),
 )

@@ -321,6 +321,7 @@ PATHS = (
     "-1",
     "0",
     "99999999999999999999999999",
+    "9" * 5_000,
     "1e3",
     "x" * 2_000,
     "%0d%0aSet-Cookie:%20x=1",
@@ -392,7 +393,7 @@ def shape(answer: Answer, address: str) -> str:
 
 
 NEWS = {
-    "/rooms/{room:int}/events": ("chat",),
+    "/rooms/{room:id}/events": ("chat",),
     "/worklog-news": ("worklog",),
     "/sessions/{session}/news": ("session", "worklog"),
 }
@@ -463,3 +464,23 @@ def test_data_are_data(server: Running) -> None:
             assert answer.headers["content-type"] == "application/json"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.data["success"]
+
+
+def test_who_gave_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
+    """Though it says nothing about who they are; who gave none has nothing to forget."""
+    with serving(tmp_path, NPL_MCP_TOKEN=OWN) as running:
+        visitor = Visitor(running)
+        assert b"/sign-out" not in visitor.open("/sign-in").answer.body
+        visitor.submit("/sign-in", "/sign-in", token=OWN)
+        assert visitor.open("/rooms").status == 200
+        visitor.submit("/rooms", "/sign-out")
+        assert visitor.open("/rooms").status == 303
+
+
+def test_behind_https_every_cookie_is_kept_for_it(tmp_path: Path) -> None:
+    with serving(tmp_path, NPL_MCP_WEB_URL="https://npl.invalid", NPL_MCP_TOKEN=OWN) as running:
+        visitor = Visitor(running)
+        page = visitor.open("/sign-in")
+        done = visitor.post("/sign-in", {**page.fields("/sign-in"), "token": OWN})
+        for answer in (page.answer, done.answer):
+            assert "; secure" in answer.headers["set-cookie"].lower()
