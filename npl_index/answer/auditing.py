@@ -304,7 +304,7 @@ class _View:
         rows = np.ones(len(order), np.int64)
         shown = {document: self._shown_sections(document) for document in wanted}
         at = np.searchsorted(order, sorted(wanted))
-        rows[at] += [len(shown[document]) for document in sorted(wanted)]
+        rows[at] += np.array([len(shown[document]) for document in sorted(wanted)], np.int64)
         ends = rows.cumsum()
         total = int(ends[-1]) if len(ends) else 0
         last = asked.offset + asked.limit

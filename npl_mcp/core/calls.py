@@ -30,6 +30,11 @@ logger = logging.getLogger(__name__)
 CALLER_KEY = "npl.caller"
 """Key of the scope of an HTTP request with its :class:`Caller`."""
 
+ADMITTED_KEY = "npl.admitted"
+"""Key of the scope with a function that tells whether the same caller would be let in now, for answers that
+last.
+"""
+
 FOLDER_KEY = "npl/cwd"
 """Key of a request's ``_meta`` with the caller's working directory, and of an answer's that refuses it."""
 

@@ -12,6 +12,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import urlencode
 
 import anyio
@@ -22,7 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
-from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
+from npl_mcp.core.calls import ADMITTED_KEY, CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.answers import ABORT_KEY, Answers
 from npl_mcp.http.identities import Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
@@ -330,12 +331,18 @@ class Guard:
             await BUSY.send(send)
             return
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
+        scope[ADMITTED_KEY] = partial(self._still_admits, judged, scope, headers)
         if scope["method"] == "POST":
             await self._post(scope, receive, send)
         elif self._policy.is_page(scope):
             await self._show(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
+
+    async def _still_admits(self, caller: Caller, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a request would be that of the same caller now."""
+        judged = await self._policy.judge(scope, headers, self._identities)
+        return isinstance(judged, Caller) and judged.identity == caller.identity
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from npl_index.errors import InvalidRequestError
@@ -12,6 +13,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice, now
+from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.worklog import rows
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 KINDS = ("events", "artifacts", "reviews", "worklog")
 """What a timeline is made of; at the same moment the earlier kind comes first."""
+
+NEWS = 100
+"""Things of a kind that are told at one time."""
 
 MOST_NAMES = 200
 """Names that are told of those who did something; those who did most come first."""
@@ -86,6 +91,7 @@ class Part(Generic[T]):
     :param counts: how much happened when, wherever the place is.
     :param first: when it began; ``None`` if nothing happened.
     :param last: when it last went on.
+    :param cursor: the number of the last of all, whoever did it: what happens next comes after it.
     """
 
     items: Sequence[T]
@@ -94,6 +100,7 @@ class Part(Generic[T]):
     counts: Sequence[Count]
     first: str | None
     last: str | None
+    cursor: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,28 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
+class Newer(Generic[T]):
+    """What happened of one kind after a cursor.
+
+    :param items: in the order in which it was stored.
+    :param cursor: the number of the last of them.
+    """
+
+    items: Sequence[T]
+    cursor: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNews:
+    """What happened in a session after cursors; a kind that was not asked for, or has none, is ``None``."""
+
+    events: Newer[Event] | None = None
+    artifacts: Newer[Revised] | None = None
+    reviews: Newer[Reviewed] | None = None
+    worklog: Newer[Entry] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A place between things that happened.
 
@@ -135,7 +164,7 @@ class Place:
         if text is None:
             return cls("9")
         at, *rest = checks.line(text, "before").split("~")
-        moment = feed.parse_since(at)
+        moment = feed.parse_since(at, "before")
         known = len(rest) == 2 and rest[0] in KINDS and rest[1].isascii() and rest[1].isdecimal()
         if not isinstance(moment, str) or (rest and not known):
             raise InvalidRequestError(
@@ -175,13 +204,43 @@ def timeline(
     wanted = [checks.choice(one, "kinds", KINDS) for one in kinds] or KINDS
     with database.read() as tx:
         about = session.find(tx, session_id)
-        log = rows.called(tx, project, about["id"])
-        scope = {"number": about["number"], "worklog": -1 if log is None else log["number"]}
+        scope = _scope(tx, project, about)
         found = {kind: _Source(tx, kind, scope, name) for kind in KINDS if kind in wanted}
         spans = [source.span for source in found.values() if source.span]
         unit = unit_for(min(one for one, _ in spans), max(one for _, one in spans)) if spans else Unit(19, 1)
         parts: dict[str, Any] = {kind: source.part(place, unit, most) for kind, source in found.items()}
     return Timeline(about["id"], unit.seconds, **parts)
+
+
+def news(
+    database: Database, session_id: str, project: str, since: Mapping[str, int], who: str | None
+) -> SessionNews:
+    """Return what happened in a session after cursors, from one state of the database.
+
+    :param project: whose worklog of the same name belongs to it.
+    :param since: cursors of some of :data:`KINDS`; the others are not looked at.
+    :param who: only what they did.
+    :raises SessionNotFoundError: there is none.
+    """
+    name = checks.maybe(checks.line, who, "who")
+    wanted = {kind: checks.whole(at, kind) for kind, at in since.items()}
+    with database.read() as tx:
+        scope = _scope(tx, project, session.find(tx, session_id))
+        found = {kind: _Source(tx, kind, scope, name).newer(at) for kind, at in wanted.items()}
+    parts: dict[str, Any] = {kind: newer for kind, newer in found.items() if newer.items}
+    return SessionNews(**parts)
+
+
+def topic(database: Database, session_id: str) -> Topic:
+    """Return what changes with all that happens in a session."""
+    with database.read() as tx:
+        return Topic(_POSITIONS, session.find(tx, session_id)["number"])
+
+
+def _scope(tx: Transaction, project: str, about: Row) -> dict[str, int]:
+    """Return the numbers of a session and of its worklog."""
+    log = rows.called(tx, project, about["id"])
+    return {"number": about["number"], "worklog": -1 if log is None else log["number"]}
 
 
 class _Source:
@@ -200,9 +259,13 @@ class _Source:
         if who is not None:
             self._theirs = f"{self._all} WHERE found.who = :who"
         self._named = {**self._values, **({} if who is None else {"who": who})}
-        row = tx.one(f"SELECT min(found.at) AS first, max(found.at) AS last {self._theirs}", **self._named)
-        assert row is not None
-        self.span = None if row["first"] is None else (row["first"], row["last"])
+
+    @cached_property
+    def span(self) -> tuple[str, str] | None:
+        """When the first thing happened, and the last; ``None`` if nothing did."""
+        ends = f"SELECT min(found.at) AS first, max(found.at) AS last {self._theirs}"
+        row = self._tx.one(ends, **self._named)
+        return None if row is None or row["first"] is None else (row["first"], row["last"])
 
     def part(self, place: Place, unit: Unit, most: int) -> Part[Any]:
         """Return what happened before a place."""
@@ -213,9 +276,19 @@ class _Source:
             f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most", most=most, **values
         )
         first, last = self.span or (None, None)
-        return Part(
-            tuple(_ITEMS[self._kind](page[::-1])), total, self._names(), self._counts(unit), first, last
+        cursor = self._tx.value(f"SELECT max(found.number) {self._all}", **self._values) or 0
+        items = tuple(_ITEMS[self._kind](self._tx, page[::-1]))
+        return Part(items, total, self._names(), self._counts(unit), first, last, cursor)
+
+    def newer(self, cursor: int) -> Newer[Any]:
+        """Return what happened after a cursor."""
+        page = self._tx.some(
+            f"SELECT * {self._theirs} AND found.number > :cursor ORDER BY found.number LIMIT :most",
+            most=NEWS,
+            cursor=cursor,
+            **self._named,
         )
+        return Newer(tuple(_ITEMS[self._kind](self._tx, page)), page[-1]["number"] if page else cursor)
 
     def _names(self) -> dict[str, int]:
         names = self._tx.all(
@@ -236,35 +309,47 @@ class _Source:
         return tuple(Count(row["part"], row["count"]) for row in counted)
 
 
-def _entries(page: Sequence[Row]) -> list[Entry]:
+def _entries(_: Transaction, page: Sequence[Row]) -> list[Entry]:
     return [rows.entry({**row, "seq": row["id"], "ts": row["at"], "agent_id": row["who"]}) for row in page]
 
 
-def _events(page: Sequence[Row]) -> list[Event]:
-    moment = now()
-    return [feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, moment) for row in page]
+def _events(tx: Transaction, page: Sequence[Row]) -> list[Event]:
+    ids, moment = [row["id"] for row in page], now()
+    reactions = feed.reactions(tx, "event.id IN :ids", {"ids": ids}) if ids else {}
+    return [
+        feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, moment, reactions.get(row["id"]))
+        for row in page
+    ]
+
+
+def _plain(kind: type[T], _: Transaction, page: Sequence[Row]) -> list[T]:
+    return [kind(**{name: value for name, value in row.items() if name != "number"}) for row in page]
 
 
 _ITEMS: Mapping[str, Any] = {
     "events": _events,
-    "artifacts": lambda page: [Revised(**row) for row in page],
-    "reviews": lambda page: [Reviewed(**row) for row in page],
+    "artifacts": partial(_plain, Revised),
+    "reviews": partial(_plain, Reviewed),
     "worklog": _entries,
 }
 
+# Each row has a number that only grows with what is stored in the session, whatever clocks say.
 _SOURCES = {
     "events": f"""
-SELECT event.id, event.timestamp AS at, event.persona AS who, event.room_id, event.event_type, event.data,
-    event.reply_to_id, {feed.PRESENT}
+SELECT event.id AS number, event.id, event.timestamp AS at, event.persona AS who, event.room_id,
+    event.event_type, event.data, event.reply_to_id, {feed.PRESENT}
 FROM room JOIN event ON event.room_id = room.id {feed.PRESENT_FROM} WHERE room.session_number = :number""",
     "artifacts": """
-SELECT revision.id, revision.created_at AS at, revision.created_by AS who, artifact.id AS artifact_id,
-    artifact.name AS name, revision.revision_num, revision.filename, revision.size, revision.purpose
+SELECT revision.id AS number, revision.id, revision.created_at AS at, revision.created_by AS who,
+    artifact.id AS artifact_id, artifact.name AS name, revision.revision_num, revision.filename,
+    revision.size, revision.purpose
 FROM session_artifact
 JOIN artifact ON artifact.id = session_artifact.artifact_id
 JOIN revision ON revision.artifact_id = artifact.id
 WHERE session_artifact.session_number = :number""",
-    "reviews": " UNION ALL ".join(
+    # Its steps have ids of two tables, or none.
+    "reviews": "SELECT row_number() OVER (ORDER BY done.at, done.step, done.id) AS number, done.* FROM ("
+    + " UNION ALL ".join(
         f"""
 SELECT {step} AS review_id, artifact.name AS name
 FROM session_artifact
@@ -288,8 +373,27 @@ JOIN artifact ON artifact.id = review.artifact_id {more} = :number"""
                 "WHERE review.completed_at IS NOT NULL AND session_artifact.session_number",
             ),
         )
-    ),
+    )
+    + ") AS done",
     "worklog": """
-SELECT seq AS id, ts AS at, agent_id AS who, agent_type, action, summary, data, tags, refs
+SELECT seq AS number, seq AS id, ts AS at, agent_id AS who, agent_type, action, summary, data, tags, refs
 FROM worklog_entry WHERE session_number = :worklog""",
 }
+
+_POSITIONS = """
+SELECT session.number AS key,
+    (SELECT coalesce(sum(room.event_count), 0) FROM room WHERE room.session_number = session.number)
+    + (SELECT coalesce(sum(artifact.revision_count), 0) FROM session_artifact
+        JOIN artifact ON artifact.id = session_artifact.artifact_id
+        WHERE session_artifact.session_number = session.number)
+    + (SELECT count(*) + count(review.completed_at) FROM session_artifact
+        JOIN review ON review.artifact_id = session_artifact.artifact_id
+        WHERE session_artifact.session_number = session.number)
+    + (SELECT count(*) FROM session_artifact
+        JOIN review ON review.artifact_id = session_artifact.artifact_id
+        JOIN review_comment ON review_comment.review_id = review.id
+        WHERE session_artifact.session_number = session.number)
+    + (SELECT coalesce(sum(worklog_session.entry_count), 0) FROM worklog_session
+        WHERE worklog_session.id = session.id) AS position
+FROM session WHERE session.number IN :keys"""
+"""Nothing that is counted here is ever removed. A worklog of the same id in another project wakes in vain."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from npl_index.errors import NotFoundError
 from npl_mcp.stores.access import Identity, Sight
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
 from npl_mcp.tools.domains import domain_of
@@ -30,8 +31,9 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 REFERENCES: Mapping[str, Mapping[str, str]] = {
     "artifact": {"session_id": "session"},
     "chat": {"session_id": "session", "artifact_id": "artifact"},
+    "session": {"events": "chat", "artifacts": "artifact", "reviews": "review", "worklog": "worklog"},
 }
-"""Parameters of the tools of a domain that name something of another domain."""
+"""Parameters of the tools of a domain that name something of another domain, or ask for it."""
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "session": {
@@ -124,7 +126,8 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
             )
     for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
         if arguments.get(name) is not None and not sees_domain(domain, identity.sight):
-            raise _ABSENT[domain](f"there is no {domain} {str(arguments[name])[:64]!r}")
+            absent = _ABSENT.get(domain, NotFoundError)
+            raise absent(f"there is no {domain} {str(arguments[name])[:64]!r}")
     return arguments
 
 

@@ -5,12 +5,14 @@ These tools are called by name and not listed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from npl_mcp.core.app import App
+from npl_mcp.core.waiting import when_new
 from npl_mcp.stores import timeline
-from npl_mcp.stores.timeline import Timeline
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.timeline import SessionNews, Timeline
+from npl_mcp.tools.spec import ToolSpec, Wait
 
 
 def session_timeline(
@@ -30,4 +32,35 @@ def session_timeline(
     return timeline.timeline(app.stores.database, session_id, app.project, kinds or (), who, before, limit)
 
 
-TOOLS = (ToolSpec(session_timeline, listed=False, heavy=True),)
+def session_news(
+    app: App,
+    session_id: str,
+    events: Annotated[int | None, "Cursor of the timeline; without it this kind is left out"] = None,
+    artifacts: Annotated[int | None, "The same"] = None,
+    reviews: Annotated[int | None, "The same"] = None,
+    worklog: Annotated[int | None, "The same"] = None,
+    who: Annotated[str | None, "Only what they did"] = None,
+    wait: Wait = 0,
+) -> SessionNews:
+    """Show what happened in a session after cursors.
+
+    :raises SessionNotFoundError: there is no such session.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    database = app.stores.database
+    given = {"events": events, "artifacts": artifacts, "reviews": reviews, "worklog": worklog}
+    since = {kind: cursor for kind, cursor in given.items() if cursor is not None}
+    return when_new(
+        app.news,
+        partial(timeline.topic, database, session_id),
+        wait,
+        partial(timeline.news, database, session_id, app.project, since, who),
+        lambda found: found == SessionNews(),
+    )
+
+
+TOOLS = (
+    ToolSpec(session_timeline, listed=False, heavy=True),
+    ToolSpec(session_news, listed=False, heavy=True),
+)

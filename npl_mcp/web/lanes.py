@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from math import sqrt
 from typing import Any
 
@@ -68,11 +67,3 @@ def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> li
         Lane(name, sum(one["count"] for one in row), [bar(one) for one in row])
         for name, row in counts.items()
     ]
-
-
-def moment_of(seconds: int) -> str:
-    """Return a moment as the stores write it.
-
-    :param seconds: since 1970; beyond what can be written the latest that can.
-    """
-    return datetime.fromtimestamp(min(seconds, 253_402_300_799), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

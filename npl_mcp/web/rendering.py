@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 from urllib.parse import quote
 
+from anyio import to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from npl_mcp.server.registry import workers
 from npl_mcp.web.markdown import markdown
 from npl_mcp.web.mentions import named
 from npl_mcp.web.visible import visible
+
+T = TypeVar("T")
+
+
+async def beside(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
+    """Return what some work returns, done beside the event loop: what is long takes its time, and others are
+    answered meanwhile.
+    """
+    return await to_thread.run_sync(partial(work, *given, **named), limiter=workers("heavy"))
 
 
 def _shown(value: Any) -> Any:
@@ -93,10 +105,11 @@ def render(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
 
 
-def fragment(template: str, macro: str, *values: Any) -> str:
-    """Return a part of a page: what a macro of a template makes of values.
+def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[str]:
+    """Return parts of a page: what a macro of a template makes of values.
 
     :param template: its name.
+    :param each: the values of each part.
     """
-    module = environment().get_template(template).module
-    return str(getattr(module, macro)(*values))
+    made = getattr(environment().get_template(template).module, macro)
+    return [str(made(*values)) for values in each]

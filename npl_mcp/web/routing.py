@@ -1,31 +1,52 @@
 """How pages are declared, and how they become routes.
 
 A page is a function from a visit to data, as JSON holds it. The data are shown by a template, and sent as
-they are at the same address with ``.json`` behind its path.
+they are at the same address with ``.json`` behind its path. Both are written beside the event loop, and so is
+what a template calls: pictures, Markdown, differences.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastmcp import FastMCP
 from markupsafe import Markup
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.calls import ADMITTED_KEY
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
 from npl_mcp.web.browsers import SESSION_COOKIE, is_page, new_session
-from npl_mcp.web.rendering import render
-from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
+from npl_mcp.web.rendering import beside, fragments, render
+from npl_mcp.web.visits import FORM_TOKEN, CallError, Form, Visit, address, read_form
 
 Data = dict[str, Any]
+
+WAIT_SECONDS = 30
+"""How long one look for news waits for some."""
+
+
+class _Id(Convertor[int]):
+    """A number in a path: Python reads none that is very long."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("id", _Id())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +54,8 @@ class Page:
     """A page that is looked at.
 
     :param path: of Starlette's form.
-    :param data: what it shows; keys that begin with ``_`` are for the template alone.
+    :param data: what it shows; keys that begin with ``_`` are for the template alone. What takes long to be
+        worked out for it is a function that the template calls.
     :param template: shows the data.
     :param domain: of the tools it needs; the page is not there for whom these are not.
     :param title: in the navigation; pages without one are not in it.
@@ -75,15 +97,32 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a page that has news.
+
+    :param values: what the macro takes that shows it.
+    :param cursor: by which a browser goes on later; ``None`` for an earlier row that is another now, which a
+        page leaves out that does not show it.
+    """
+
+    values: tuple[Any, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
-    """News of a page, as server-sent events.
+    """News of a page, as server-sent events. A page that has a row with the same id already replaces it.
 
     :param path: of Starlette's form.
-    :param events: yields the id of an event, by which a browser goes on later, and HTML to be added.
+    :param news: returns what came after a cursor; where there is nothing, it waits for a while.
+    :param template: has the macro.
+    :param macro: shows a row.
     """
 
     path: str
-    events: Callable[[Visit], AsyncIterator[tuple[str, str]]]
+    news: Callable[[Visit, str], Awaitable[Sequence[Row]]]
+    template: str
+    macro: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +168,9 @@ class Site:
             else:
                 yield Route(one.path, self._download(one))
 
-    def _visit(self, request: Request, form: Mapping[str, str] | None = None) -> Visit:
+    def _visit(self, request: Request, form: Form | None = None) -> Visit:
         request.state.session = request.cookies.get(SESSION_COOKIE) or new_session()
-        return Visit(request, self.server, self.settings, form or {})
+        return Visit(request, self.server, self.settings, form or Form())
 
     def _page(self, page: Page, as_json: bool) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -140,11 +179,11 @@ class Site:
                 _check_domain(visit, page.domain)
                 data = await page.data(visit)
             except CallError as error:
-                return self.failed(visit, error, as_json)
+                return await self.failed(visit, error, as_json)
             if as_json:
                 shown = {name: value for name, value in data.items() if not name.startswith("_")}
-                return _json(as_dict(Reply(data=shown)))
-            return self.shown(visit, page.template, data)
+                return await _json(Reply(data=shown))
+            return await self.shown(visit, page.template, data)
 
         return answer
 
@@ -156,11 +195,11 @@ class Site:
                 _check_form(visit, action.writes)
                 done = await action.run(visit)
             except CallError as error:
-                return self.failed(visit, error)
+                return await self.failed(visit, error)
             if isinstance(done, Response):
                 return done
             if isinstance(done, Shown):
-                return self.shown(visit, done.template, done.data, done.status)
+                return await self.shown(visit, done.template, done.data, done.status)
             return RedirectResponse(done, 303)
 
         return answer
@@ -170,15 +209,7 @@ class Site:
             visit = self._visit(request)
             if request.method == "HEAD":
                 return Response(media_type="text/event-stream")
-
-            async def events() -> AsyncIterator[ServerSentEvent]:
-                try:
-                    async for cursor, html in stream.events(visit):
-                        yield ServerSentEvent(html, id=cursor)
-                except CallError as error:
-                    yield ServerSentEvent(error.message, event="failed")
-
-            return EventSourceResponse(events(), ping=20)
+            return EventSourceResponse(_events(visit, stream), ping=20)
 
         return answer
 
@@ -188,7 +219,7 @@ class Site:
             try:
                 return await download.answer(visit)
             except CallError as error:
-                return self.failed(visit, error)
+                return await self.failed(visit, error)
 
         return answer
 
@@ -197,7 +228,7 @@ class Site:
         if not is_page(request.url.path):
             return PlainTextResponse("Not Found", 404)
         error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-        return self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+        return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
 
     async def broken(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; whoever serves writes the exception to the log."""
@@ -205,36 +236,63 @@ class Site:
             return PlainTextResponse("Internal Server Error", 500)
         message = "this page failed because of a defect in this server; its log has the details"
         error = CallError(message, ErrorCode.INTERNAL_ERROR)
-        return self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+        return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
 
-    def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
+    async def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
         """Return a page.
 
         :param template: shows the data, and what every page has.
         """
         menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
-        html = render(template, visit=visit, menu=menu, form_token=_form_field, address=address, **data)
+        given = {"visit": visit, "menu": menu, "form_token": _form_field, "address": address}
+        html = await beside(render, template, **given, **data)
         response = Response(html, status, media_type="text/html")
         if visit.is_new:
-            response.set_cookie(SESSION_COOKIE, visit.session, httponly=True, samesite="strict")
+            response.set_cookie(
+                SESSION_COOKIE, visit.session, httponly=True, samesite="strict", secure=visit.is_secure
+            )
         return response
 
-    def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
+    async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
         """Return what says why there is no page."""
         status = error.status
         if as_json:
-            failure = Failure(error=error.message, error_code=error.code.value)
-            return _json(as_dict(failure), status)
-        return self.shown(visit, "error.html", {"message": error.message, "status": status}, status)
+            return await _json(Failure(error=error.message, error_code=error.code.value), status)
+        return await self.shown(visit, "error.html", {"message": error.message, "status": status}, status)
 
 
-def _json(body: Mapping[str, object], status: int = 200) -> Response:
-    return Response(encode(body), status, media_type="application/json")
+async def _json(body: Reply[Any] | Failure, status: int = 200) -> Response:
+    return Response(await beside(_written, body), status, media_type="application/json")
+
+
+def _written(body: Reply[Any] | Failure) -> str:
+    return encode(as_dict(body))
+
+
+async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent]:
+    """Yield what happens from now on, or from where the browser left off."""
+    since = visit.request.headers.get("last-event-id") or visit.text("since")
+    try:
+        while True:
+            rows = await stream.news(visit, since)
+            await _check_admitted(visit)
+            parts = await beside(fragments, stream.template, stream.macro, [row.values for row in rows])
+            for row, html in zip(rows, parts, strict=True):
+                since = row.cursor or since
+                yield ServerSentEvent(html, id=row.cursor, event=None if row.cursor else "changed")
+    except CallError as error:
+        yield ServerSentEvent(error.message, event="failed")
 
 
 def _form_field(visit: Visit) -> Markup:
     """Return the hidden field that every form has."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, visit.form_token)
+
+
+async def _check_admitted(visit: Visit) -> None:
+    """Refuse whose token has ended since they came."""
+    if not await visit.request.scope[ADMITTED_KEY]():
+        raise CallError("the token has ended; sign in again", ErrorCode.PERMISSION_DENIED)
 
 
 def _check_domain(visit: Visit, domain: str | None) -> None:

@@ -30,7 +30,7 @@ async def sign_in(visit: Visit) -> Response:
         max_age=SIGNED_IN_SECONDS,
         httponly=True,
         samesite="strict",
-        secure=visit.request.url.scheme == "https" or (visit.settings.web_url or "").startswith("https:"),
+        secure=visit.is_secure,
     )
     return response
 

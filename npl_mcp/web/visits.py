@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastmcp import FastMCP
-from starlette.datastructures import FormData
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from npl_mcp.config.settings import Settings
@@ -24,6 +23,10 @@ from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, form_token
 
 FORM_TOKEN = "form_token"
 """Field of every form that changes something."""
+
+
+Form = ImmutableMultiDict[str, str]
+"""Fields of a form; where one is asked for, the last of its name counts."""
 
 
 class CallError(Exception):
@@ -55,7 +58,7 @@ class Visit:
     request: Request
     server: FastMCP[Any]
     settings: Settings
-    form: Mapping[str, str] = field(default_factory=dict)
+    form: Form = field(default_factory=ImmutableMultiDict)
 
     @cached_property
     def caller(self) -> Caller:
@@ -67,6 +70,16 @@ class Visit:
     def identity(self) -> Identity | None:
         """Who visits, as far as a token says."""
         return self.caller.identity
+
+    @property
+    def is_signed_in(self) -> bool:
+        """Whether the visitor has given a token, which signing out forgets."""
+        return self.identity is not None or TOKEN_COOKIE in self.request.cookies
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach these pages by encrypted connections, and keep cookies for those."""
+        return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
 
     @property
     def sight(self) -> Sight:
@@ -160,7 +173,7 @@ def address(path: str, /, **parameters: object) -> str:
     return quote(path, safe="/", errors="replace") + query
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; of equal names the last counts, and files are left out."""
-    form: FormData = await request.form()
-    return {name: value for name, value in form.items() if isinstance(value, str)}
+async def read_form(request: Request) -> Form:
+    """Return the fields of a form; files are left out."""
+    form = await request.form()
+    return ImmutableMultiDict([(name, value) for name, value in form.multi_items() if isinstance(value, str)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import secrets
+import shutil
 from pathlib import Path
 from urllib.parse import quote
 
@@ -91,6 +93,45 @@ def test_a_question_is_saved(tab: Tab) -> None:
     assert Path(command.split()[-1]).is_file()
     tab.follow(page.get_by_role("link", name="Back to the question"))
     expect(page.get_by_label("Context")).to_have_value("turn the barrels")
+
+
+def test_ticks_are_kept(tab: Tab) -> None:
+    """From page to page of a long list and beside an opened section, until the question is saved."""
+    folder = tab.site.docs / f"ledger-{secrets.token_hex(4)}"
+    folder.mkdir()
+    try:
+        lines = "".join(f"## Entry {number}\n\nA barrel was sold.\n\n" for number in range(1, 260))
+        (folder / "ledger.md").write_text(f"# Ledger\n\n{lines}", encoding="utf-8")
+        page = tab.open(f"/ask?context=barrel&file={folder.name}")
+        page.get_by_label("Right: Entry 3", exact=True).check()
+        page.get_by_label("Right: Entry 5", exact=True).check()
+        page.get_by_label("Right: Entry 5", exact=True).uncheck()
+        keep(tab)
+        tab.follow(page.locator(".tree").get_by_role("link", name="Entry 4", exact=True))
+        expect(page.get_by_role("region", name="Entry 4")).to_be_visible()
+        expect(page.get_by_label("Right: Entry 3", exact=True)).to_be_checked()
+        expect(page.get_by_label("Right: Entry 5", exact=True)).not_to_be_checked()
+        tab.follow(page.get_by_role("link", name="Next"))
+        expect(page.get_by_role("group", name="Ticked elsewhere").get_by_role("checkbox")).to_be_checked()
+        tab.check()
+        page.get_by_label("Right: Entry 250", exact=True).check()
+        keep(tab)
+        page.reload()
+        expect(page.get_by_label("Right: Entry 250", exact=True)).to_be_checked()
+        page.get_by_role("textbox", name="List").fill("ledger")
+        tab.follow(page.get_by_role("button", name="Save question"))
+        expect(page.get_by_role("status")).to_contain_text("2 right sections")
+    finally:
+        shutil.rmtree(folder)
+
+
+def keep(tab: Tab) -> None:
+    """Keep what is ticked, which the script does by itself."""
+    button = tab.page.get_by_role("button", name="Keep the ticks")
+    if tab.script:
+        expect(button).to_have_count(0)
+    else:
+        tab.follow(button)
 
 
 def test_nothing_found_is_said(tab: Tab) -> None:

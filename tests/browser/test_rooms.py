@@ -113,3 +113,22 @@ def test_what_is_said_meanwhile_shows(scripted: Tab) -> None:
     page = scripted.open(f"/rooms/{room}")
     scripted.site.call("chat_send_message", room_id=room, persona="ann", message="Cast off.")
     expect(page.get_by_text("Cast off.")).to_be_visible()
+
+
+def test_what_changed_meanwhile_takes_its_own_place(scripted: Tab) -> None:
+    """A todo and reactions, each once; a row of an earlier page does not come to the end of this one."""
+    room, event = made(scripted, todo=True)
+    page = scripted.open(f"/rooms/{room}")
+    scripted.site.call("chat_claim_todo", event_id=event, persona="ben")
+    row = page.locator(f"#event-{event}")
+    expect(row).to_contain_text("claimed by ben")
+    scripted.site.call("chat_react", event_id=event, persona="ben", emoji="!")
+    expect(row.get_by_label("Reactions")).to_contain_text("! 1")
+    expect(row).to_have_count(1)
+    for number in range(1, 121):
+        scripted.site.call("chat_send_message", room_id=room, persona="ben", message=f"Wave {number}.")
+    scripted.open(f"/rooms/{room}")
+    expect(row).to_have_count(0)
+    scripted.site.call("chat_update_todo", event_id=event, persona="ben", status="done")
+    expect(page.get_by_text("changed a todo")).to_be_visible()
+    expect(row).to_have_count(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab
@@ -43,3 +45,44 @@ def test_a_session_is_saved(tab: Tab) -> None:
     with page.expect_download() as saved:
         page.get_by_role("link", name="Export as Markdown").click()
     assert saved.value.suggested_filename == "quay-3.md"
+
+
+def test_what_happens_meanwhile_shows(scripted: Tab) -> None:
+    """Of every kind, and where nothing was; a row that changed takes its own place."""
+    call, name = scripted.site.call, f"dock-{secrets.token_hex(4)}"
+    call("session_create", session_id=name)
+    page = scripted.open(f"/sessions/{name}")
+    happened = page.get_by_role("region", name="What happened")
+    expect(happened.get_by_text("Nothing happened here yet")).to_be_visible()
+    room = call("chat_create_room", name=f"Room of {name}", members=["ann"], session_id=name)["room_id"]
+    todo = call("chat_create_todo", room_id=room, persona="ann", description="Drain the dock")["event_id"]
+    expect(happened.get_by_text("Drain the dock")).to_be_visible()
+    expect(happened.get_by_text("Nothing happened here yet")).to_be_hidden()
+    file = {"filename": "plan.md", "content": "# Plan", "session_id": name}
+    made = call("artifact_create", name=f"plan of {name}", artifact_type="document", **file)
+    expect(happened.get_by_text(f"plan of {name}, revision 0")).to_be_visible()
+    revision = {"artifact_id": made["artifact_id"], "revision_id": made["revision_id"]}
+    review = call("review_create", reviewer_persona="ben", **revision)["review_id"]
+    call("review_add_comment", review_id=review, location="line:1", comment="Which dock?", persona="ben")
+    expect(happened.get_by_text("Which dock?")).to_be_visible()
+    call("worklog_open", session_id=name)
+    call("worklog_log", session_id=name, agent_id="pilot", action="found", summary="The gate leaks")
+    expect(happened.get_by_text("The gate leaks")).to_be_visible()
+    call("chat_update_todo", event_id=todo, persona="ann", status="done")
+    row = page.locator(f"#event-{todo}")
+    expect(row).to_contain_text("done")
+    expect(row).to_have_count(1)
+    scripted.check()
+
+
+def test_news_keep_to_the_filters(scripted: Tab) -> None:
+    call, name = scripted.site.call, f"dock-{secrets.token_hex(4)}"
+    call("session_create", session_id=name)
+    room = call("chat_create_room", name=f"Room of {name}", members=["ann", "ben"], session_id=name)[
+        "room_id"
+    ]
+    page = scripted.open(f"/sessions/{name}?kind=events&who=ben")
+    call("chat_send_message", room_id=room, persona="ann", message="Not by ben")
+    call("chat_send_message", room_id=room, persona="ben", message="By ben")
+    expect(page.get_by_text("By ben", exact=True)).to_be_visible()
+    expect(page.get_by_text("Not by ben")).to_have_count(0)

@@ -49,8 +49,10 @@ class Event:
     reactions: Mapping[str, tuple[str, ...]] | None
 
 
-def parse_since(since: int | str | None) -> int | str | None:
+def parse_since(since: int | str | None, name: str = "since") -> int | str | None:
     """Check where a caller left off: the id of an event, or a time, which is brought to the stored form.
+
+    :param name: of the parameter.
 
     A time is ISO 8601: a date, hours and minutes after ``T`` or a space, seconds, a fraction and a zone; all
     but the date are optional. Without a zone it is UTC.
@@ -60,12 +62,12 @@ def parse_since(since: int | str | None) -> int | str | None:
     if isinstance(since, str):
         written = since.strip()
         if not (written.isascii() and written.isdecimal() and len(written) <= _LONGEST_CURSOR):
-            return _time(written)
+            return _time(written, name)
         since = int(written)
-    return checks.whole(since, "since")
+    return checks.whole(since, name)
 
 
-def _time(written: str) -> str:
+def _time(written: str, name: str) -> str:
     found = _TIME.fullmatch(written)
     if found is not None:
         day, clock, second, fraction, hours, minutes = found.groups(default="")
@@ -77,8 +79,8 @@ def _time(written: str) -> str:
         except (ValueError, OverflowError):
             pass
     raise InvalidRequestError(
-        f"since is {written[:64]!r}",
-        parameter="since",
+        f"{name} is {written[:64]!r}",
+        parameter=name,
         hint="give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z",
     )
 
@@ -193,8 +195,8 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     )
     if order.endswith("DESC"):
         rows.reverse()
-    reactions, moment = _reactions(tx, where, values), now()
-    return tuple(event(row, moment, reactions.get(row["id"])) for row in rows)
+    found, moment = reactions(tx, where, values), now()
+    return tuple(event(row, moment, found.get(row["id"])) for row in rows)
 
 
 def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
@@ -215,9 +217,13 @@ def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None
     )
 
 
-def _reactions(
+def reactions(
     tx: Transaction, where: str, values: Mapping[str, Any]
 ) -> dict[int, dict[str, tuple[str, ...]]]:
+    """Return who reacted to the events that meet a condition, by event and emoji.
+
+    :param values: of the condition.
+    """
     rows = tx.all(
         "SELECT reaction.event_id, reaction.emoji, reaction.persona"
         f" FROM event JOIN reaction ON reaction.event_id = event.id WHERE {where}"

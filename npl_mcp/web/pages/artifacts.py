@@ -6,12 +6,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anyio import to_thread
 from starlette.responses import Response
 
 from npl_mcp.stores.base.extras import how_to_install, is_installed
 from npl_mcp.web.files import sent
-from npl_mcp.web.markdown import LIMIT, markdown
+from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.pages.rooms import acting
 from npl_mcp.web.routing import Action, Data, Download, Page
 from npl_mcp.web.visits import Visit, address
@@ -79,8 +78,7 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         "markdown": is_markdown,
         "view": "rendered" if is_markdown and rendered else "source",
         "is_text": lines is not None,
-        # It may take a second, which others would wait.
-        "_html": await to_thread.run_sync(markdown, text) if is_markdown and rendered else None,
+        "_text": text,
         "items": _lines(lines or (), offset, comments),
         "total": total,
         "limit": LINES,
@@ -134,8 +132,7 @@ async def compared(visit: Visit) -> Data:
     old = visit.number("from", max(0, new - 1)) or 0
     found = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
     view = "split" if visit.text("view") == "split" else "unified"
-    rows = [_rows(hunk) for hunk in found["changes"]["hunks"]]
-    return {**found, "history": history["items"], "view": view, "_rows": rows}
+    return {**found, "history": history["items"], "view": view, "_rows": _rows}
 
 
 def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
@@ -167,11 +164,8 @@ async def comment(visit: Visit) -> str:
     """Write a comment into one's open review of a revision; the first begins one."""
     who = acting(visit)
     artifact_id, number = visit.path("artifact"), visit.path("revision")
-    got = await visit.call("artifact_history", artifact_id=artifact_id, limit=1)
-    at = await visit.call(
-        "artifact_history", artifact_id=artifact_id, limit=1, offset=got["total"] - 1 - number
-    )
-    revision_id = at["items"][0]["id"]
+    about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
+    revision_id = about["revision_id"]
     found = await visit.call(
         "review_list", artifact_id=artifact_id, reviewer_persona=who, status="in_progress", limit=SHOWN
     )
@@ -225,18 +219,18 @@ def _named(visit: Visit) -> Data:
     return {} if visit.identity else {"as": acting(visit)}
 
 
-_ARTIFACT = "/artifacts/{artifact:int}"
-_REVISION = f"{_ARTIFACT}/revisions/{{revision:int}}"
+_ARTIFACT = "/artifacts/{artifact:id}"
+_REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
     Page("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
     Page(_ARTIFACT, artifact, "artifact.html", "artifact"),
     Page(_REVISION, revision, "artifact.html", "artifact"),
     Page(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    Page("/reviews/{review:int}", review, "artifact.html", "review"),
+    Page("/reviews/{review:id}", review, "artifact.html", "review"),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment),
     Action(f"{_ARTIFACT}/state", change),
-    Action("/reviews/{review:int}/comments", add_comment),
-    Action("/reviews/{review:int}/completion", complete),
+    Action("/reviews/{review:id}/comments", add_comment),
+    Action("/reviews/{review:id}/completion", complete),
 )

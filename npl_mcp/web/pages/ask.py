@@ -27,8 +27,8 @@ SLIDER = 16_000
 SECOND = "b_"
 """How the parameters of the second request begin."""
 
-RIGHT = "right."
-"""How the boxes of right sections begin; the rest is the selector."""
+RIGHT = "right"
+"""The parameter of each section that is marked as right, by its selector; links of the page keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,8 @@ async def ask(visit: Visit) -> Data:
         **shown,
         "audit": audit,
         "copies": copies(visit, asked, form),
+        "right": visit.texts(RIGHT),
+        "_elsewhere": _elsewhere(audit, visit.texts(RIGHT)),
         "_longest": _longest(audit),
         "_question": asked.parameters(),
     }
@@ -162,6 +164,12 @@ def _longest(audit: Any) -> dict[str, int]:
     return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
 
 
+def _elsewhere(audit: Any, right: list[str]) -> list[str]:
+    """Return the sections that are marked as right and have no row on this page."""
+    rows = {row["selector"] for file in audit["items"] for row in file["rows"]}
+    return [selector for selector in dict.fromkeys(right) if selector not in rows]
+
+
 async def _compared(visit: Visit, asked: Asked, form: str) -> Data:
     """Return two requests beside each other, and each section that became something else."""
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
@@ -195,10 +203,15 @@ def _changes(first: list[Any], second: list[Any]) -> list[Data]:
     return changed
 
 
+async def keep(visit: Visit) -> str:
+    """Return the address of the same page that says which sections are marked as right."""
+    return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
+
+
 async def label(visit: Visit) -> Shown:
     """Save the question with the sections that are right."""
     form = visit.form
-    ticked = [name.removeprefix(RIGHT) for name in form if name.startswith(RIGHT)]
+    ticked = form.getlist(RIGHT)
     others = _parts(form.get("others", "").splitlines())
     right = list(dict.fromkeys([*ticked, *others]))
     if not right:
@@ -219,5 +232,6 @@ async def label(visit: Visit) -> Shown:
 
 DECLARED = (
     Page(PATH, ask, "ask.html", "npl", "Ask"),
+    Action(PATH, keep, writes=False),
     Action(f"{PATH}/labels", label),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from npl_mcp.web.plots import Plot, plot
 from npl_mcp.web.routing import Data, Page
@@ -35,7 +36,7 @@ async def calls(visit: Visit) -> Data:
         "span": span,
         "figures": figures,
         "rates": rates(figures["total"]),
-        "_plots": plots(figures["spans"], span),
+        "_plots": partial(plots, figures["spans"], span),
         "_aims": {"accepted": ACCEPTED, "reduced": REDUCED, "hit": HIT},
     }
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-from anyio import to_thread
 
 from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
 from npl_mcp.changes.store import ATTRIBUTES
 from npl_mcp.web.differences import differences
-from npl_mcp.web.markdown import markdown
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.visits import CallError, Visit, address
 
@@ -52,7 +50,7 @@ async def change(visit: Visit) -> Data:
         "content": whole["content"],
         "sections": sections["sections"],
         "suggestions": lacks["suggestions"],
-        "_text": await to_thread.run_sync(markdown, without_title(whole["content"])),
+        "_text": without_title(whole["content"]),
         "_names": ATTRIBUTES,
         "_keys": KEY_LISTS,
         "_statuses": STATUSES,
@@ -115,8 +113,8 @@ async def _kept(visit: Visit, error: CallError, section: str, seen: str, yours: 
         found = {"key": visit.path("key"), "section": section, "content": "", "digest": ""}
     data = {**_form(found, yours), "message": error.message}
     if found["digest"] != visit.form.get("digest"):
-        data["meanwhile"] = await to_thread.run_sync(differences, seen, found["content"])
-        data["wrote"] = await to_thread.run_sync(differences, seen, yours)
+        data["meanwhile"] = partial(differences, seen, found["content"])
+        data["wrote"] = partial(differences, seen, yours)
         return Shown("change_edit.html", data)
     return Shown("change_edit.html", data, error.status)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
-
-from anyio import to_thread
 
 from npl_mcp.web.drawing import icicle
 from npl_mcp.web.markdown import Levels, markdown
@@ -62,15 +61,14 @@ async def documents(visit: Visit) -> Data:
     if "folder" in look:
         return {**look, "links": links, "view": view, **_of_folder(look["folder"])}
     file = look["file"]
-    # Reading Markdown may take a second; others are answered meanwhile.
-    sections = await to_thread.run_sync(_sections, file, view) if links is None else []
+    sections = partial(_sections, file, view)
     return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
 
 
 def _of_folder(folder: Data) -> Data:
     if "map" not in folder:
         return {"_map": None}
-    return {"_map": icicle(folder["map"], lambda area: to_document(area["address"]))}
+    return {"_map": partial(icicle, folder["map"], lambda area: to_document(area["address"]))}
 
 
 def _of_file(file: Data) -> Data:
@@ -84,7 +82,7 @@ def _of_file(file: Data) -> Data:
             return anchor
         return to_document(file["address"], selector=selector) + anchor
 
-    return {"_map": icicle(file["map"], leads) if "map" in file else None, "_leads": leads}
+    return {"_map": partial(icicle, file["map"], leads) if "map" in file else None, "_leads": leads}
 
 
 def _sections(file: Data, view: str) -> list[Data]:

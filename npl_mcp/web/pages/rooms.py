@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.web.rendering import fragment
-from npl_mcp.web.routing import Action, Data, Page, Stream
+from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Page, Row, Stream
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
@@ -17,7 +17,10 @@ _TODOS = 50
 _QUOTED = 120
 """Characters of what somebody answers to."""
 
-_WAIT_SECONDS = 30
+_NUMBER = re.compile("[0-9]{1,15}")
+
+_CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
+"""Events that change how the one looks that they are about."""
 
 
 def acting(visit: Visit) -> str:
@@ -117,21 +120,32 @@ async def thread(visit: Visit) -> Data:
     }
 
 
-async def news(visit: Visit) -> AsyncIterator[tuple[str, str]]:
-    """Yield what happens in a room from now on, or from where the browser left off."""
+async def news(visit: Visit, since: str) -> Sequence[Row]:
+    """Return what happened in a room after an event, and what has changed by it."""
     number, who = visit.path("room"), acting(visit)
-    since: object = visit.request.headers.get("last-event-id") or visit.number("since")
-    while True:
-        feed = await visit.call("chat_get_feed", room_id=number, since=since, limit=SHOWN, wait=_WAIT_SECONDS)
-        for event in await _quoting(visit, number, feed["items"]):
-            since = event["id"]
-            yield str(since), fragment("chat.html", "event", event, who)
+    feed = await visit.call(
+        "chat_get_feed", room_id=number, since=since or None, limit=SHOWN, wait=WAIT_SECONDS
+    )
+    changed = await affected(visit, number, feed["items"])
+    events = await _quoting(visit, number, [*changed, *feed["items"]])
+    new = len(changed)
+    return [
+        *(Row((event, who)) for event in events[:new]),
+        *(Row((event, who), str(event["id"])) for event in events[new:]),
+    ]
+
+
+async def affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
+    """Return earlier events of a room, as they are now, that look otherwise because of some later ones."""
+    targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
+    earlier = sorted(targets - {event["id"] for event in events})
+    return await visit.call("chat_events", room_id=number, event_ids=earlier) if earlier else []
 
 
 def _back(visit: Visit, mark: object = None) -> str:
     """Return the address of the page that a form stood on."""
     about = visit.form.get("thread", "")
-    path = f"/rooms/{visit.path('room')}" + (f"/events/{int(about)}" if about.isdecimal() else "")
+    path = f"/rooms/{visit.path('room')}" + (f"/events/{about}" if _NUMBER.fullmatch(about) else "")
     who = None if visit.identity else acting(visit)
     return address(path, **{"as": who}) + (f"#event-{mark}" if mark else "#end")
 
@@ -199,17 +213,17 @@ async def mark_read(visit: Visit) -> str:
     return address("/rooms", **{"as": None if visit.identity else who})
 
 
-_ROOM = "/rooms/{room:int}"
+_ROOM = "/rooms/{room:id}"
 
 DECLARED = (
     Page("/rooms", rooms, "rooms.html", "chat", "Rooms"),
     Page(_ROOM, room, "room.html", "chat"),
-    Page(f"{_ROOM}/events/{{event:int}}", thread, "thread.html", "chat"),
-    Stream(f"{_ROOM}/events", news),
+    Page(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
+    Stream(f"{_ROOM}/events", news, "chat.html", "event"),
     Action(f"{_ROOM}/messages", send),
     Action(f"{_ROOM}/reactions", react),
     Action(f"{_ROOM}/todos", add_todo),
-    Action(f"{_ROOM}/todos/{{event:int}}", change_todo),
+    Action(f"{_ROOM}/todos/{{event:id}}", change_todo),
     Action(f"{_ROOM}/state", change_room),
-    Action("/rooms/notifications/{notification:int}", mark_read),
+    Action("/rooms/notifications/{notification:id}", mark_read),
 )

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from starlette.responses import Response
 
 from npl_mcp.stores.base.activity import seconds_of
 from npl_mcp.stores.timeline import KINDS
-from npl_mcp.web.lanes import lanes, moment_of
-from npl_mcp.web.routing import Data, Download, Page
-from npl_mcp.web.visits import CallError, Visit
+from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.web.lanes import lanes
+from npl_mcp.web.pages.rooms import affected
+from npl_mcp.web.routing import WAIT_SECONDS, Data, Download, Page, Row, Stream
+from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
 """Moments of a page."""
@@ -28,6 +34,9 @@ TITLES = dict(zip(KINDS, ("Rooms", "Artifacts", "Reviews", "Worklog"), strict=Tr
 _KEY = re.compile(r"(?<![A-Za-z0-9-])[A-Z][A-Z0-9]{1,4}-[0-9]{1,5}(?![A-Za-z0-9-])")
 """What is written as the key of a change request."""
 
+_CURSOR = f"(?:{'|'.join(KINDS)}):[0-9]{{1,15}}"
+_CURSORS = re.compile(f"{_CURSOR}(?:,{_CURSOR}){{0,3}}")
+
 
 async def sessions(visit: Visit) -> Data:
     """Return the sessions."""
@@ -42,7 +51,7 @@ async def session(visit: Visit) -> Data:
     seen = [kind for kind in KINDS if visit.sees(DOMAINS[kind])]
     chosen = [kind for kind in visit.texts("kind") if kind in seen]
     until = visit.number("until")
-    before = visit.text("before") or (None if until is None else moment_of(until + 1))
+    before = visit.text("before") or (None if until is None else _moment_of(until + 1))
     about = await visit.call("session_get", session_id=name)
     found = await visit.call(
         "session_timeline",
@@ -53,8 +62,10 @@ async def session(visit: Visit) -> Data:
         limit=SHOWN,
     )
     parts = {kind: found[kind] for kind in KINDS if kind in found and kind in seen}
-    moments, earlier = _merged(parts)
+    moments, earlier = _latest(parts)
     span = _span(parts, until)
+    past = bool(visit.text("before")) or (span is not None and span["at"] < span["high"])
+    cursors = _written({kind: part["cursor"] for kind, part in parts.items()})
     return {
         "about": about,
         "kinds": {kind: {"title": TITLES[kind], "shown": kind in chosen or not chosen} for kind in seen},
@@ -63,24 +74,38 @@ async def session(visit: Visit) -> Data:
         "moments": moments,
         "total": sum(part["total"] for part in parts.values()),
         "earlier": earlier,
-        "past": bool(visit.text("before")) or (span is not None and span["at"] < span["high"]),
+        "past": past,
         "span": span,
         "changes": await _changes(visit, moments),
         "exportable": all(map(visit.sees, DOMAINS.values())),
-        "_lanes": lanes(
-            {TITLES[kind]: part["counts"] for kind, part in parts.items()}, found["unit_seconds"]
+        "_lanes": partial(
+            lanes, {TITLES[kind]: part["counts"] for kind, part in parts.items()}, found["unit_seconds"]
         ),
+        "_rooms": _rooms(about),
+        "_news": None
+        if past or not parts
+        else address(f"/sessions/{name}/news", since=cursors, who=visit.text("who")),
     }
 
 
-def _merged(parts: Mapping[str, Any]) -> tuple[list[Data], str | None]:
-    """Return the latest moments of all kinds, the oldest first, and the place before which others are."""
+def _rooms(about: Mapping[str, Any]) -> dict[int, str]:
+    """Return the names of a session's rooms."""
+    return {room["id"]: room["name"] for room in about.get("chat_rooms", ())}
+
+
+def _merged(parts: Mapping[str, Any]) -> list[Data]:
+    """Return moments of all kinds, the oldest first."""
     rows = [
         {"kind": kind, "at": one.get("at") or one.get("timestamp") or one["ts"], "of": one}
         for kind, part in parts.items()
         for one in part["items"]
     ]
-    rows.sort(key=lambda row: (row["at"], KINDS.index(row["kind"]), _id(row["of"])))
+    return sorted(rows, key=lambda row: (row["at"], KINDS.index(row["kind"]), _id(row["of"])))
+
+
+def _latest(parts: Mapping[str, Any]) -> tuple[list[Data], str | None]:
+    """Return the latest moments of all kinds, the oldest first, and the place before which others are."""
+    rows = _merged(parts)
     # Of a kind with more than was sent, nothing is known before its first.
     cut = [part["items"][0] for part in parts.values() if part["total"] > len(part["items"])]
     horizon = max((next(at for at, row in enumerate(rows) if row["of"] is one) for one in cut), default=0)
@@ -105,7 +130,15 @@ def _span(parts: Mapping[str, Any], until: int | None) -> Data | None:
     low = seconds_of(first[:19])
     high = max(seconds_of(last[:19]), low + 1)
     at = high if until is None else min(max(until, low), high)
-    return {"first": first, "last": last, "low": low, "high": high, "at": at, "shown": moment_of(at)}
+    return {"first": first, "last": last, "low": low, "high": high, "at": at, "shown": _moment_of(at)}
+
+
+def _moment_of(seconds: int) -> str:
+    """Return a moment as the stores write it.
+
+    :param seconds: since 1970; beyond what can be written the latest that can.
+    """
+    return datetime.fromtimestamp(min(seconds, 253_402_300_799), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def _changes(visit: Visit, moments: Sequence[Data]) -> Data:
@@ -135,6 +168,53 @@ def _text(one: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
+async def news(visit: Visit, since: str) -> Sequence[Row]:
+    """Return what happened in a session after cursors, and what has changed by it."""
+    name = visit.path("session")
+    cursors = {kind: at for kind, at in _read(since).items() if visit.sees(DOMAINS[kind])}
+    if not cursors:
+        raise CallError(f"there is nothing to tell of session {name!r}", ErrorCode.NOT_FOUND)
+    found = await visit.call(
+        "session_news", session_id=name, who=visit.text("who") or None, wait=WAIT_SECONDS, **cursors
+    )
+    moments = _merged(found)
+    if not moments:
+        return []
+    about = await visit.call("session_get", session_id=name)
+    shown = (name, _rooms(about), await _changes(visit, moments))
+    changed = [Row((moment, *shown)) for moment in await _affected(visit, moments)]
+    # A browser that is cut off on the way gets all of them again, and replaces those that it has.
+    *others, last = ((moment, *shown) for moment in moments)
+    after = _written({**cursors, **{kind: part["cursor"] for kind, part in found.items()}})
+    return [*changed, *(Row(one, since) for one in others), Row(last, after)]
+
+
+async def _affected(visit: Visit, moments: Sequence[Data]) -> list[Data]:
+    """Return earlier moments of rooms, as they are now, that look otherwise because of some later ones."""
+    events = [moment["of"] for moment in moments if moment["kind"] == "events"]
+    room_of = itemgetter("room_id")
+    return [
+        {"kind": "events", "of": event}
+        for number, of_room in groupby(sorted(events, key=room_of), room_of)
+        for event in await affected(visit, number, list(of_room))
+    ]
+
+
+def _written(cursors: Mapping[str, int]) -> str:
+    """Return cursors of kinds as one."""
+    return ",".join(f"{kind}:{at}" for kind, at in cursors.items())
+
+
+def _read(text: str) -> dict[str, int]:
+    """Return what :func:`_written` wrote.
+
+    :raises CallError: it did not write this.
+    """
+    if not _CURSORS.fullmatch(text):
+        raise CallError(f"since is {text[:64]!r}, which is no place in a session; open its page again")
+    return {kind: int(at) for kind, _, at in (part.partition(":") for part in text.split(","))}
+
+
 async def export(visit: Visit) -> Response:
     """Return a session as a Markdown file."""
     name = visit.path("session")
@@ -147,5 +227,6 @@ async def export(visit: Visit) -> Response:
 DECLARED = (
     Page("/sessions", sessions, "sessions.html", "session", "Sessions"),
     Download("/sessions/{session}/export", export),
+    Stream("/sessions/{session}/news", news, "timeline.html", "moment"),
     Page("/sessions/{session}", session, "session.html", "session"),
 )

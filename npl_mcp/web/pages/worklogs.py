@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
+from functools import partial
 
 from npl_mcp.web.lanes import lanes
-from npl_mcp.web.rendering import fragment
-from npl_mcp.web.routing import Data, Page, Stream
+from npl_mcp.web.routing import WAIT_SECONDS, Data, Page, Row, Stream
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
 """Entries of a page."""
 
-_WAIT_SECONDS = 30
 _FILTERS = ("who", "action", "tag")
 
 
@@ -36,7 +35,7 @@ async def worklog(visit: Visit) -> Data:
         **found,
         "name": name,
         "chosen": {one: chosen.get(one, "") for one in _FILTERS},
-        "_lanes": lanes(counts, found["unit_seconds"]),
+        "_lanes": partial(lanes, counts, found["unit_seconds"]),
         "_links": {agent: visit.here(who=agent, before=None, entry=None) for agent in counts},
         "_news": address(
             "/worklog-news", worklog=name, since=found["items"][-1]["seq"] if found["items"] else 0, **chosen
@@ -48,20 +47,18 @@ def _chosen(visit: Visit) -> dict[str, str]:
     return {name: visit.text(name) for name in _FILTERS if visit.text(name)}
 
 
-async def news(visit: Visit) -> AsyncIterator[tuple[str, str]]:
-    """Yield what is logged from now on, or from where the browser left off."""
-    since: object = visit.request.headers.get("last-event-id") or visit.number("since", 0)
-    name, chosen = visit.text("worklog"), _chosen(visit)
-    while True:
-        entries = await visit.call("worklog_news", session_id=name, since=since, wait=_WAIT_SECONDS, **chosen)
-        for entry in entries:
-            since = entry["seq"]
-            yield str(since), fragment("logged.html", "entry", entry, name)
+async def news(visit: Visit, since: str) -> Sequence[Row]:
+    """Return what was logged after an entry."""
+    name = visit.text("worklog")
+    entries = await visit.call(
+        "worklog_news", session_id=name, since=since or 0, wait=WAIT_SECONDS, **_chosen(visit)
+    )
+    return [Row((entry, name), str(entry["seq"])) for entry in entries]
 
 
 DECLARED = (
     Page("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
     # Names of archived worklogs have a slash, so nothing can stand behind them.
     Page("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
-    Stream("/worklog-news", news),
+    Stream("/worklog-news", news, "logged.html", "entry"),
 )

@@ -53,14 +53,38 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// News: the server sends rows as it makes them for the page, each once.
+// News: the server sends rows as it makes them for the page. One that the page has takes the place of that; another
+// is new, unless it is said to have changed: then it stands on an earlier page.
 for (const list of document.querySelectorAll("[data-stream]")) {
   const news = new EventSource(list.dataset.stream);
-  news.addEventListener("message", (event) => {
-    list.insertAdjacentHTML("beforeend", event.data);
-  });
+  const show = (event) => {
+    const made = document.createElement("template");
+    made.innerHTML = event.data;
+    for (const row of [...made.content.children]) {
+      const old = row.id && document.getElementById(row.id);
+      if (old) old.replaceWith(row);
+      else if (event.type === "message") list.append(row);
+    }
+  };
+  news.addEventListener("message", show);
+  news.addEventListener("changed", show);
   news.addEventListener("failed", () => news.close());
   addEventListener("pagehide", () => news.close());
+}
+
+// Boxes marked so are kept in the address, and in the links that lead to the page in another state.
+for (const box of document.querySelectorAll("[data-keep]")) {
+  const kept = (address) => {
+    const url = new URL(address);
+    const others = url.searchParams.getAll(box.name).filter((value) => value !== box.value);
+    url.searchParams.delete(box.name);
+    for (const value of box.checked ? [...others, box.value] : others) url.searchParams.append(box.name, value);
+    return url.href;
+  };
+  box.addEventListener("change", () => {
+    history.replaceState(history.state, "", kept(location.href));
+    for (const link of document.links) if (link.search && link.pathname === location.pathname) link.href = kept(link.href);
+  });
 }
 
 // Sliders say their value, and forms and fields marked so send the form when they change.

@@ -130,3 +130,10 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     after = looked(one)
     assert after != before
     assert after == write(one, documents, Json(), companions=companions).text
+
+
+def test_a_request_that_nothing_matches_has_a_page(documents: DocumentSet) -> None:
+    """Every file is there, and none is open."""
+    found = audited(documents, context="zzz")
+    assert [(file.file, file.rows) for file in found.items] == [(name, ()) for name in sorted(TEXTS)]
+    assert found.total == len(TEXTS)

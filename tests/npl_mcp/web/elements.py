@@ -15,7 +15,7 @@ ELEMENTS = _words(
     "html head meta title link script body a header nav form input span button main h1 h2 h3 h4 h5 h6",
     "p b i em strong s del ins ol ul li div section article aside time code pre label select option textarea",
     "table thead tbody tr th td dl dt dd details summary figure figcaption blockquote hr br small output",
-    "datalist fieldset legend meter progress kbd mark footer optgroup caption abbr q sub sup img",
+    "datalist fieldset legend meter progress kbd mark footer optgroup caption abbr q sub sup img noscript",
 )
 """Those of HTML that templates and Markdown make."""
 
@@ -26,8 +26,10 @@ ATTRIBUTES = _words(
     "datetime hidden tabindex role for rows cols required autocomplete autofocus selected checked disabled",
     "readonly scope colspan rowspan open start min max step multiple list size maxlength spellcheck alt",
     "width height download pattern inputmode form low high optimum loading",
-    "data-copy data-stream data-tree data-leaf data-auto data-time",
+    "data-copy data-stream data-tree data-leaf data-auto data-time data-keep formaction formnovalidate",
 )
+
+LEADING = _words("href src action formaction data-stream")
 
 OF_SVG = _words(
     "viewBox preserveAspectRatio x y x1 x2 y1 y2 width height rx ry cx cy r d points fill stroke",
@@ -49,7 +51,7 @@ def strange(tree: Element) -> Iterator[str]:
         for name, value in one.attrib.items():
             if name not in ATTRIBUTES | OF_SVG and not name.startswith("aria-"):
                 yield f"<{one.tag} {name}>"
-            if name in ("href", "src", "action", "data-stream") and not _leads_well(tag, name, value):
+            if name in LEADING and not _leads_well(tag, name, value):
                 yield f"<{one.tag} {name}={value!r}>"
     if [(one.get("src"), one.text) for one in tree.iter("script")] not in _SCRIPTS:
         yield "another script"

@@ -21,7 +21,12 @@ PARAMETERS = {
 }
 """By their names in paths."""
 
-QUERIES = {"/changes/{key}/edit": "section=%23%23+Plain", "/worklog-news": "worklog=s"}
+QUERIES = {
+    "/changes/{key}/edit": "section=%23%23+Plain",
+    "/worklog-news": "worklog=s&since=0",
+    "/rooms/{room:id}/events": "since=0",
+    "/sessions/{session}/news": "since=worklog:0",
+}
 """What a page needs beside its path."""
 
 DECLARED: list[Any] = [one for module in PAGES for one in module.DECLARED]

@@ -39,7 +39,7 @@ class Pages:
 
     def get(self, who: str, path: str, **headers: str) -> Answer:
         """Open a page."""
-        return request(self.server, "GET", path, headers={"Cookie": self._cookies(who), **headers})
+        return request(self.server, "GET", path, headers={"Cookie": self.cookies(who), **headers})
 
     def data(self, who: str, path: str) -> Any:
         """Return what a page shows, as its ``.json`` twin has it."""
@@ -56,7 +56,7 @@ class Pages:
         """
         proof = {"form_token": form_token(_SESSION, self._kept(who))} if token else {}
         headers = {
-            "Cookie": self._cookies(who),
+            "Cookie": self.cookies(who),
             "Content-Type": "application/x-www-form-urlencoded",
             "Origin": origin or f"http://127.0.0.1:{self.server.port}",
         }
@@ -65,7 +65,8 @@ class Pages:
     def _kept(self, who: str) -> str:
         return as_cookie(self.tokens[who])
 
-    def _cookies(self, who: str) -> str:
+    def cookies(self, who: str) -> str:
+        """Return what somebody's browser sends."""
         return f"{SESSION_COOKIE}={_SESSION}; {TOKEN_COOKIE}={self._kept(who)}"
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
+from tests.npl_mcp.web.browsing import Shown
 
 QUESTION = {"context": "prune the plums", "topics": "pruning, plums", "budget": "400"}
 ARGUMENTS = {"context": "prune the plums", "topics": ["pruning", "plums"], "token_budget": 400}
@@ -35,9 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-def page(server: Running, path: str, query: dict[str, str], **headers: str) -> Answer:
+def page(server: Running, path: str, query: Mapping[str, str | list[str]], **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return request(server, "GET", f"{path}?{urlencode(query)}", headers=named)
+    return request(server, "GET", f"{path}?{urlencode(query, doseq=True)}", headers=named)
 
 
 def test_the_page_says_what_an_agent_gets(server: Running) -> None:
@@ -88,6 +90,18 @@ def test_what_differs_between_two_requests(server: Running) -> None:
     assert same["changes"] == []
 
 
+def test_a_question_that_nothing_answers_has_a_page(server: Running) -> None:
+    assert page(server, "/ask", {"context": "zzz"}).status == 200
+
+
+def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
+    """With the marks of directions that Hebrew and Arabic are written with."""
+    given = {"context": "\u05d0\u200f(1)", "topics": "\u200ea", "selectors": "# Plums\n## Pruning"}
+    shown = Shown(page(server, "/ask", given))
+    for form in ("/ask", "/ask/labels"):
+        assert {name: shown.fields(form)[name] for name in given} == given
+
+
 def test_bad_addresses_are_told(server: Running) -> None:
     for query, status, words in (
         ({"context": "a", "budget": "many"}, 400, "budget is 'many'"),
@@ -100,32 +114,66 @@ def test_bad_addresses_are_told(server: Running) -> None:
         assert page(server, "/ask", query).status == status
 
 
-def saved(server: Running, answer: Answer, **fields: str) -> Answer:
+def saved(server: Running, answer: Answer, path: str = "/ask/labels", **fields: str | list[str]) -> Answer:
     """Send the form of a page that was shown."""
     token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
     assert token is not None
     cookie = answer.headers["set-cookie"].partition(";")[0]
-    body = urlencode(
-        {"form_token": token[1].decode(), "name": "fruit", "context": "plums", **fields}
-    ).encode()
+    sent = {"form_token": token[1].decode(), "name": "fruit", "context": "plums", **fields}
+    body = urlencode(sent, doseq=True).encode()
     origin = {"Origin": f"http://127.0.0.1:{server.port}", "Cookie": cookie}
-    return request(server, "POST", "/ask/labels", body, {**FORM, **origin})
+    return request(server, "POST", path, body, {**FORM, **origin})
 
 
 def test_a_question_is_saved(server: Running) -> None:
     """With the token of the form alone, and with a section at least."""
     shown = page(server, "/ask", QUESTION)
     labels = server.folder / "data" / "labels" / "fruit.jsonl"
-    assert request(server, "POST", "/ask/labels", b"context=plums&right.x=1", FORM).status == 403
+    assert request(server, "POST", "/ask/labels", b"context=plums&right=x", FORM).status == 403
     assert saved(server, shown).status == 400
     assert not labels.exists()
-    done = saved(server, shown, **{"right.## Pruning": "1", "others": "## Pruning plums\n"})
+    done = saved(server, shown, right=["## Pruning"], others="## Pruning plums\n")
     assert done.status == 200
     rows = [json.loads(line) for line in labels.read_text("utf-8").splitlines()]
     assert [(Path(row["corpus"]).name, row["relevant"]) for row in rows] == [
         ("open", [{"file": "plums.md", "line": 3}]),
         ("shut", [{"file": "secret.md", "line": 3}]),
     ]
+
+
+def ticks(answer: Answer) -> dict[str, bool]:
+    """Return which sections can be ticked on a page, and whether they are."""
+    box = re.compile(r'<input type="checkbox"[^>]* name="right" value="([^"]*)"([^>]*)')
+    found = box.findall(answer.body.decode())
+    return {html.unescape(selector): " checked" in rest for selector, rest in found}
+
+
+def test_ticks_are_kept(server: Running) -> None:
+    """On the page they are made on, on every page that its links lead to, and in what is saved at last."""
+    long = server.folder / "open" / "long.md"
+    plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(250))
+    long.write_text(f"# Long\n\n{plums}", encoding="utf-8")
+    query = {**QUESTION, "file": "long.md"}
+    try:
+        shown = page(server, "/ask", query)
+        assert not any(ticks(shown).values())
+        right = list(ticks(shown))[1:3]
+        kept = saved(server, shown, f"/ask?{urlencode({**query, 'offset': '200'})}", right=right)
+        assert kept.status == 303
+        address = kept.headers["location"]
+        assert request(server, "GET", address.replace("/ask?", "/ask.json?")).data["data"]["right"] == right
+        later = request(server, "GET", address)
+        assert b"Ticked elsewhere" in later.body
+        assert [one for one, ticked in ticks(later).items() if ticked] == right
+        found = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
+        links = [parse_qs(urlsplit(html.unescape(link)).query) for link in found]
+        assert len(links) > 50
+        assert all(link["right"] == right for link in links)
+        first = page(server, "/ask", {**query, "right": right})
+        assert b"Ticked elsewhere" not in first.body
+        assert [one for one, ticked in ticks(first).items() if ticked] == right
+    finally:
+        long.unlink()
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:

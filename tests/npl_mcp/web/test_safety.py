@@ -321,6 +321,7 @@ PATHS = (
     "-1",
     "0",
     "99999999999999999999999999",
+    "9" * 5_000,
     "1e3",
     "x" * 2_000,
     "%0d%0aSet-Cookie:%20x=1",
@@ -391,25 +392,28 @@ def shape(answer: Answer, address: str) -> str:
     )
 
 
-NEWS = {"/rooms/{room:int}/events": "chat", "/worklog-news": "worklog"}
-"""The domain that the news of a page are of."""
+NEWS = {
+    "/rooms/{room:id}/events": ("chat",),
+    "/worklog-news": ("worklog",),
+    "/sessions/{session}/news": ("session", "worklog"),
+}
+"""The domains that the news of a page are of."""
 
 
 def test_news_are_told_to_who_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
     running, tokens = guarded
     assert {one.path for one in DECLARED if isinstance(one, Stream)} == NEWS.keys()
-    for path, domain in NEWS.items():
+    for path, domains in NEWS.items():
         assert b"Told to those" in news(running, tokens["all"], path)
-        assert b"Told to those" not in news(running, tokens[f"no-{domain}"], path)
+        for domain in domains:
+            assert b"Told to those" not in news(running, tokens[f"no-{domain}"], path)
 
 
 def news(server: Running, token: str, path: str) -> bytes:
     """Return the first news of a page, from its beginning on."""
     with connected(server) as line:
         head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n"
-        address = with_query(path)
-        address += f"{'&' if '?' in address else '?'}since=0"
-        line.sendall(f"GET {address} HTTP/1.1\r\n{head}\r\n".encode())
+        line.sendall(f"GET {with_query(path)} HTTP/1.1\r\n{head}\r\n".encode())
         data = b""
         while b"Told to those" not in data and b"event: failed" not in data:
             data += line.recv(65536) or pytest.fail("the news ended")
@@ -460,3 +464,23 @@ def test_data_are_data(server: Running) -> None:
             assert answer.headers["content-type"] == "application/json"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.data["success"]
+
+
+def test_who_gave_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
+    """Though it says nothing about who they are; who gave none has nothing to forget."""
+    with serving(tmp_path, NPL_MCP_TOKEN=OWN) as running:
+        visitor = Visitor(running)
+        assert b"/sign-out" not in visitor.open("/sign-in").answer.body
+        visitor.submit("/sign-in", "/sign-in", token=OWN)
+        assert visitor.open("/rooms").status == 200
+        visitor.submit("/rooms", "/sign-out")
+        assert visitor.open("/rooms").status == 303
+
+
+def test_behind_https_every_cookie_is_kept_for_it(tmp_path: Path) -> None:
+    with serving(tmp_path, NPL_MCP_WEB_URL="https://npl.invalid", NPL_MCP_TOKEN=OWN) as running:
+        visitor = Visitor(running)
+        page = visitor.open("/sign-in")
+        done = visitor.post("/sign-in", {**page.fields("/sign-in"), "token": OWN})
+        for answer in (page.answer, done.answer):
+            assert "; secure" in answer.headers["set-cookie"].lower()

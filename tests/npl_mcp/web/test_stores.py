@@ -258,6 +258,23 @@ def test_who_has_a_token_acts_in_their_own_name(pages: Pages) -> None:
     assert pages.data("ann", "/rooms/1")["items"][-1]["persona"] == "ann"
 
 
+def test_a_comment_on_no_revision_is_not_found(pages: Pages) -> None:
+    answer = pages.send("ann", "/artifacts/1/revisions/99/comments", location="line:1", comment="x")
+    assert (answer.status, b"has no revision 99" in answer.body) == (404, True)
+
+
+def test_a_form_leads_back_to_no_other_place(pages: Pages) -> None:
+    for thread, place in (("2", "/rooms/1/events/2#"), ("9" * 5_000, "/rooms/1#"), ("x", "/rooms/1#")):
+        answer = pages.send("ann", "/rooms/1/messages", message="back", thread=thread)
+        assert (answer.status, answer.headers["location"].startswith(place)) == (303, True)
+
+
+def test_what_is_wrong_with_a_place_is_said(pages: Pages) -> None:
+    answer = pages.get("ann", "/sessions/s.json?before=x")
+    assert answer.status == 400
+    assert answer.data["error"].startswith("before is 'x'")
+
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 FILES = [
     ("a.png", PNG, "image/png", "inline"),

@@ -1,0 +1,153 @@
+"""Pages are written beside the event loop, so that a long one holds up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from fastmcp import FastMCP
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import CALLER_KEY, Caller
+from npl_mcp.server.calling import text_of
+from npl_mcp.server.server import create_server
+from npl_mcp.web.app import site_of
+from npl_mcp.web.routing import Data, Page, Site
+from npl_mcp.web.visits import Visit
+
+ENOUGH = 60
+"""Seconds after which a test fails that would wait for ever."""
+
+
+async def opened(site: Site, address: str) -> int:
+    """Return the status of a page."""
+    path, _, query = address.partition("?")
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "server": ("127.0.0.1", 80),
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [],
+        CALLER_KEY: Caller(),
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await Starlette(routes=list(site.routes()))(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+class Long(Mapping[str, int]):
+    """What takes as long to be written as another page takes to be answered."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        self.began.set()
+        assert self.go_on.wait(ENOUGH)
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, name: str) -> int:
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+
+@pytest.mark.parametrize("path", ["/long", "/long.json"])
+def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) -> None:
+    long = Long()
+
+    async def long_one(_: Visit) -> Data:
+        return {"message": long, "status": 200}
+
+    async def short_one(_: Visit) -> Data:
+        return {"message": "short", "status": 200}
+
+    pages = [Page("/long", long_one, "error.html"), Page("/short", short_one, "error.html")]
+    site = Site(FastMCP("test"), Settings(cwd=tmp_path, home=tmp_path), pages)
+
+    async def both() -> tuple[int, int]:
+        first = asyncio.create_task(opened(site, path))
+        assert await asyncio.to_thread(long.began.wait, ENOUGH)
+        second = await opened(site, "/short")
+        assert not first.done()
+        long.go_on.set()
+        return await first, second
+
+    assert asyncio.run(both()) == (200, 200)
+
+
+WRITING = (
+    "jinja2",
+    "web/markdown",
+    "web/drawing",
+    "web/plots",
+    "web/lanes",
+    "web/differences",
+    "markdown_it",
+)
+"""Modules whose functions take long with long texts."""
+
+
+def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
+    """Neither templates nor Markdown, nor pictures: their functions run, and none of them in its thread."""
+    (tmp_path / "guide.md").write_text("# Guide\n\n## Part\n\n*Text.*\n", encoding="utf-8")
+    settings = Settings(cwd=tmp_path, home=tmp_path, roots=(tmp_path,), data_dir=tmp_path / "data")
+    here: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            here.add(Path(frame.f_code.co_filename).as_posix().removesuffix(".py"))
+
+    async def visit(site: Site) -> None:
+        entry = {"agent_id": "ann", "action": "found", "summary": "a rope"}
+        file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
+        for tool, given in (
+            ("session_create", {"session_id": "s"}),
+            ("worklog_open", {"session_id": "s"}),
+            ("worklog_log", {"session_id": "s", **entry}),
+            ("artifact_create", file),
+        ):
+            answer = text_of(await server.call_tool(tool, given))
+            assert '"success":true' in answer, answer
+        for path in (
+            "/documents/guide.md",
+            "/worklogs/s",
+            "/sessions/s",
+            "/artifacts/1?view=rendered",
+            "/calls",
+        ):
+            sys.setprofile(note)
+            try:
+                assert await opened(site, path) == 200, path
+            finally:
+                sys.setprofile(None)
+
+    app = App(settings)
+    try:
+        server = create_server(settings, app)
+        asyncio.run(visit(site_of(server, settings)))
+    finally:
+        app.close()
+    assert any(name.endswith("web/routing") for name in here)
+    assert [name for name in here if any(f"{part}/" in f"{name}/" for part in WRITING)] == []
