@@ -49,7 +49,7 @@ def parser() -> ProgramParser:
     )
     add_options(result)
     result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    before = [name for option in result._actions for name in option.option_strings]
+    options = [option for option in result._actions if option.dest != "help"]
     commands = result.add_subparsers(
         dest="command", metavar="COMMAND", prog=NAME, help="without one the server runs"
     )
@@ -67,7 +67,7 @@ def parser() -> ProgramParser:
     add(init, JSON)
     for words, inner in parsers_of(result).items():
         if words and isinstance(inner, ProgramParser):
-            inner.before = before
+            inner.share(options)
     return result
 
 

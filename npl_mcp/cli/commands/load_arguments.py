@@ -24,6 +24,7 @@ from npl_mcp.cli.terminal.arguments import (
     Parser,
     Program,
     argument,
+    count,
     read_command,
     read_rest,
     switch,
@@ -132,7 +133,7 @@ _TAILORED = (
 _SEARCH = (
     argument("words", nargs="+", metavar="WORD"),
     *_WHERE,
-    argument("--limit", type=whole_number, metavar="N", help="maximum number of lines (default 10)"),
+    argument("--limit", type=count, metavar="N", help="maximum number of lines (default 10)"),
     *_OUTPUT,
 )
 _INDEX = (
