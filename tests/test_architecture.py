@@ -72,6 +72,7 @@ LATE = {
         "npl_mcp.stores.base.opening",
         "npl_mcp.stores.base.postgres",
     ): "most have no such database, and commands start in milliseconds",
+    ("npl_mcp.config.layers", "npl_index.library.references"): "only a mistake in a file needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
