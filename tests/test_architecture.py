@@ -74,6 +74,7 @@ LATE = {
     ): "most have no such database, and commands start in milliseconds",
     ("npl_mcp.config.layers", "npl_index.library.references"): "only a mistake in a file needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.edit"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",

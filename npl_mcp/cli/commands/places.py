@@ -12,8 +12,8 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 
@@ -50,10 +50,20 @@ def read_places(given: Namespace) -> Places:
     elif not files and not (given.item or given.kind):
         files = [word for word in given.words if _is_path(word)]
         given.words = [word for word in given.words if word not in files]
-    for root in given.root or ():
+    return located(files, given.root or (), given.parser.error)
+
+
+def located(files: Sequence[str], given: Sequence[str], error: Callable[[str], NoReturn]) -> Places:
+    """Return where files are that a user wrote.
+
+    :param files: paths, patterns and names of items; none means everything.
+    :param given: folders to search.
+    :param error: reports that one of these is none.
+    """
+    for root in given:
         if not os.path.isdir(root):
-            given.parser.error(f"--root {root} is not a folder")
-    roots = [os.path.abspath(root) for root in given.root or ()]
+            error(f"--root {root} is not a folder")
+    roots = [os.path.abspath(root) for root in given]
     close: Callable[[], object] = _nothing
     if STANDARD_INPUT in files:
         folder, close = _kept_input()
@@ -62,7 +72,7 @@ def read_places(given: Namespace) -> Places:
     reached = [_reached(file) for file in files]
     roots += [root for _, root in reached if root]
     named = ", ".join(file for file, _ in reached) if files else None
-    return Places(named, tuple(roots), bool(given.root), close)
+    return Places(named, tuple(roots), bool(given), close)
 
 
 def _is_path(word: str) -> bool:

@@ -152,6 +152,7 @@ SERVER: list[tuple[list[str], str]] = [
     (["start", "--data-dir", "file.md"], "the data folder file.md cannot be written: File exists; choose"),
     (["start", "--root", "absent"], "--root absent is not a folder"),
 ]
+EDIT = ["edit", "file.md", "# A", "--operation", "append", "--content"]
 LOAD: list[tuple[list[str], str]] = [
     (["agent", "a", "--json"], "argument --json: needs --list"),
     (["syntax", "--josn", "a"], "unrecognized arguments: --josn"),
@@ -172,6 +173,16 @@ LOAD: list[tuple[list[str], str]] = [
     (["index", "file.md", "--budget", "inf"], "argument --budget: 'inf' is not a whole number"),
     (["tailored", "x", "--budget", "-1"], "--budget is -1; use 0 or more, or leave it out"),
     (["tailored", "x", "--file", ""], "--file is empty"),
+    (["edit", "file.md", "# A"], "the following arguments are required: --operation"),
+    (["edit", "file.md", "--operation", "append"], "the following arguments are required: SELECTOR"),
+    (["edit", "file.md", "# A", "--operation", "delete"], "argument --operation: invalid choice: 'delete'"),
+    ([*EDIT, "x", "--via", "http"], "argument --via: the file is changed in this process; leave it out"),
+    ([*EDIT, "x", "--root", "absent"], "--root absent is not a folder"),
+    ([*EDIT, " "], "--content is empty; give some text"),
+    ([*EDIT, "x", "--expect", "no"], "--expect is 'no', which is no digest"),
+    (["edit", "-", *EDIT[2:], "x"], "argument FILE: standard input is no file; name one"),
+    (["edit", "file.md", "", *EDIT[3:], "x"], "SELECTOR is empty"),
+    (["edit", "absent.md", *EDIT[2:], "x"], "there is no document 'absent.md'"),
     (["init-claude", "--target", ""], "argument --target: nothing can have this path; write e.g. ./CLAUDE"),
 ]
 CASES = {
