@@ -98,7 +98,9 @@ def _main(words: Sequence[str], display: Display) -> int:
         return _run(given, settings, display)
     if sys.stdin is not None and sys.stdin.isatty():
         # It goes on: clients that start it in a container may give it a terminal.
-        sys.stderr.write(_introduction(words if settings.roots else ("--root", HERE, *words)))
+        root = () if settings.roots else ("--root", HERE)
+        form = () if given.format else ("--format", "markdown")  # as the documents say
+        sys.stderr.write(_introduction((*root, *words, *form)))
         sys.stderr.flush()
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.

@@ -22,6 +22,7 @@ INPUT_NAME = "stdin.md"
 """The name of standard input in answers."""
 
 _PATTERN = re.compile(r"[*?\[{]")
+_ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")
 
 
 class Places(NamedTuple):
@@ -78,7 +79,9 @@ def located(files: Sequence[str], given: Sequence[str], error: Callable[[str], N
 def _is_path(word: str) -> bool:
     """Return whether a word of a task means a file or a folder: it is there, or it cannot be a word."""
     is_markdown = word.lower().endswith(MARKDOWN_SUFFIXES)
-    if word in (os.curdir, os.pardir) or (is_markdown and os.sep in word and " " not in word):
+    if word in (os.curdir, os.pardir):
+        return True
+    if " " not in word and ((is_markdown and os.sep in word) or _ONLY_A_PATH.match(word)):
         return True
     return (is_markdown or os.sep in word) and os.path.exists(word)
 
