@@ -49,7 +49,7 @@ def parser() -> ProgramParser:
     )
     add_options(result)
     result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    before = [name for option in result._actions for name in option.option_strings]
+    options = [option for option in result._actions if option.dest != "help"]
     commands = result.add_subparsers(
         dest="command", metavar="COMMAND", prog=NAME, help="without one the server runs"
     )
@@ -67,7 +67,7 @@ def parser() -> ProgramParser:
     add(init, JSON)
     for words, inner in parsers_of(result).items():
         if words and isinstance(inner, ProgramParser):
-            inner.before = before
+            inner.share(options)
     return result
 
 
@@ -98,7 +98,9 @@ def _main(words: Sequence[str], display: Display) -> int:
         return _run(given, settings, display)
     if sys.stdin is not None and sys.stdin.isatty():
         # It goes on: clients that start it in a container may give it a terminal.
-        sys.stderr.write(_introduction(words if settings.roots else ("--root", HERE, *words)))
+        root = () if settings.roots else ("--root", HERE)
+        form = () if given.format else ("--format", "markdown")  # as the documents say
+        sys.stderr.write(_introduction((*root, *words, *form)))
         sys.stderr.flush()
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.

@@ -17,6 +17,7 @@ MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
 _MAX_ARGUMENT = 4096
 _LONG_NAME = 6
+_SHORTEST_PART = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,32 @@ def near_names(
         score_cutoff=60,
     )
     return tuple(name for _, _, name in matches)
+
+
+def near_words(
+    wanted: str, words: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the words of a short list that a wanted one is a slip of, is part of or holds, best first.
+
+    By chance some parameter is like any word: ``depth`` and ``path`` share three letters in their order.
+    Whoever gets no near word is shown the list.
+
+    :param risky: words for what overwrites or removes something: only their own slips lead to them.
+    """
+    from rapidfuzz.distance import OSA
+
+    low = wanted.lower()
+    near = [
+        word
+        for word in dict.fromkeys(words)
+        if _is_misspelt(wanted, word)
+        or (
+            word not in risky
+            and min(len(low), len(word)) >= _SHORTEST_PART
+            and (low in word.lower() or word.lower() in low)
+        )
+    ]
+    return tuple(sorted(near, key=lambda word: OSA.distance(low, word.lower()))[:limit])
 
 
 def _is_misspelt(wanted: str, name: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.references import near_names
+from npl_index.library.references import near_words
 from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose
 from npl_mcp.changes.index import Ticket
 from npl_mcp.stores.base import checks
@@ -72,7 +72,7 @@ class Filters:
         for part in text.split("&"):
             name, equals, value = part.partition("=")
             if not equals or not name.strip():
-                near = near_names(name[:64], KNOWN, limit=1)
+                near = near_words(name[:64], KNOWN, limit=1)
                 raise InvalidRequestError(
                     f"{part[:64]!r} is no filter",
                     parameter="file",

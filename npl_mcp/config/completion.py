@@ -26,7 +26,8 @@ _BASH = r"""# Completion of @NAME@. In ~/.bashrc: source <(@NAME@ completion bas
     case "$command ${COMP_WORDS[COMP_CWORD - 1]}" in
 @VALUES@    *)
         case $command in
-@CASES@        esac ;;
+@CASES@        esac
+        [[ -z $command || $word != -* ]] || words+=' @EVERYWHERE@' ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
@@ -79,6 +80,7 @@ def script(
             "COMMANDS": "|".join(f"' {command}'" for command in parsers if command) or "''",
             "VALUES": "".join(_bash_values(parsers, named)),
             "CASES": "".join(_bash_cases(parsers, named)),
+            "EVERYWHERE": " ".join(sorted(_everywhere(parsers))),
         }
     for mark, part in (parts | last).items():
         text = text.replace(f"@{mark}@", part)
@@ -108,6 +110,19 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     return (one for one in parser._actions if one.option_strings and one.help is not argparse.SUPPRESS)
 
 
+def _everywhere(parsers: Parsers) -> set[str]:
+    """Return the options of the program that commands take without showing them in their help."""
+    hidden = (
+        name
+        for parser in parsers.values()
+        for one in parser._actions
+        for name in one.option_strings
+        if one.help is argparse.SUPPRESS
+    )
+    shown = {name for one in _options(parsers[""]) for name in one.option_strings}
+    return shown & set(hidden)
+
+
 def _is_name(word: argparse.Action) -> bool:
     """Return whether a word behind a command can be anything, such as a file."""
     return not (word.option_strings or word.choices or word.help is argparse.SUPPRESS)
@@ -119,12 +134,15 @@ def _values(option: argparse.Action) -> str:
 
 def _bash_values(parsers: Parsers, named: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Return the cases for the values of options."""
-    for command, parser in parsers.items():
+    everywhere = _everywhere(parsers)
+    # A command's own option comes before one of the program that has its name.
+    for command, parser in sorted(parsers.items(), key=lambda one: not one[0]):
         start = f" {command}" if command else ""
         for option in _options(parser):
             if option.nargs == 0:
                 continue
-            patterns = "|".join(f"'{start} {name}'" for name in option.option_strings)
+            before = "*" if not command and everywhere & set(option.option_strings) else ""
+            patterns = "|".join(f"{before}'{start} {name}'" for name in option.option_strings)
             words = f"'{_values(option)}'"
             if set(option.option_strings) & set(named.get(command, ())):
                 words = f"$(@FUNCTION@_names {command})"
@@ -143,6 +161,7 @@ def _bash_cases(parsers: Parsers, named: Mapping[str, tuple[str, ...]]) -> Itera
 
 
 def _fish_lines(program: str, parsers: Parsers, named: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    everywhere = _everywhere(parsers)
     for command, parser in parsers.items():
         seen = [f"__fish_seen_subcommand_from {word}" for word in command.split()]
         inner = _below(parsers, command)
@@ -159,7 +178,8 @@ def _fish_lines(program: str, parsers: Parsers, named: Mapping[str, tuple[str, .
         elif any(_is_name(one) for one in parser._actions):
             yield f"{when} -F"
         for option in _options(parser):
-            line = when
+            shared = not command and everywhere & set(option.option_strings)
+            line = f"complete -c {program} -n 'true'" if shared else when
             for name in option.option_strings:
                 line += f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}"
             if set(option.option_strings) & set(own):

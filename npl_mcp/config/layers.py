@@ -176,10 +176,10 @@ def _line(text: str, name: str) -> str:
 
 
 def _unknown(place: str, name: str, *, project: bool) -> NoReturn:
-    from difflib import get_close_matches
+    from npl_index.library.references import near_words
 
     known = [key for key, row in KEYS.items() if row.project or not project]
-    near = get_close_matches(name.lower().replace("_", "-"), list(KEYS), 1)
+    near = near_words(name.replace("_", "-"), KEYS, 1)
     hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
     raise InvalidRequestError(f"{place}: there is no setting {name!r}", hint=hint)
 

@@ -247,7 +247,9 @@ class Settings:
             "worklog_files": worklog_files(variables),
             "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
             "listening": _listening(variables),
-            "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 0) or None,
+            "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 2 * MAX_ARTIFACT_BYTES)
+            if "NPL_MCP_MAX_BODY_BYTES" in variables
+            else None,
         }
         values.update({name: value for name, value in given.items() if value is not None})
         return cls(**values)  # type: ignore[arg-type]
@@ -339,7 +341,7 @@ def parse_port(name: str, text: str) -> int:
     :raises InvalidRequestError: it is none.
     """
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise InvalidRequestError(f"{name}={text!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
+        raise InvalidRequestError(f"{name}={text[:32]!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
     return int(text)
 
 
@@ -352,7 +354,7 @@ def parse_patience(name: str, text: str | None) -> float | None:
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,6}(?:[.][0-9]{1,3})?", text):
-        raise InvalidRequestError(f"{name}={text!r} is not a number of seconds", hint="e.g. 5 or 0.5")
+        raise InvalidRequestError(f"{name}={text[:32]!r} is not a number of seconds", hint="e.g. 5 or 0.5")
     return float(text)
 
 
@@ -382,10 +384,10 @@ def _number(variables: Variables, name: str, default: int) -> int:
     text = variables.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise InvalidRequestError(
-            f"{variables.label(name)}={text!r} is not a whole number above 0", hint=f"e.g. {default}"
-        )
+    # More digits than that mean nothing, and Python refuses to read very many.
+    if not re.fullmatch(r"0*[1-9][0-9]{,14}", text):
+        hint = f"write a whole number above 0, of at most 15 digits, e.g. {default}"
+        raise InvalidRequestError(f"{variables.label(name)}={text[:32]!r} cannot be used", hint=hint)
     return int(text)
 
 
@@ -417,10 +419,10 @@ def _weights(variables: Variables) -> Weights:
         name, content, topic = (float(part) for part in text.split(","))
     except ValueError:
         raise InvalidRequestError(
-            f"{variables.label('NPL_WEIGHTS')}={text!r} cannot be read", hint=hint
+            f"{variables.label('NPL_WEIGHTS')}={text[:32]!r} cannot be read", hint=hint
         ) from None
     if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
-        raise InvalidRequestError(f"{variables.label('NPL_WEIGHTS')}={text!r} cannot be used", hint=hint)
+        raise InvalidRequestError(f"{variables.label('NPL_WEIGHTS')}={text[:32]!r} cannot be used", hint=hint)
     return Weights(name=name, content=content, topic=topic)
 
 

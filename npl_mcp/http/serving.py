@@ -34,6 +34,7 @@ NOT_RUNNING = 3
 START_SECONDS = 60.0
 
 _FOREGROUND = "--foreground"
+_NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 COMMANDS = {
@@ -379,6 +380,9 @@ def _config(settings: Settings, show_token: bool) -> int:
     guarded = state.guarded if state else listening.token is not None or service.needs_token(listening)
     known = listening.token or (state.token if state else None)
     token = known if show_token and known else "YOUR_TOKEN"
+    if guarded and token != known:
+        shows = "--show-token shows the token" + (" once the server runs" if state is None else "")
+        _tell(f"put a token in the place of YOUR_TOKEN: {shows if known or state is None else _NEW_TOKEN}")
     sys.stdout.write(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
 

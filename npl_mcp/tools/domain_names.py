@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.references import near_names
+from npl_index.library.references import near_words
 
 LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility", "search")
 """Domains, which are modules of this package, in the order in which their tools are listed."""
@@ -29,7 +29,7 @@ def domains_named(words: Iterable[str]) -> tuple[str, ...]:
     for word in words:
         if word not in LISTED and word not in PRESETS:
             names = dict.fromkeys((*LISTED, *PRESETS))
-            near = near_names(word[:64], names)
+            near = near_words(word[:64], names)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
             raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
         wanted.update(PRESETS.get(word, (word,)))

@@ -22,7 +22,7 @@ from npl_index.errors import (
     SelectorSyntaxError,
     UnreadableDocumentError,
 )
-from npl_index.library.references import near_names
+from npl_index.library.references import near_words
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -188,7 +188,7 @@ def _describe(
     kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
 ) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
-        near = near_names(name[:64], examples, limit=2)
+        near = near_words(name[:64], examples, limit=2)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
         return f"{name[:64]!r} is not a parameter; {known}"
     example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""

@@ -168,7 +168,8 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
     if reply.digest is not None:
         result.append(f"digest: {reply.digest}")
     if not reply.sections:
-        result.append("no heading matches the filter" if reply.total_sections else "there are no headings")
+        left_out = reply.total_sections > 0
+        result.append("no heading matches filter and depth" if left_out else "there are no headings")
     return tuple(result)
 
 

@@ -34,6 +34,10 @@ def _run(given: Namespace, display: Display) -> int:
         named = dict.fromkeys((*TYPES, "agent"), ("",))
         display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
         return 0
+    if given.command == "edit":
+        from npl_mcp.cli.commands import edit
+
+        return edit.run(given, display)
     run = _command(given)
     if given.command in SECTION_COMMANDS:
         return _look(run, given, display)

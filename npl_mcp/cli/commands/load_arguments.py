@@ -24,6 +24,7 @@ from npl_mcp.cli.terminal.arguments import (
     Parser,
     Program,
     argument,
+    count,
     read_command,
     read_rest,
     switch,
@@ -34,6 +35,7 @@ from npl_mcp.cli.terminal.arguments import (
 FORMATS = ("text", "yaml", "json")
 SECTION_FORMATS = ("text", "markdown", "yaml", "json")
 SECTION_COMMANDS = ("tailored", "search", "index")
+OPERATIONS = ("replace", "append", "prepend")
 
 _FORMAT = argument(
     "--format", choices=FORMATS, default=FORMATS[0], metavar="F", help="text (default), yaml or json"
@@ -65,6 +67,7 @@ _LOAD = (
     _AS_JSON,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
+_ROOT = argument("--root", action="append", metavar="DIR", help="search this folder (repeatable; first wins)")
 _WHERE = (
     argument(
         "--file",
@@ -74,7 +77,7 @@ _WHERE = (
     ),
     argument("--kind", metavar="TYPE", help="type of --item"),
     argument("--item", metavar="NAME", help="item or pattern of that type"),
-    argument("--root", action="append", metavar="DIR", help="search this folder (repeatable; first wins)"),
+    _ROOT,
 )
 _BUDGET = argument("--budget", type=whole_number, metavar="N", help="maximum number of tokens")
 _OUTPUT = (
@@ -132,7 +135,7 @@ _TAILORED = (
 _SEARCH = (
     argument("words", nargs="+", metavar="WORD"),
     *_WHERE,
-    argument("--limit", type=whole_number, metavar="N", help="maximum number of lines (default 10)"),
+    argument("--limit", type=count, metavar="N", help="maximum number of lines (default 10)"),
     *_OUTPUT,
 )
 _INDEX = (
@@ -142,6 +145,17 @@ _INDEX = (
     _FILTER,
     _DEPTH,
     *_OUTPUT,
+)
+_EDIT = (
+    argument("file", metavar="FILE", help="one Markdown file"),
+    argument("selector", metavar="SELECTOR", help="one section, with its subsections; [depth=0] spares them"),
+    argument(
+        "--operation", choices=OPERATIONS, required=True, metavar="OP", help="replace, append or prepend"
+    ),
+    argument("--content", metavar="TEXT", help="the text; by default standard input"),
+    argument("--expect", metavar="DIGEST", help="change only what index or edit gave this digest of"),
+    _ROOT,
+    JSON,
 )
 
 COMMANDS: dict[str, Command] = {
@@ -165,6 +179,7 @@ COMMANDS: dict[str, Command] = {
     "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
     "search": Command("list the best sections, one per line", _SEARCH),
     "index": Command("list the sections of files, with their sizes", _INDEX),
+    "edit": Command("change a section of a Markdown file", _EDIT),
     "completion": SHELL,
 }
 

@@ -12,8 +12,8 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 
@@ -22,6 +22,7 @@ INPUT_NAME = "stdin.md"
 """The name of standard input in answers."""
 
 _PATTERN = re.compile(r"[*?\[{]")
+_ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")
 
 
 class Places(NamedTuple):
@@ -50,10 +51,20 @@ def read_places(given: Namespace) -> Places:
     elif not files and not (given.item or given.kind):
         files = [word for word in given.words if _is_path(word)]
         given.words = [word for word in given.words if word not in files]
-    for root in given.root or ():
+    return located(files, given.root or (), given.parser.error)
+
+
+def located(files: Sequence[str], given: Sequence[str], error: Callable[[str], NoReturn]) -> Places:
+    """Return where files are that a user wrote.
+
+    :param files: paths, patterns and names of items; none means everything.
+    :param given: folders to search.
+    :param error: reports that one of these is none.
+    """
+    for root in given:
         if not os.path.isdir(root):
-            given.parser.error(f"--root {root} is not a folder")
-    roots = [os.path.abspath(root) for root in given.root or ()]
+            error(f"--root {root} is not a folder")
+    roots = [os.path.abspath(root) for root in given]
     close: Callable[[], object] = _nothing
     if STANDARD_INPUT in files:
         folder, close = _kept_input()
@@ -62,13 +73,15 @@ def read_places(given: Namespace) -> Places:
     reached = [_reached(file) for file in files]
     roots += [root for _, root in reached if root]
     named = ", ".join(file for file, _ in reached) if files else None
-    return Places(named, tuple(roots), bool(given.root), close)
+    return Places(named, tuple(roots), bool(given), close)
 
 
 def _is_path(word: str) -> bool:
     """Return whether a word of a task means a file or a folder: it is there, or it cannot be a word."""
     is_markdown = word.lower().endswith(MARKDOWN_SUFFIXES)
-    if word in (os.curdir, os.pardir) or (is_markdown and os.sep in word and " " not in word):
+    if word in (os.curdir, os.pardir):
+        return True
+    if " " not in word and ((is_markdown and os.sep in word) or _ONLY_A_PATH.match(word)):
         return True
     return (is_markdown or os.sep in word) and os.path.exists(word)
 

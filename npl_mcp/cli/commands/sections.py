@@ -257,6 +257,8 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
 def _search(given: Namespace, connection: Connection, display: Display) -> int:
     if not any(word.strip() for word in given.words):
         given.parser.error("there is nothing to look for: all words are paths or empty")
+    if given.limit and given.format == "markdown":
+        given.parser.error("argument --limit: --format markdown lists all sections; leave out one of them")
     reply = _ask(
         given,
         connection,
@@ -271,8 +273,7 @@ def _search(given: Namespace, connection: Connection, display: Display) -> int:
     data = reply["data"]
     if given.format == "markdown":
         return _print(data, given, display)
-    limit = given.limit
-    hits = data["ranking"][: SHOWN if limit is None else max(limit, 0)]
+    hits = data["ranking"][: given.limit or SHOWN]
     if given.format in _WHOLE_FORMATS:
         return _print(hits, given, display)
     if not given.quiet:

@@ -9,7 +9,8 @@ takes to answer.
 
 import argparse
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -122,9 +123,6 @@ class ProgramParser(ReportingParser):
     Whichever of them meets a word that it does not know reports it.
     """
 
-    before: Collection[str] = ()
-    """Options that must stand before the command that this one reads."""
-
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.
 
@@ -132,10 +130,21 @@ class ProgramParser(ReportingParser):
         """
         given, left = super().parse_known_args(args, namespace)
         if left:
-            name = left[0].partition("=")[0]
-            hint = f" (write {name} before the command)" if name in self.before else ""
-            self.error(f"unrecognized arguments: {' '.join(left)[:200]}{hint}")
+            self.error(f"unrecognized arguments: {' '.join(left)[:200]}")
         return given, left
+
+    def share(self, options: Iterable[argparse.Action]) -> None:
+        """Take options of the whole program behind the command, too, where it has none of the same name.
+
+        One that is given counts in the place of what stood before the command; help and usage of a command
+        show its own options alone.
+        """
+        for option in options:
+            if not set(option.option_strings) & set(self._option_string_actions):
+                again = copy(option)
+                again.default = again.help = argparse.SUPPRESS
+                self._add_action(again)
+        self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
 
 def with_flags(problem: str, flags: Mapping[str, str]) -> str:

@@ -50,6 +50,10 @@ _LOAD: Examples = {
         ("npl-load search fence label", "in all components"),
         ('npl-load search "retry policy" --file docs --limit 3', "in a folder"),
     ),
+    "edit": (
+        ('npl-load edit guide.md "## Setup" --operation replace < setup.md', "from standard input"),
+        ('npl-load edit guide.md "## Log" --operation append --content "- done"', "add to a section"),
+    ),
     "completion": (
         ("source <(npl-load completion bash)", "in ~/.bashrc"),
         ("npl-load completion zsh > ~/.zfunc/_npl-load", "in a folder of fpath"),

@@ -95,9 +95,10 @@ class InProcess:
 
         if self._settings is not None:
             return App(self._settings)
-        settings = Settings.from_env(search_cwd=True)
-        others = () if self._only else settings.roots
-        return App(replace(settings, roots=(*map(Path, self._roots), *others)))
+        roots = tuple(map(Path, self._roots))
+        # A command that changes files names them, and the others read their digests.
+        settings = Settings.from_env(search_cwd=True, write=True, roots=roots if self._only else None)
+        return App(settings if self._only else replace(settings, roots=(*roots, *settings.roots)))
 
 
 def _failure(error: Exception, tool: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.library.references import near_names
+from npl_index.library.references import near_words
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -104,10 +104,10 @@ def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
 def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collection[str] = ()) -> str:
     """Check that a value is one of a few.
 
-    :param risky: options that overwrite or remove something; see :func:`near_names`.
+    :param risky: options that overwrite or remove something; see :func:`near_words`.
     """
     if value not in options:
-        near = near_names(value[:64], options, limit=1, risky=risky)
+        near = near_words(value[:64], options, limit=1, risky=risky)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise InvalidRequestError(
             f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"

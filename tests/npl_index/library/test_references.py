@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from npl_index.library.references import near_names
+from npl_index.library.references import near_names, near_words
 
 OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
 RISKY = ("update", "replace", "delete")
@@ -13,7 +13,8 @@ RISKY = ("update", "replace", "delete")
 @pytest.mark.parametrize("wanted", ["read", "select", "date", "place", "pdate", "lace", "elect", "repeat"])
 def test_no_other_word_leads_to_what_overwrites(wanted: str) -> None:
     """However like it is."""
-    assert not set(near_names(wanted, OPERATIONS, risky=RISKY)) & set(RISKY)
+    for near in (near_names, near_words):
+        assert not set(near(wanted, OPERATIONS, risky=RISKY)) & set(RISKY)
 
 
 @pytest.mark.parametrize(
@@ -28,4 +29,25 @@ def test_no_other_word_leads_to_what_overwrites(wanted: str) -> None:
 )
 def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
     """Also that of a word that overwrites."""
-    assert near_names(wanted, OPERATIONS, limit=1, risky=RISKY) == (meant,)
+    for near in (near_names, near_words):
+        assert near(wanted, OPERATIONS, limit=1, risky=RISKY) == (meant,)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("fiel", ("file",)),
+        ("selector", ("selectors",)),
+        ("budget", ("token_budget",)),
+        ("name", ("filename",)),
+        ("File_Path", ("path", "file")),
+        ("depth", ()),
+        ("author", ()),
+        ("title", ()),
+        ("id", ()),
+        ("", ()),
+    ],
+)
+def test_words_that_are_like_a_parameter_by_chance_lead_nowhere(wanted: str, meant: tuple[str, ...]) -> None:
+    """A slip, a part, or a word with more to it does."""
+    assert near_words(wanted, ("path", "file", "filename", "selectors", "token_budget", "item")) == meant

@@ -42,6 +42,9 @@ TYPED = {
         "--worklog-files ": ["on", "off"],
         "library list --js": ["--json"],
         "backup --root ": [],
+        "doctor --cache ": ["disk", "memory", "sqlite"],
+        "token add --lib": ["--library"],
+        "library list --worklog-f": ["--worklog-files"],
     },
     "npl-mcp-server": {
         "st": ["start", "stop", "status"],

@@ -245,6 +245,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
     serves = ["--root", str(docs)]
     data = [f"--data-dir={cwd / 'data'}"]
     words = [sys.executable, "-m", "npl_mcp", *([*data, *serves] if named else [*serves, *data])]
+    words += ["--format", "markdown"]
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
     entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
     assert [entry["command"], *entry["args"]] == words

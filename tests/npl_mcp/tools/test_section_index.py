@@ -260,7 +260,7 @@ def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
         "ce ### Drip lines",
     ]
     none = text(settings, file="guide.md", filter={"heading_level": 6})
-    assert none.splitlines()[-1] == "no heading matches the filter"
+    assert none.splitlines()[-1] == "no heading matches filter and depth"
 
 
 def test_fences_that_look_wrong_are_named(settings: Settings, docs: Path, call: Call) -> None:

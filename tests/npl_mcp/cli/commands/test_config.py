@@ -44,6 +44,28 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
     }
 
 
+def test_options_of_the_program_may_stand_behind_a_command(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is given behind it counts; what is given before it holds where nothing is."""
+    options = ["--format", "markdown", "--cache", "memory", "--root", "docs", "--write"]
+    behind = ["--format", "json", "--root", str(work)]
+    shown: list[dict[str, object]] = []
+    for words in (
+        [*options, "config", "show", "--json"],
+        ["config", *options, "show", "--json"],
+        ["config", "show", "--json", *options],
+        [*options, "config", "show", *behind, "--json"],
+    ):
+        assert main(words) == 0
+        rows = json.loads(capsys.readouterr().out)
+        shown.append({row["name"]: row["value"] for row in rows})
+    first, *same, last = shown
+    assert (first["format"], first["cache"], first["write"]) == ("markdown", "memory", True)
+    assert all(one == first for one in same)
+    assert last == {**first, "format": "json", "root": [str(work)]}
+
+
 def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Name, value and source, in columns."""
     assert main(["config", "show"]) == 0

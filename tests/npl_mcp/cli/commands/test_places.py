@@ -120,7 +120,9 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
     """An outline as agents get it, or the fields of the index."""
     code, out, _ = run("index", "docs/guide/build.md")
     assert code == 0
-    assert [line.partition("#")[1:] for line in out.splitlines()[1:]] == [
+    _, *headings, digest = out.splitlines()
+    assert digest.startswith("digest: ")
+    assert [line.partition("#")[1:] for line in headings] == [
         ("#", " Build"),
         ("#", "# Library mode"),
         ("#", "# App mode"),
@@ -141,6 +143,8 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
         (("tailored", "docs/guide/build.md"), "give a task, --topic or --select"),
         (("search", "docs/guide/build.md"), "all words are paths"),
         (("search", "x", "docs/none.md"), "there is no document 'docs/none.md'"),
+        (("search", "x", "nowhere/"), "there is no document 'nowhere/'"),
+        (("search", "x", "./nowhere"), "there is no document './nowhere'"),
         (("tailored", "x", "--budget", "-1"), "--budget is -1"),
         (("tailored", "x", "--depth", "-2"), "--depth is -2"),
         (("tailored", *(["--topic", "t"] * 65)), "65 --topic are too many"),
