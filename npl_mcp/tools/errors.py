@@ -188,7 +188,7 @@ def _describe(
     kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
 ) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
-        near = near_names(name[:64], examples, limit=2)
+        near = _meant(name[:64], examples)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
         return f"{name[:64]!r} is not a parameter; {known}"
     example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""
@@ -196,6 +196,16 @@ def _describe(
         return f"{name} is required{example}"
     place = f"{name}[{']['.join(inside)}]" if inside else name
     return f"{place}: {message[:1].lower() + message[1:]}{example}"
+
+
+def _meant(name: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the parameters that a name is meant for: misspelt, or with more or fewer words.
+
+    Others look alike as well (``path``, ``depth``), and who is led there errs once more.
+    """
+    words = set(name.lower().split("_"))
+    alike = (one for one in known if words <= (parts := set(one.lower().split("_"))) or parts <= words)
+    return (near_names(name, known, limit=2, risky=known) or tuple(alike))[:2]
 
 
 def _shown(example: object) -> str:
