@@ -2,8 +2,8 @@
 
 Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
 checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
-truth values as ``"true"``, lists and objects as their JSON in a text. But ``true`` is no number, and ``1`` no
-truth value: that is always a mistake.
+texts of digits as numbers, truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no
+number and no text, and ``1`` no truth value: that is always a mistake.
 """
 
 from __future__ import annotations
@@ -168,6 +168,10 @@ def _number(value: object) -> object:
     return value
 
 
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _truth(value: object) -> object:
     if isinstance(value, bool) or (isinstance(value, str) and value.lower() in ("true", "false")):
         return value
@@ -178,4 +182,5 @@ _GUARDS: Mapping[object, BeforeValidator] = {
     int: BeforeValidator(_number),
     float: BeforeValidator(_number),
     bool: BeforeValidator(_truth),
+    str: BeforeValidator(_text),
 }

@@ -96,12 +96,28 @@ def test_what_stores_keep_is_not_too_much(call: Call) -> None:
 
 def test_an_error_names_the_first_ten_problems(call: Call) -> None:
     """And says how many more there are."""
-    answer = call("npl_load_tailored", topics=list(range(MOST_ENTRIES)))
+    answer = call("npl_load_tailored", topics=[None] * MOST_ENTRIES)
     assert answer["error"].count("topics[") == PROBLEMS
     assert answer["error"].endswith(f"and {MOST_ENTRIES - PROBLEMS} more problems")
     assert "topics[9]" in answer["error"]
     few = invalid_arguments([{"type": "a", "loc": ("x",), "msg": "No"}] * 2, "t", {})
     assert str(few) == "t: x: no"
+
+
+MEANT = {
+    ("npl_load_tailored", "budget"): "did you mean token_budget?",
+    ("npl_load_tailored", "tokenBudget"): "did you mean token_budget?",
+    ("npl_load_tailored", "files"): "did you mean file?",
+    ("npl_load_agent", "name"): "did you mean agent_name?",
+    ("npl_section_index", "path"): "it takes file, filter, ",
+    ("chat_claim_todo", "todo_id"): "it takes persona, event_id, ",
+}
+
+
+@pytest.mark.parametrize(("tool", "name"), MEANT)
+def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -> None:
+    """To one that only looks like it, nobody is led."""
+    assert f"'{name}' is not a parameter; {MEANT[tool, name]}" in call(tool, **{name: 1})["error"]
 
 
 TEXTS = {
@@ -164,6 +180,14 @@ def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
     """Only where a number is wanted it is none."""
     call("worklog_init", session_id="s")
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=True)["success"]
+
+
+def test_a_text_of_digits_may_be_a_number(call: Call) -> None:
+    """Keys and names are some; a truth value or a fraction is no text."""
+    assert call("session_create", session_id=2024)["data"]["session_id"] == "2024"
+    for given in (True, 2.5):
+        answer = call("session_create", session_id=given)
+        assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
 
 
 @pytest.mark.parametrize("given", [True, "true", "True", False, "false"])
