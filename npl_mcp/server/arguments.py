@@ -2,8 +2,8 @@
 
 Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
 checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
-texts of digits as numbers, truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no
-number and no text, and ``1`` no truth value: that is always a mistake.
+texts of digits as numbers, truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is
+no number and no text, and ``1`` no truth value: that is always a mistake.
 """
 
 from __future__ import annotations
