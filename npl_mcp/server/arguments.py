@@ -2,8 +2,8 @@
 
 Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
 checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
-texts of digits as numbers, truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is
-no number and no text, and ``1`` no truth value: that is always a mistake.
+truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth
+value: that is always a mistake.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
-from npl_mcp.tools.spec import CommaList
+from npl_mcp.tools.spec import CommaList, NumberToo
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
@@ -153,6 +153,8 @@ def _field(part: object) -> object:
         return Field(description=part)
     if part is CommaList:
         return BeforeValidator(_joined)
+    if part is NumberToo:
+        return BeforeValidator(_text)
     return Field(json_schema_extra=part) if isinstance(part, dict) else part
 
 
@@ -182,5 +184,4 @@ _GUARDS: Mapping[object, BeforeValidator] = {
     int: BeforeValidator(_number),
     float: BeforeValidator(_number),
     bool: BeforeValidator(_truth),
-    str: BeforeValidator(_text),
 }
