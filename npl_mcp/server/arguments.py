@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
-from npl_mcp.tools.spec import CommaList, NumberToo
+from npl_mcp.tools.spec import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
@@ -153,8 +153,6 @@ def _field(part: object) -> object:
         return Field(description=part)
     if part is CommaList:
         return BeforeValidator(_joined)
-    if part is NumberToo:
-        return BeforeValidator(_text)
     return Field(json_schema_extra=part) if isinstance(part, dict) else part
 
 
@@ -168,10 +166,6 @@ def _number(value: object) -> object:
     if isinstance(value, bool):
         raise PydanticCustomError("bool_as_number", "Input should be a number, not true or false")
     return value
-
-
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _truth(value: object) -> object:

@@ -22,7 +22,7 @@ from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, Status, Type
 from npl_mcp.changes.store import Mode, Operation, UpdateMode
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
-from npl_mcp.tools.spec import NumberToo, ToolSpec
+from npl_mcp.tools.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,12 @@ _DONE = {
     "implementationNotes": {"type": "string"},
 }
 
-Key = Annotated[str, NumberToo]
 Project = Annotated[str | None, "Code"]
 Expect = Annotated[str | None, "Digest you read"]
 
 
 def get_cr(
-    app: App, key: Annotated[str, "MDT-004, or 4", NumberToo], project: Project = None, mode: Mode = "full"
+    app: App, key: Annotated[str, "MDT-004, or 4"], project: Project = None, mode: Mode = "full"
 ) -> ChangeRequest:
     """Read a change request (CR), its attributes or key metadata.
 
@@ -75,7 +74,7 @@ def get_cr(
 
 def manage_cr_sections(
     app: App,
-    key: Key,
+    key: str,
     operation: Operation,
     project: Project = None,
     section: Annotated[str | None, "Heading or path: ## A / ### B"] = None,
@@ -125,7 +124,7 @@ def create_cr(
 
 
 def update_cr_status(
-    app: App, key: Key, status: Status, project: Project = None, expect: Expect = None
+    app: App, key: str, status: Status, project: Project = None, expect: Expect = None
 ) -> ChangedStatus:
     """Set a CR's status.
 
@@ -141,7 +140,7 @@ def update_cr_status(
 
 def update_cr_attrs(
     app: App,
-    key: Key,
+    key: str,
     attributes: Annotated[
         dict[str, Any],
         "Keys comma-separated; empty text clears",
@@ -163,7 +162,7 @@ def update_cr_attrs(
     return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: Key, project: Project = None, expect: Expect = None) -> Deleted:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
     """Delete a CR's file.
 
     :param expect: digest that was read; refused if the file is another by now.
@@ -196,7 +195,7 @@ def list_crs(
     return app.changes.list(project, filters, limit, offset)
 
 
-def suggest_cr_improvements(app: App, key: Key, project: Project = None) -> Suggestions:
+def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Suggestions:
     """Suggest what a CR lacks.
 
     :raises InvalidRequestError: an argument cannot be used.

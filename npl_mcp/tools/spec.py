@@ -22,10 +22,6 @@ class CommaList:
     """
 
 
-class NumberToo:
-    """Marks a text that may be digits alone; a number is accepted as well, and the schema shows the text."""
-
-
 Wait = Annotated[float, "0 to 60 seconds"]
 """Of tools that read what others write: how long a call with nothing to answer waits for it."""
 

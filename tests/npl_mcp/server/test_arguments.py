@@ -182,13 +182,6 @@ def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=True)["success"]
 
 
-def test_a_key_may_be_a_number(call: Call) -> None:
-    """That of a change request; other texts are none, and a truth value is no key."""
-    for given, code in ((4, "NOT_FOUND"), (True, "INVALID_PARAMETER"), (2.5, "INVALID_PARAMETER")):
-        assert call("get_cr", key=given)["error_code"] == code
-    assert call("search", query=4)["error_code"] == "INVALID_PARAMETER"
-
-
 @pytest.mark.parametrize("given", [True, "true", "True", False, "false"])
 def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
     """Models write them so."""
