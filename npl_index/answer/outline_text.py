@@ -76,8 +76,14 @@ class OutlineText:
     def _text(
         self, nodes: Sequence[OutlineNode], remarks: Sequence[str], unfolding: str | None, hidden: int = 0
     ) -> str:
-        more = hidden + _folded(nodes)
-        notes = [f"+{more}: headings not shown; {unfolding}"] if more and unfolding else []
+        if not self.documents:
+            return "\n".join((*remarks, ""))
+        if self.several and len(nodes) < len(self.documents):
+            more, what = len(self.documents) - len(nodes), "files"
+        else:
+            above = () if self.several else self.documents
+            more, what = hidden + _folded(nodes) + sum(one.more or 0 for one in above), "headings"
+        notes = [f"+{more}: {what} not shown; {unfolding}"] if more and unfolding else []
         return "\n".join((self.first, *self._lines(nodes, 0), *notes, *remarks, ""))
 
     @property

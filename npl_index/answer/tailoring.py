@@ -9,7 +9,8 @@ from typing import NamedTuple
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
 from npl_index.answer.budget import BEST, Packed, Unit
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.forms import Form, Json, Markdown, Pricing
+from npl_index.answer.remarks import remarks
 from npl_index.answer.room import Room
 from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, suggest
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
@@ -190,6 +191,8 @@ class _Packing(NamedTuple):
 
 
 def _pack(request: TailorRequest, found: Found, documents: DocumentSet, form: Form) -> _Packing:
+    prices = Pricing(documents, form)
+    said = remarks(found.failures, documents.unreadable, request.token_budget, prices.named)
     nothing = Tailored(
         content="",
         sections=(),
@@ -202,8 +205,8 @@ def _pack(request: TailorRequest, found: Found, documents: DocumentSet, form: Fo
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
         excluded_tokens=found.excluded_tokens,
-        not_found=found.failures or None,
-        unreadable=documents.unreadable or None,
+        not_found=said.not_found or None,
+        unreadable=said.unreadable or None,
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )

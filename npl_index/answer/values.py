@@ -83,8 +83,8 @@ class Tailored:
     :param file: the document's path below its root; for several documents what the request called them.
     :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
     :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
-    :param not_found: for each selector that selects nothing, why.
-    :param unreadable: files of a set that were left out, and why.
+    :param not_found: for each selector that selects nothing, why; a last entry counts what has no room.
+    :param unreadable: files of a set that were left out, and why; a last entry counts further ones.
     :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
     :param missing_files: how many files are not indexed yet; ask again for them.
     :param ranking: every hit, best first, when asked for; no budget counts it.

@@ -2,11 +2,13 @@
 
 Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
 checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
-truth values as ``"true"``. But ``true`` is no number, and ``1`` no truth value: that is always a mistake.
+truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth
+value: that is always a mistake.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
@@ -17,7 +19,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.server.messages import DEEPEST, MOST_VALUES
+from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
 from npl_mcp.tools.spec import CommaList
 
 MOST_ENTRIES = 1_000
@@ -85,6 +87,42 @@ def _check_keys(part: Mapping[Any, object], name: str) -> None:
 def _too_much(name: str, problem: str, most: str) -> InvalidRequestError:
     hint = most if most.startswith("15") else f"at most {most}"
     return InvalidRequestError(f"{name} {problem}", hint=hint)
+
+
+def container(annotation: object) -> type | None:
+    """Return ``list`` or ``dict`` for a parameter that takes one, ``None`` for any other."""
+    kind, inner = get_origin(annotation), get_args(annotation)
+    if kind is Annotated:
+        return list if CommaList in inner[1:] else container(inner[0])
+    if kind in (Union, UnionType):
+        return next(filter(None, map(container, inner)), None)
+    return kind if kind in (list, dict) else None
+
+
+def unpacked(arguments: dict[str, Any], containers: Mapping[str, type]) -> dict[str, Any]:
+    """Return arguments whose lists and objects are read where they came as JSON in a text.
+
+    :param containers: what the parameters take that take one, by name.
+    """
+    read = {
+        name: from_text(arguments[name], kind)
+        for name, kind in containers.items()
+        if arguments.get(name).__class__ is str
+    }
+    return {**arguments, **read} if read else arguments
+
+
+def from_text(text: str, kind: type) -> object:
+    """Return the list or object that a text holds as JSON; what holds none, or too much, stays as it is."""
+    if text.lstrip()[:1] != _BEGINS[kind] or excess(text.encode("utf-8", "surrogatepass")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+_BEGINS: Mapping[type, str] = {list: "[", dict: "{"}
 
 
 def takes_any(annotation: object) -> bool:

@@ -26,7 +26,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
 from npl_mcp.core.progress import tell_progress
 from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
-from npl_mcp.server.arguments import check_size, strict, takes_any
+from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
@@ -74,6 +74,7 @@ class BoundTool(Tool):
     _app: App = PrivateAttr()
     _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
     _open_to_any: frozenset[str] = PrivateAttr()
+    _containers: Mapping[str, type] = PrivateAttr()
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
@@ -82,7 +83,7 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: the function's first argument.
         """
-        arguments, schema, open_to_any = _arguments(spec.function)
+        arguments, schema, open_to_any, containers = _arguments(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
@@ -96,7 +97,8 @@ class BoundTool(Tool):
             output_schema=reply,
             annotations=_annotations(spec),
         )
-        tool._spec, tool._app, tool._arguments, tool._open_to_any = spec, app, arguments, open_to_any
+        tool._spec, tool._app, tool._arguments = spec, app, arguments
+        tool._open_to_any, tool._containers = open_to_any, containers
         return tool
 
     @property
@@ -142,6 +144,7 @@ class BoundTool(Tool):
         return result
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        arguments = unpacked(arguments, self._containers)
         check_size(arguments, self.name, self._open_to_any, self._app.settings.body_limit)
         try:
             return self._arguments.validate_python(arguments)
@@ -248,8 +251,10 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 @cache
 def _arguments(
     function: Callable[..., object],
-) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], frozenset[str]]:
-    """Return a validator of a tool's arguments, their JSON schema, and the names of those of any JSON."""
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], frozenset[str], Mapping[str, type]]:
+    """Return a validator of a tool's arguments, their JSON schema, the names of those of any JSON, and what
+    those are that are lists or objects.
+    """
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -269,7 +274,9 @@ def _arguments(
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
     open_to_any = frozenset(parameter.name for parameter in declared if takes_any(parameter.annotation))
-    return adapter, _compact(adapter.json_schema()), open_to_any
+    kinds = ((parameter.name, container(parameter.annotation)) for parameter in declared)
+    containers = {name: kind for name, kind in kinds if kind is not None}
+    return adapter, _compact(adapter.json_schema()), open_to_any, containers
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:

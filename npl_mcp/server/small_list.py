@@ -21,6 +21,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import sight
+from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.spec import ToolSpec
@@ -138,6 +139,8 @@ class CallsByName(Middleware):
         message = context.message
         given = message.arguments or {}
         name, arguments = given.get("name"), given.get("arguments")
+        if isinstance(arguments, str):
+            arguments = from_text(arguments, dict)
         readable = isinstance(name, str) and name != CALL and isinstance(arguments, dict | None)
         if message.name != CALL or not readable or given.keys() - {"name", "arguments"}:
             return await call_next(context)

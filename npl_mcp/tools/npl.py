@@ -34,8 +34,8 @@ Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, perso
 Item = Annotated[str | None, "e.g. syntax.placeholder"]
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
-Items = Annotated[str, "Names: a, b.*"]
-Skip = str | None
+Items = Annotated[str, "Names: a, b.*", CommaList]
+Skip = Annotated[str | None, CommaList]
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,9 +167,10 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
             result.append(f"{what}: {len(texts) - _FILES_NAMED} more")
     if reply.digest is not None:
         result.append(f"digest: {reply.digest}")
-    if not reply.sections:
-        left_out = reply.total_sections > 0
-        result.append("no heading matches filter and depth" if left_out else "there are no headings")
+    if not reply.total_sections:
+        result.append(f"no headings, {reply.total_tokens} tokens")
+    elif not reply.filtered_sections:
+        result.append("no heading matches the filter")
     return tuple(result)
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores import session
 from npl_mcp.stores.base.database import Transaction
@@ -186,14 +187,29 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -
     )
 
 
+def check_new_member(name: str, parameter: str) -> None:
+    """Refuse a name with the sign of a mention in front: ``@bob`` in a message means ``bob``.
+
+    :raises InvalidRequestError: it has the sign.
+    """
+    if name.startswith("@"):
+        raise InvalidRequestError(
+            f"{parameter} has {name!r}",
+            parameter=parameter,
+            hint=f"write {name.lstrip('@')!r}; @ stands before a name in messages alone",
+        )
+
+
 def join(tx: Transaction, room_id: int, persona: str) -> None:
     """Make a persona a member of a room; nothing happens to one that is.
 
     :raises ClosedError: the room is archived.
+    :raises InvalidRequestError: no mention would find it.
     """
     require_room(tx, room_id)
     if is_member(tx, room_id, persona):
         return
+    check_new_member(persona, "persona")
     tx.run(
         "INSERT INTO member (room_id, persona, position, joined_at)"
         " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room",

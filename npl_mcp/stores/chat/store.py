@@ -137,6 +137,8 @@ class ChatStore:
         text = checks.maybe(checks.text, description, "description")
         if not personas:
             raise MissingRequestError("members is empty", parameter="members", hint="name a persona")
+        for persona in personas:
+            rooms.check_new_member(persona, "members")
         with self._database.write() as tx:
             return rooms.create(tx, clean, personas, text, session_id, session_title)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import PurePath
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import Selector
 from npl_index.selectors.selection import select
-from npl_mcp.stores.review.annotation import Lines
+from npl_mcp.stores.review.annotation import FORMS, Lines
 
 SECONDS = 10.0
 """How long a file may take to parse, as in a set of documents."""
@@ -23,7 +23,11 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
     :raises DocumentError: the file is no text, or cannot be parsed.
     """
     tree = parse_sections(content, PurePath(filename).stem, deadline=time.monotonic() + SECONDS)
-    matches = select([tree], selector)
+    try:
+        matches = select([tree], selector)
+    except SectionNotFoundError as error:
+        # What looks like no heading was meant as one of the other forms.
+        raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
         raise InvalidRequestError(

@@ -104,6 +104,22 @@ def test_an_error_names_the_first_ten_problems(call: Call) -> None:
     assert str(few) == "t: x: no"
 
 
+MEANT = {
+    ("npl_load_tailored", "budget"): "did you mean token_budget?",
+    ("npl_load_tailored", "tokenBudget"): "did you mean token_budget?",
+    ("npl_load_tailored", "files"): "did you mean file?",
+    ("npl_load_agent", "name"): "did you mean agent_name?",
+    ("npl_section_index", "path"): "it takes file, filter, ",
+    ("chat_claim_todo", "todo_id"): "it takes persona, event_id, ",
+}
+
+
+@pytest.mark.parametrize(("tool", "name"), MEANT)
+def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -> None:
+    """To one that only looks like it, nobody is led."""
+    assert f"'{name}' is not a parameter; {MEANT[tool, name]}" in call(tool, **{name: 1})["error"]
+
+
 TEXTS = {
     "short": "a",
     "as long as may be": "a" * (LARGEST_ERROR - 102),
@@ -179,6 +195,37 @@ def test_what_is_no_truth_value_is_refused(call: Call, given: object) -> None:
     answer = call("worklog_read", agent_id="a", peek=given)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert "true or false" in answer["error"]
+
+
+def test_lists_and_objects_may_be_json_in_a_text(call: Call) -> None:
+    """Some clients write them so; a list of names does for names with commas between them."""
+    assert call("chat_create_room", name="r", members='["ann", "bob"]')["data"]["members"] == ["ann", "bob"]
+    call("worklog_init", session_id="s")
+    entry = {"agent_id": "a", "action": "b", "summary": "c"}
+    assert call("worklog_log", **entry, tags='["t"]', refs=' {"files": ["a.py:3"]}', data="[1]")["success"]
+    (read,) = call("worklog_read", agent_id="a")["data"]["items"]
+    assert (read["tags"], read["refs"], read["data"]) == (["t"], {"files": ["a.py:3"]}, "[1]")
+    found = call("npl_section_index", file='["guide.md", "plants"]', filter='{"has_tables": true}')["data"]
+    assert [one["name"] for one in found["sections"]] == ["guide.md"]
+    for items in (["syntax", "fences"], '["syntax", "fences"]'):
+        loaded = call("npl_load_components", items=items, skip=["syntax"])["data"]
+        assert (loaded["loaded_items"], loaded["skipped"]) == (["fences"], ["syntax"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a, b", "[", "[1,", "{}", '"a"', "[[]]", "[NaN]", "[" * 100, f"[{'1,' * MOST_VALUES}1]", "[\ud800]"],
+)
+def test_a_text_that_holds_no_list_is_refused(call: Call, text: str) -> None:
+    """The error shows one."""
+    answer = call("chat_create_room", name="r", members=text)
+    assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
+    assert 'members=["planner", "coder"]' in answer["error"]
+    many = call("chat_create_room", name="r", members=json.dumps(["a"] * (MOST_ENTRIES + 1)))
+    assert (
+        many["error"]
+        == f"chat_create_room: members has {MOST_ENTRIES + 1:,} entries; at most {MOST_ENTRIES:,}"
+    )
 
 
 SPECS = (*listed_tools(), *unlisted_tools())

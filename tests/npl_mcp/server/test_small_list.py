@@ -112,11 +112,12 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
             ("call_tool", {"name": "session_list"}),
             ("call_tool", {"name": "session_list", "arguments": None}),
             ("call_tool", {"name": "session_list", "arguments": {}}),
+            ("call_tool", {"name": "session_list", "arguments": "{}"}),
         ],
     )
     assert all(answer["success"] for answer in answers)
     assert answers[:3] == [answers[0]] * 3
-    assert answers[3:] == [answers[3]] * 4
+    assert answers[3:] == [answers[3]] * 5
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
         ("search_tools", {"query": "a", "limit": 1}, "INVALID_PARAMETER", "it takes query"),
         ("call_tool", {}, "MISSING_REQUIRED", "call_tool: name is required"),
         ("call_tool", {"name": 1}, "INVALID_PARAMETER", "name"),
-        ("call_tool", {"name": "session_list", "arguments": "{}"}, "INVALID_PARAMETER", "arguments"),
+        ("call_tool", {"name": "session_list", "arguments": "[]"}, "INVALID_PARAMETER", "arguments"),
         (
             "call_tool",
             {"name": "session_list", "limit": 1},

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
+from npl_index.tokens.estimated import estimator
 from npl_mcp.config.settings import Settings
 from tests.conftest import calls, envelope, with_client
 
@@ -263,3 +264,25 @@ def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) ->
     tailored = calls(settings, [("npl_load_tailored", {"file": "plants", "context": "roses"})])[0]["data"]
     assert tailored["unreadable"] == [left_out]
     assert tailored["sections"][0]["file"] == "plants/roses.md"
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+@pytest.mark.parametrize("budget", [250, 1_000])
+def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
+    settings: Settings, docs: Path, budget: int, form: str
+) -> None:
+    """Bad files and selectors that find nothing are named as far as a part of it reaches, and counted."""
+    for number in range(100):
+        (docs / f"bad{number}.md").write_bytes(b"# \xff\n")
+    nowhere = [f"## Nowhere {number}" for number in range(60)]
+
+    async def ask(client: Client[Any]) -> None:
+        for request in ({"context": "prune roses"}, {"selectors": ["## Sowing", *nowhere]}):
+            arguments = {**request, "token_budget": budget, "format": form}
+            text: str = (await client.call_tool("npl_load_tailored", arguments)).content[0].text
+            assert estimator("o200k_base").count(text) <= budget
+            assert "files left out" in text
+            assert ("Cut above" if "context" in request else "Sow beans") in text
+            assert ("selectors found nothing" in text) is ("selectors" in request)
+
+    with_client(settings, ask)

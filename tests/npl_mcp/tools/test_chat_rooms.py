@@ -101,6 +101,19 @@ def test_a_member_of_that_name_is_not_everybody(den: Call) -> None:
     assert say(den, "@all")["mentions"] == ["all"]
 
 
+def test_nobody_joins_with_the_sign_of_a_mention(den: Call) -> None:
+    """No message could mention it: ``@bo`` means ``bo``."""
+    joining = {"room_id": 1, "persona": "@dan", "action": "join"}
+    for tool, arguments in (
+        ("chat_create_room", {"name": "other", "members": ["ann", "@dan"]}),
+        ("chat_update_room", joining),
+    ):
+        answer = den(tool, **arguments)
+        assert answer["error_code"] == "INVALID_PARAMETER"
+        assert "'dan'" in answer["error"]
+    assert do(den, "chat_list_rooms")["total"] == 1
+
+
 def test_few_of_many_unknown_names_are_told(den: Call) -> None:
     """A text full of signs is code."""
     assert len(say(den, " ".join(f"@x{number}" for number in range(99)))["unknown_mentions"]) == 20

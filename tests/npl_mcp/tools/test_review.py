@@ -123,6 +123,7 @@ def test_a_place_must_be_in_the_text(call: Call, location: str) -> None:
     ids = stored(call)
     answer = call("review_add_comment", **comment(ids, location))
     assert answer.get("error_code") == PLACES[location]
+    assert ("line:<n>" in answer.get("error", "")) is (PLACES[location] in ("NOT_FOUND", "INVALID_PARAMETER"))
     kept = call("review_get", review_id=ids["review_id"])["data"]["comments"]
     assert len(kept) == (PLACES[location] is None)
 

@@ -259,8 +259,24 @@ def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
         "## Watering",
         "ce ### Drip lines",
     ]
-    none = text(settings, file="guide.md", filter={"heading_level": 6})
-    assert none.splitlines()[-1] == "no heading matches filter and depth"
+    for file in ("guide.md", "plants"):
+        assert text(settings, file=file, filter={"heading_level": 6}) == "no heading matches the filter\n"
+
+
+def test_what_no_line_shows_is_told(settings: Settings, docs: Path) -> None:
+    """Headings that the depth hides, files that the budget hides, and the size of text without headings."""
+    assert text(settings, file="guide.md", depth=0).splitlines()[1:] == [
+        "+8: headings not shown; a higher depth shows them"
+    ]
+    (docs / "plain.md").write_text("Water the roses.\n")
+    assert text(settings, file="plain.md").splitlines()[1:] == ["no headings, 4 tokens"]
+    for number in range(20):
+        (docs / f"more{number}.md").write_text("## One\n\n## Two\n")
+    lines = text(settings, token_budget=200).splitlines()
+    note = re.fullmatch(r"\+(\d+): files not shown; token_budget=(\d+) shows all", lines[-1])
+    assert note
+    assert int(note[1]) == 24 - len(lines[1:-1])
+    assert len(text(settings, token_budget=int(note[2])).splitlines()) == 25
 
 
 def test_fences_that_look_wrong_are_named(settings: Settings, docs: Path, call: Call) -> None:
