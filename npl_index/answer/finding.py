@@ -28,6 +28,7 @@ _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
 """Characters between a blank line and the head of a table, at most: mostly there are none."""
 
+_ENDING = re.compile(r"i\Z|(?<=[a-z]{3}[ai]b)l\Z")
 _EMPTY = re.compile(r"[\s>]*\Z")
 _BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
 
@@ -55,8 +56,8 @@ def find_all(source: str, begin: int, end: int, wanted: Sequence[tuple[str, floa
     text = lower if len(lower) == len(text) else text
     found: list[Found] = []
     for number, (term, weight) in enumerate(wanted):
-        # A stem ends in "i" where its words end in "y" or "ies".
-        stem = term.removesuffix("i") if len(term) > _SHORT and term.isascii() else term
+        # A stem ends in "i" where its words end in "y" or "ies", in "abl" also where they end in "ability".
+        stem = _ENDING.sub("", term) if len(term) > _SHORT and term.isascii() else term
         places = [at for at in _places(text, stem) if _is_word(text, at, stem)] if stem else []
         worth = weight / log2(1 + len(places)) if places else 0.0
         found += (Found(begin + at, number, worth) for at in places)

@@ -71,6 +71,14 @@ def test_the_blocks_around_the_match_are_kept(kind: str, at: float, room: int) -
     assert text.count("```") % 2 == 0
 
 
+@pytest.mark.parametrize("word", ["durability", "visibility", "durable", "table", "policies", "stability"])
+def test_a_word_is_found_whatever_its_stem_ends_in(word: str) -> None:
+    """The stem of "durability" is "durabl", and that of "policies" is "polici"."""
+    filler = words(KINDS["paragraphs"], 60)
+    on = document_set({"long.md": f"# T\n\n{filler}This is about {word}.\n\n{filler}"})
+    assert f"about {word}." in kept(on, 60, word)
+
+
 def test_what_holds_most_of_the_question_is_kept() -> None:
     """A word alone, even an earlier one, weighs less than the words together."""
     filler = words(KINDS["paragraphs"], 60)
