@@ -37,7 +37,7 @@ class Builder:
     """Indexes files; safe for several threads.
 
     :param indexer: says how.
-    :param keep: is given the documents of a small set, whose texts are needed soon.
+    :param keep: is given the documents of a small set, or of a small change: their texts are needed soon.
 
     ``built`` counts the documents that were indexed.
     """
@@ -90,10 +90,23 @@ class Builder:
             workers.close()
             self._workers.discard(workers)
 
-    def read(self, update: Update, read: Read, workers: Workers | None, indexing: Indexing) -> None:
-        """Read what may have changed, and index it."""
-        every = list(batches(update.asked()))
+    def read(
+        self,
+        update: Update,
+        read: Read,
+        apart: Reader | None,
+        workers: Workers | None,
+        indexing: Indexing,
+    ) -> None:
+        """Read what may have changed, and index it.
+
+        :param apart: reads the same as ``read``, the files of a batch at once; ``None`` where that cannot be.
+        """
+        asked = update.asked()
+        every = list(batches(asked))
         left = dict(enumerate(every))
+        # Of a large set an answer needs few documents, but probably those that somebody has just written.
+        keep = len(asked) < SMALL
         logged = time.monotonic()
 
         def put(number: int, piece: Piece) -> None:
@@ -115,8 +128,10 @@ class Builder:
                     update.joined(task, piece.segment)
         for number, batch in tuple(left.items()):
             self.go_on()
-            # Of a large set an answer needs few.
-            put(number, index_batch(batch, read, self._indexer, keep=len(update.states) < SMALL))
+            reads = read if apart is None else apart.sent([one.found for one in batch]).read
+            # A set is counted as a whole. Of what changes in it, a call that waits needs little.
+            counted = update.state is None
+            put(number, index_batch(batch, reads, self._indexer, keep=keep, counted=counted))
 
     def join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
         """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""

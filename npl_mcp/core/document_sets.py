@@ -233,7 +233,7 @@ class DocumentSets:
                 if update.size >= APART:
                     self._begin(name, live, update, read, apart)
                 else:
-                    state = live.state = self._refreshed(name, update, read)
+                    state = live.state = self._refreshed(name, update, read, apart)
             if live.build is not None:
                 return live.build.indexing
         assert state is not None
@@ -250,7 +250,7 @@ class DocumentSets:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
         with self._builder.helped(update, apart, None) as workers:
-            self._builder.read(update, read, workers, Indexing(len(states)))
+            self._builder.read(update, read, apart, workers, Indexing(len(states)))
             self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
@@ -276,7 +276,7 @@ class DocumentSets:
             store = self._store_of(build.update.states)
             helped = self._builder.helped(build.update, apart, store)
             with self._making(name, build.update), helped as workers:
-                self._builder.read(build.update, read, workers, build.indexing)
+                self._builder.read(build.update, read, apart, workers, build.indexing)
                 self._builder.go_on()
                 state = self._stored(name, build.update, read, workers)
             with live.lock:
@@ -293,9 +293,9 @@ class DocumentSets:
                 build.indexing.ended.set_exception(failure)
             self._evict()
 
-    def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
+    def _refreshed(self, name: str, update: Update, read: Read, apart: Reader | None) -> IndexedSet:
         with self._making(name, update):
-            self._builder.read(update, read, None, Indexing(len(update.paths)))
+            self._builder.read(update, read, apart, None, Indexing(len(update.paths)))
             return self._stored(name, update, read, None)
 
     def _making(self, name: str, update: Update) -> AbstractContextManager[None]:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_
 
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import Fingerprint, Found
@@ -58,6 +58,11 @@ class IndexedSet:
     generation: int | None = None
     missing: int = 0
 
+    @cached_property
+    def settled(self) -> Mapping[int, int]:
+        """The places of the members that are known by their states, by the identity of these."""
+        return {id(one.fingerprint): place for place, one in enumerate(self.members) if one.settled}
+
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The files that were left out, and why."""
@@ -83,6 +88,9 @@ def compact(collection: Collection) -> Collection:
     return collection.merged(1 if len(collection) >= LARGE else 0)
 
 
+_SIZE = attrgetter("size")
+
+
 class Update:
     """What is found out about the documents of a set; safe for several threads.
 
@@ -94,12 +102,18 @@ class Update:
     """
 
     def __init__(self, state: IndexedSet | None, states: States) -> None:
-        if sum(fingerprint.size for _, fingerprint in states) > MOST_BYTES:
+        fingerprints = [fingerprint for _, fingerprint in states]
+        if sum(map(_SIZE, fingerprints)) > MOST_BYTES:
             raise too_many(f"{MOST_BYTES >> 30} GiB of Markdown")
         self.state, self.states = state, states
         self._lock = threading.Lock()
         members = () if state is None else state.members
-        self._known = {member.fingerprint.path: place for place, member in enumerate(members)}
+        # Of a large set nearly all is as it was, and whoever lists it keeps the states of what did not change.
+        # What follows is done for the rest alone.
+        same = {} if state is None else state.settled
+        self._same_places = list(map(same.get, map(id, fingerprints)))
+        left = set(range(len(members))).difference(self._same_places)
+        self._known = {members[place].fingerprint.path: place for place in sorted(left)}
         self._members: dict[str, Member] = {}
         self._places: dict[str, int] = {}
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
@@ -112,7 +126,9 @@ class Update:
         self.scratch: Scratch | None = None
         self._changed: list[tuple[Found, Fingerprint]] = []
         failures = {} if state is None else state.failures
-        for found, fingerprint in states:
+        for (found, fingerprint), same_place in zip(states, self._same_places, strict=True):
+            if same_place is not None:
+                continue
             path = fingerprint.path
             place = self._known.get(path)
             if place is not None and members[place].is_certain(found.path, fingerprint):
@@ -231,25 +247,41 @@ class Update:
         :raises DocumentNotFoundError: nothing is left of it.
         """
         with self._lock:
-            there = [(found, state) for found, state in self.states if state.path in self._members]
-            if not there:
+            if not self._members and not any(place is not None for place in self._same_places):
                 hint = next((text for _, text in self._failures.values()), None)
                 problem = f"none of the {len(self.states)} files can be read"
                 raise DocumentNotFoundError(problem, hint=hint)
             fresh = self._fresh_one()
-            order = [self._places[state.path] for _, state in there]
+            founds, members, order = self._there()
             if self.state is None:
                 collection = Collection.of(fresh[0]).changed(order)
             else:
-                collection = compact(self.state.collection.changed(order, [*self._taken, *fresh]))
+                collection = self.state.collection.changed(order, [*self._taken, *fresh])
             return IndexedSet(
-                tuple(found for found, _ in there),
-                tuple(_sharing(self._members[state.path], found, state) for found, state in there),
-                collection,
+                tuple(founds),
+                tuple(members),
+                compact(collection),
                 dict(self._failures),
                 None if self.state is None else self.state.generation,
-                len(self.states) - len(there) - len(self._failures),
+                len(self.states) - len(founds) - len(self._failures),
             )
+
+    def _there(self) -> tuple[list[Found], list[Member], list[int]]:
+        """Return the documents that can be read: where they are, what is known of them, and their places."""
+        before = () if self.state is None else self.state.members
+        founds, members, places = [], [], []
+        for pair, place in zip(self.states, self._same_places, strict=True):
+            if place is None:
+                member = self._members.get(pair[1].path)
+                if member is None:
+                    continue
+                place, member = self._places[pair[1].path], _sharing(member, *pair)
+            else:
+                member = before[place]
+            founds.append(pair[0])
+            members.append(member)
+            places.append(place)
+        return founds, members, places
 
     def _fresh_one(self) -> list[Segment]:
         """Make what was indexed one segment, if anything was; its documents get their places."""
