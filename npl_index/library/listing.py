@@ -14,7 +14,6 @@ from operator import attrgetter
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
 
-
 _ROOT, _HOME = attrgetter("root.path"), attrgetter("home")
 
 

@@ -21,13 +21,14 @@ from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocument
 from npl_index.library.documents import Document, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.merging import joined
 from npl_index.ranking.storing import restore_sections
 from npl_mcp.core.batches import NEW, Indexer, Member, Reader
 from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
 from npl_mcp.core.segment_store import SegmentStore, Written
-from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
+from npl_mcp.core.updating import LARGE, MOST_PARTS, IndexedSet, States, Update, compact, latest
 from npl_mcp.core.waiting import Indexing, way_to_wait
 from npl_mcp.core.workers import Workers
 
@@ -367,13 +368,38 @@ class DocumentSets:
         return replace(result, collection=collection, members=members, generation=generation)
 
     def _merge_later(self, name: str, live: _Live) -> None:
-        """Make the base of a large set again in the background if much of it is dead or elsewhere."""
+        """Merge segments of a large set in the background.
+
+        Its base is made again if much of it is dead or elsewhere; else the last ones become one where they
+        are many.
+        """
         state = live.state
-        if state is None or live.merging or len(state.collection) < LARGE or _waste(state) <= WASTE:
+        if state is None or live.merging or len(state.collection) < LARGE:
+            return
+        if _waste(state) > WASTE:
+            work = partial(self._merge, name, live, state)
+        elif len(state.collection.postings.parts) > MOST_PARTS:
+            work = partial(self._join_latest, live, state)
+        else:
             return
         live.merging = True
         # No daemon: when the process ends, those are stopped within compiled code, which aborts it.
-        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge").start()
+        threading.Thread(target=work, name="npl-merge").start()
+
+    def _join_latest(self, live: _Live, state: IndexedSet) -> None:
+        try:
+            first = latest(state.collection)
+            living = state.collection.living(first)
+            segment = joined(living)
+            with live.lock:
+                now = live.state
+                if now is None or not now.collection.holds(living, first):
+                    return
+                live.state = replace(now, collection=now.collection.rebased(living, segment, first))
+                if live.seen is not None and live.seen[0] is now:
+                    live.seen = live.state, live.seen[1]
+        finally:
+            live.merging = False
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:

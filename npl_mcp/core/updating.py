@@ -23,7 +23,15 @@ from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.core.workers import Index, Join, Task, kept
 
 MOST_PARTS = 9
-"""Segments that are searched one by one; with more, those behind the base are merged."""
+"""Segments that are searched one by one; with more, the last ones are merged, of a large set in the
+background."""
+
+TOO_MANY = 4 * MOST_PARTS
+"""Segments of a large set above which a call merges them itself: nobody else has come to it."""
+
+GROWTH = 4
+"""How many times as large as all behind it a segment is that is not merged with them: a large one would be
+made again for every few edits."""
 
 LARGE = 2_000
 """Sections above which a base is not made again while a call waits: that takes some twenty milliseconds."""
@@ -82,10 +90,22 @@ class IndexedSet:
 
 
 def compact(collection: Collection) -> Collection:
-    """Merge segments where there are many; in a large set those behind the base only."""
-    if len(collection.postings.parts) <= MOST_PARTS:
+    """Merge segments where there are too many; in a large set those behind the base only."""
+    large = len(collection) >= LARGE
+    if len(collection.postings.parts) <= (TOO_MANY if large else MOST_PARTS):
         return collection
-    return collection.merged(1 if len(collection) >= LARGE else 0)
+    return collection.merged(1 if large else 0)
+
+
+def latest(collection: Collection) -> int:
+    """Return from which segment on to merge: the last few, and those before that are not much larger."""
+    sizes = [part.segment.size for part in collection.postings.parts]
+    first = max(1, len(sizes) - MOST_PARTS // 2 - 1)
+    behind = sum(sizes[first:])
+    while first > 1 and sizes[first - 1] <= GROWTH * behind:
+        first -= 1
+        behind += sizes[first]
+    return first
 
 
 _SIZE = attrgetter("size")
@@ -108,8 +128,8 @@ class Update:
         self.state, self.states = state, states
         self._lock = threading.Lock()
         members = () if state is None else state.members
-        # Of a large set nearly all is as it was, and whoever lists it keeps the states of what did not change.
-        # What follows is done for the rest alone.
+        # Of a large set nearly all is as it was: who lists it keeps the states of what did not change. What
+        # follows is done for the rest alone.
         same = {} if state is None else state.settled
         self._same_places = list(map(same.get, map(id, fingerprints)))
         left = set(range(len(members))).difference(self._same_places)
