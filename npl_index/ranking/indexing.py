@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -18,7 +18,7 @@ from npl_index.ranking.analysis import terms
 from npl_index.ranking.merging import Survivor, dead_since, joined, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
-from npl_index.ranking.segments import Segment, labelled, segment_of
+from npl_index.ranking.segments import Segment, labelled, segment_of, with_tokens
 from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
@@ -240,6 +240,20 @@ class Collection:
             assert segment is not None
             postings = Postings.of(segment)
         return replace(self, postings=postings, firsts=firsts)
+
+    def uncounted(self) -> list[int]:
+        """Return the documents of whose tokens nothing is kept."""
+        return [document for document in range(len(self.firsts)) if not len(self.tokens_of(document))]
+
+    def with_tokens(self, found: Mapping[int, Sequence[int]]) -> Collection:
+        """Return the same collection with the tokens of some documents."""
+        by_first = {int(self.firsts[document]): tokens for document, tokens in found.items()}
+        parts = []
+        for part in self.postings.parts:
+            firsts = (part.segment.documents[:-1].astype("int64") + part.first).tolist()
+            own = {number: by_first[first] for number, first in enumerate(firsts) if first in by_first}
+            parts.append(replace(part, segment=with_tokens(part.segment, own)) if own else part)
+        return replace(self, postings=replace(self.postings, parts=tuple(parts)))
 
     def holds(self, living: Sequence[Survivor], first: int) -> bool:
         """Return whether some segments still stand side by side, from one on."""

@@ -84,7 +84,7 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def tokens(self, indexed: IndexedDocument) -> array[int]:
+    def tokens(self, indexed: ParsedDocument) -> array[int]:
         """Return the token counts that are kept with a document: none if they take too long."""
         clock = Deadline(indexed.document.name, time.monotonic() + self.seconds)
         try:

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Found
-from npl_index.ranking.indexing import ParsedDocument
+from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_mcp.core.batches import Indexer, Member, Piece, Reader, batches, index_batch
 from npl_mcp.core.scratch import Scratch
 from npl_mcp.core.segment_store import SegmentStore, Written
-from npl_mcp.core.updating import Update
+from npl_mcp.core.updating import IndexedSet, Update
 from npl_mcp.core.waiting import Indexing
 from npl_mcp.core.workers import Index, Workers
 
@@ -132,6 +132,23 @@ class Builder:
             # A set is counted as a whole. Of what changes in it, a call that waits needs little.
             counted = update.state is None
             put(number, index_batch(batch, reads, self._indexer, keep=keep, counted=counted))
+
+    def counted(self, state: IndexedSet, known: IndexedSet) -> Collection:
+        """Return the segments of a set with the token counts that calls did not wait for.
+
+        :param known: the same set with its documents; some may be others by now.
+        """
+        there = zip(known.members, known.founds, strict=False)  # nobody may have looked for them yet
+        places = {(one.fingerprint.path, one.digest): at for at, (one, _) in enumerate(there)}
+        found = {}
+        for number in state.collection.uncounted():
+            one = state.members[number]
+            place = places.get((one.fingerprint.path, one.digest))
+            with suppress(NPLError):  # what cannot be read is counted when an answer needs it
+                if place is not None:
+                    self.go_on()
+                    found[number] = self._indexer.tokens(known.collection.documents[place])
+        return state.collection.with_tokens(found)
 
     def join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
         """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""

@@ -379,14 +379,14 @@ class DocumentSets:
         if _waste(state) > WASTE:
             work = partial(self._merge, name, live, state)
         elif len(state.collection.postings.parts) > MOST_PARTS:
-            work = partial(self._join_latest, live, state)
+            work = partial(self._join_latest, name, live, state)
         else:
             return
         live.merging = True
         # No daemon: when the process ends, those are stopped within compiled code, which aborts it.
         threading.Thread(target=work, name="npl-merge").start()
 
-    def _join_latest(self, live: _Live, state: IndexedSet) -> None:
+    def _join_latest(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:
             first = latest(state.collection)
             living = state.collection.living(first)
@@ -400,12 +400,14 @@ class DocumentSets:
                     live.seen = live.state, live.seen[1]
         finally:
             live.merging = False
+        self._merge_later(name, live)  # as many may have come meanwhile
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:
             store = None if state.generation is None else self._kept_in
             if store is None:
-                merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
+                collection = self._builder.counted(state, state).merged()
+                merged: IndexedSet | None = replace(state, founds=(), collection=collection)
             else:
                 merged = self._merged(name, store, state)
             with live.lock:
@@ -426,7 +428,8 @@ class DocumentSets:
                 return None
             last = max((member.delta for member in state.members), default=0)
             members = _in_base(state.members, state.collection)
-            _, written = _in_file(state.collection, store)
+            collection = state.collection if known is None else self._builder.counted(state, known)
+            _, written = _in_file(collection, store)
             if written is not None:
                 store.publish(name, written, members, None if state is known else (state.generation, last))
         return self._opened(name, store)
