@@ -9,9 +9,12 @@ import os
 import stat
 from collections.abc import Iterable
 from functools import cached_property
+from operator import attrgetter
 
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
+
+_ROOT, _HOME = attrgetter("root.path"), attrgetter("home")
 
 
 class Listed(tuple[Found, ...]):
@@ -38,21 +41,25 @@ class Listed(tuple[Found, ...]):
     def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
         """The files that are there, with their states."""
         pairs = zip(self, self.states, strict=True)
+        if all(self.states):
+            return tuple(pairs)  # type: ignore[arg-type]
         return tuple((found, state) for found, state in pairs if state is not None)
 
     @cached_property
     def roots(self) -> frozenset[str]:
         """The paths of the roots that they lie under."""
-        return frozenset(found.root.path for found in self)
+        return frozenset(map(_ROOT, self))
 
     @cached_property
     def homes(self) -> frozenset[str]:
         """Where those lie whose root does not say it."""
-        return frozenset(found.home for found in self if found.home)
+        return frozenset(filter(None, map(_HOME, self)))
 
     @cached_property
     def gone(self) -> tuple[Found, ...]:
         """The files that are gone."""
+        if all(self.states):
+            return ()
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 

@@ -15,6 +15,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from npl_index.errors import (
@@ -27,11 +28,13 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, NotRegularError
+from npl_index.library.later import Later
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
+_ROOT = attrgetter("root.path")
 _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
@@ -143,7 +146,7 @@ class Roots:
             if label in self._labels:
                 yield self._labels[label], below
 
-    def names(self, files: Sequence[Found]) -> tuple[str, ...]:
+    def names(self, files: Sequence[Found]) -> Sequence[str]:
         """Return the path that leads to each file: that below its root, unless an earlier root has the same.
 
         Then the root's label stands before it; see :meth:`spelled`.
@@ -156,18 +159,19 @@ class Roots:
                 holds[place] = os.path.lexists(os.path.join(*place))
             return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
-        names = []
-        for one in files:
-            earlier = self._earlier.get(one.root.path, ())
-            is_hidden = bool(earlier) and any(is_there(root, one.path) for root in earlier)
-            names.append(f"{one.root.label}:{one.path}" if is_hidden else one.path)
-        return tuple(names)
+        def name(place: int) -> str:
+            one = files[place]
+            is_hidden = any(is_there(root, one.path) for root in self._earlier.get(one.root.path, ()))
+            return f"{one.root.label}:{one.path}" if is_hidden else one.path
+
+        return Later(len(files), name)
 
     def rivals(self, files: Iterable[Found]) -> frozenset[str]:
         """Return the paths of which one must exist for a file's name to be other than its path."""
-        tops = {
-            (one.root.path, one.path.partition("/")[0]) for one in files if self._earlier.get(one.root.path)
-        }
+        hidden = {root for root in set(map(_ROOT, files)) if self._earlier.get(root)}
+        if not hidden:
+            return frozenset()
+        tops = {(one.root.path, one.path.partition("/")[0]) for one in files if one.root.path in hidden}
         return frozenset(
             os.path.join(earlier.path, top) for root, top in tops for earlier in self._earlier[root]
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -15,10 +15,10 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.ranking.analysis import terms
-from npl_index.ranking.merging import Survivor, merge, survivors
+from npl_index.ranking.merging import Survivor, dead_since, joined, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
-from npl_index.ranking.segments import Segment, labelled, segment_of
+from npl_index.ranking.segments import Segment, labelled, segment_of, with_tokens
 from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
@@ -207,27 +207,58 @@ class Collection:
     def merged(self, first: int = 0) -> Collection:
         """Return the same collection with the segments from one on merged, in memory."""
         living = self.living(first)
-        return self.rebased(
-            living, merge(living) if any(len(one.sections) for one in living) else None, first
-        )
+        return self.rebased(living, joined(living), first)
 
     def living(self, first: int = 0) -> list[Survivor]:
         """Return what is left of the segments from one on."""
         return survivors([(part.segment, part.alive) for part in self.postings.parts[first:]])
 
     def rebased(self, living: Sequence[Survivor], segment: Segment | None, first: int = 0) -> Collection:
-        """Return the same collection with one segment, or none, in the place of those from one on.
+        """Return the same collection with one segment, or none, in the place of some from one on.
 
-        :param living: what is left of those, which is what the segment holds.
+        :param living: what was left of those when the segment was made of it. Where the first segment of all
+            stays, documents may have gone since, and others have come behind.
         """
         import numpy as np
 
-        begin = self.postings.parts[first].first
-        firsts, later = self.firsts.copy(), self.firsts >= begin
-        firsts[later] = begin + np.concatenate([one.numbers for one in living])[firsts[later] - begin]
-        segments = [] if segment is None else [segment]
-        joined = with_merged(self.postings, first, segments) if first else Postings.of(*segments)
-        return replace(self, postings=joined, firsts=firsts)
+        chosen = slice(first, first + len(living))
+        parts = self.postings.parts[chosen]
+        begin, numbers = parts[0].first, np.concatenate([one.numbers for one in living])
+        end, size = begin + len(numbers), 0 if segment is None else segment.size
+        firsts = self.firsts.copy()
+        inside, behind = (firsts >= begin) & (firsts < end), firsts >= end
+        firsts[inside] = begin + numbers[firsts[inside] - begin]
+        firsts[behind] += begin + size - end
+        dead = dead_since(living, [part.alive for part in parts])
+        alive = None
+        if len(dead):
+            alive = np.ones(size, bool)
+            alive[dead] = False
+        if first:
+            postings = with_merged(self.postings, chosen, segment, alive)
+        else:
+            assert segment is not None
+            postings = Postings.of(segment)
+        return replace(self, postings=postings, firsts=firsts)
+
+    def uncounted(self) -> list[int]:
+        """Return the documents of whose tokens nothing is kept."""
+        return [document for document in range(len(self.firsts)) if not len(self.tokens_of(document))]
+
+    def with_tokens(self, found: Mapping[int, Sequence[int]]) -> Collection:
+        """Return the same collection with the tokens of some documents."""
+        by_first = {int(self.firsts[document]): tokens for document, tokens in found.items()}
+        parts = []
+        for part in self.postings.parts:
+            firsts = (part.segment.documents[:-1].astype("int64") + part.first).tolist()
+            own = {number: by_first[first] for number, first in enumerate(firsts) if first in by_first}
+            parts.append(replace(part, segment=with_tokens(part.segment, own)) if own else part)
+        return replace(self, postings=replace(self.postings, parts=tuple(parts)))
+
+    def holds(self, living: Sequence[Survivor], first: int) -> bool:
+        """Return whether some segments still stand side by side, from one on."""
+        parts = self.postings.parts[first : first + len(living)]
+        return [id(part.segment) for part in parts] == [id(one.segment) for one in living]
 
     def __len__(self) -> int:
         """Number of sections."""

@@ -81,11 +81,30 @@ def survivors(parts: Sequence[tuple[Segment, NDArray[Any] | None]]) -> list[Surv
     return found
 
 
+def dead_since(living: Sequence[Survivor], alive: Sequence[NDArray[Any] | None]) -> NDArray[Any]:
+    """Return the new numbers of the sections that have died since some segments' sections were numbered.
+
+    :param alive: which sections of each segment are now; ``None`` where all are.
+    """
+    import numpy as np
+
+    dead = [
+        np.zeros(0, np.int32) if now is None else one.numbers[one.sections[~now[one.sections]]]
+        for one, now in zip(living, alive, strict=True)
+    ]
+    return np.concatenate(dead)
+
+
 def merge(living: Sequence[Survivor]) -> Segment:
     """Return the living documents of some segments as one in memory; there must be one at least."""
     arrays = Arrays()
     write_merged(living, arrays)
     return arrays.segment()
+
+
+def joined(living: Sequence[Survivor]) -> Segment | None:
+    """Return the same; ``None`` where no document is left."""
+    return merge(living) if any(len(one.sections) for one in living) else None
 
 
 def write_merged(living: Sequence[Survivor], target: Columns) -> None:

@@ -398,11 +398,21 @@ def with_elsewhere(postings: Postings, terms: Sequence[str], statistics: Statist
     return replace(postings, statistics=known, added=added)
 
 
-def with_merged(postings: Postings, first: int, segments: Sequence[Segment]) -> Postings:
-    """Return postings where one segment, or none, has the living documents of those from one on."""
-    begin, added = postings.parts[first].first, dict(postings.added)
-    parts = [_part(segment, begin, postings, added) for segment in segments]
-    return replace(postings, parts=(*postings.parts[:first], *parts))
+def with_merged(
+    postings: Postings, chosen: slice, segment: Segment | None, alive: NDArray[Any] | None
+) -> Postings:
+    """Return postings where one segment, or none, has the place of some, but not of the first of all.
+
+    :param alive: which of its sections are; ``None`` where all are.
+    """
+    begin, parts = postings.parts[chosen.start].first, list(postings.parts[: chosen.start])
+    if segment is not None:
+        parts.append(replace(_part(segment, begin, postings, dict(postings.added)), alive=alive))
+        begin += segment.size
+    for part in postings.parts[chosen.stop :]:
+        parts.append(replace(part, first=begin))
+        begin += part.segment.size
+    return replace(postings, parts=tuple(parts))
 
 
 def _part(segment: Segment, first: int, postings: Postings, added: dict[str, int]) -> Part:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -239,6 +239,12 @@ def holds(traits: Iterable[str]) -> int:
 def labelled(level: int, label: str) -> str:
     """Return level and label of a heading as one string."""
     return f"{level} {label}"
+
+
+def with_tokens(segment: Segment, found: Mapping[int, Sequence[int]]) -> Segment:
+    """Return a segment with the tokens of some documents, by their numbers in it."""
+    every = [found.get(one) or segment.tokens.of(one).tolist() for one in range(segment.document_count)]
+    return replace(segment, tokens=_numbers(every, len(every)))
 
 
 class Name(NamedTuple):

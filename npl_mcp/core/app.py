@@ -72,7 +72,7 @@ class Gathered:
 
     collection: Collection
     several: bool
-    files: tuple[str, ...]
+    files: Sequence[str]
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
@@ -88,8 +88,8 @@ class _Names(NamedTuple):
 
     founds: tuple[Found, ...]
     rivals: frozenset[str]
-    files: tuple[str, ...]
-    aliases: list[tuple[str, ...]]
+    files: Sequence[str]
+    aliases: Sequence[tuple[str, ...]]
 
     def is_certain(self) -> bool:
         """Return whether nothing is there that may change the names."""
@@ -274,12 +274,12 @@ class App(Files):
 
     def _calling(
         self, ref: DocumentRef, founds: tuple[Found, ...]
-    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    ) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
         return self.documents.names(founds), self.documents.aliases(ref, founds)
 
     def _called(
         self, ref: DocumentRef, founds: tuple[Found, ...]
-    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    ) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
         """Return what answers call documents, and by what else selectors may; of a set, made once."""
         with self.state.lock:
             known = self._names.get(ref)

@@ -49,7 +49,8 @@ class Member(NamedTuple):
 
     def is_certain(self, called: str, fingerprint: Fingerprint) -> bool:
         """Tell whether a document is certainly as it was indexed."""
-        return self.settled and self.fingerprint == fingerprint and self.called == called
+        same = self.fingerprint is fingerprint or self.fingerprint == fingerprint  # mostly it is the same
+        return self.settled and same and self.called == called
 
 
 class Reader(Protocol):
@@ -83,7 +84,7 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def tokens(self, indexed: IndexedDocument) -> array[int]:
+    def tokens(self, indexed: ParsedDocument) -> array[int]:
         """Return the token counts that are kept with a document: none if they take too long."""
         clock = Deadline(indexed.document.name, time.monotonic() + self.seconds)
         try:
@@ -147,10 +148,13 @@ def index_batch(
     indexer: Indexer,
     *,
     keep: bool = False,
+    counted: bool = True,
 ) -> Piece:
     """Read the files of a batch, and index those that are another way than they were.
 
     :param keep: the documents are wanted as well.
+    :param counted: their tokens are counted, which takes as long as half of the rest; else that is done when
+        an answer needs it.
     """
     fresh: list[IndexedDocument] = []
     same: list[Member] = []
@@ -167,7 +171,7 @@ def index_batch(
     members = tuple(_member(one.document, ordinal) for ordinal, one in enumerate(fresh))
     records = [dump_sections(one) for one in fresh]
     documents = tuple(ParsedDocument(one.document, one.tree) for one in fresh) if keep else ()
-    tokens = [indexer.tokens(one) for one in fresh]
+    tokens = [indexer.tokens(one) if counted else NOTHING for one in fresh]
     segment = segment_of(fresh, records, tokens) if fresh else None
     sections = 0 if segment is None else segment.size
     return Piece(segment, members, tuple(same), tuple(failures), sections, documents)

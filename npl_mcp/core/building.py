@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Found
-from npl_index.ranking.indexing import ParsedDocument
+from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_mcp.core.batches import Indexer, Member, Piece, Reader, batches, index_batch
 from npl_mcp.core.scratch import Scratch
 from npl_mcp.core.segment_store import SegmentStore, Written
-from npl_mcp.core.updating import Update
+from npl_mcp.core.updating import IndexedSet, Update
 from npl_mcp.core.waiting import Indexing
 from npl_mcp.core.workers import Index, Workers
 
@@ -37,7 +37,7 @@ class Builder:
     """Indexes files; safe for several threads.
 
     :param indexer: says how.
-    :param keep: is given the documents of a small set, whose texts are needed soon.
+    :param keep: is given the documents of a small set, or of a small change: their texts are needed soon.
 
     ``built`` counts the documents that were indexed.
     """
@@ -90,10 +90,23 @@ class Builder:
             workers.close()
             self._workers.discard(workers)
 
-    def read(self, update: Update, read: Read, workers: Workers | None, indexing: Indexing) -> None:
-        """Read what may have changed, and index it."""
-        every = list(batches(update.asked()))
+    def read(
+        self,
+        update: Update,
+        read: Read,
+        apart: Reader | None,
+        workers: Workers | None,
+        indexing: Indexing,
+    ) -> None:
+        """Read what may have changed, and index it.
+
+        :param apart: reads the same as ``read``, the files of a batch at once; ``None`` where that cannot be.
+        """
+        asked = update.asked()
+        every = list(batches(asked))
         left = dict(enumerate(every))
+        # Of a large set an answer needs few documents, but probably those that somebody has just written.
+        keep = len(asked) < SMALL
         logged = time.monotonic()
 
         def put(number: int, piece: Piece) -> None:
@@ -115,8 +128,27 @@ class Builder:
                     update.joined(task, piece.segment)
         for number, batch in tuple(left.items()):
             self.go_on()
-            # Of a large set an answer needs few.
-            put(number, index_batch(batch, read, self._indexer, keep=len(update.states) < SMALL))
+            reads = read if apart is None else apart.sent([one.found for one in batch]).read
+            # A set is counted as a whole. Of what changes in it, a call that waits needs little.
+            counted = update.state is None
+            put(number, index_batch(batch, reads, self._indexer, keep=keep, counted=counted))
+
+    def counted(self, state: IndexedSet, known: IndexedSet) -> Collection:
+        """Return the segments of a set with the token counts that calls did not wait for.
+
+        :param known: the same set with its documents; some may be others by now.
+        """
+        there = zip(known.members, known.founds, strict=False)  # nobody may have looked for them yet
+        places = {(one.fingerprint.path, one.digest): at for at, (one, _) in enumerate(there)}
+        found = {}
+        for number in state.collection.uncounted():
+            one = state.members[number]
+            place = places.get((one.fingerprint.path, one.digest))
+            with suppress(NPLError):  # what cannot be read is counted when an answer needs it
+                if place is not None:
+                    self.go_on()
+                    found[number] = self._indexer.tokens(known.collection.documents[place])
+        return state.collection.with_tokens(found)
 
     def join(self, update: Update, workers: Workers | None, store: SegmentStore | None) -> Written | None:
         """Let a worker make what was indexed one segment: in the data folder if that is all of the set."""

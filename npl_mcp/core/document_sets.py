@@ -21,13 +21,14 @@ from npl_index.errors import DocumentNotFoundError, NPLError, UnreadableDocument
 from npl_index.library.documents import Document, Found
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.merging import joined
 from npl_index.ranking.storing import restore_sections
 from npl_mcp.core.batches import NEW, Indexer, Member, Reader
 from npl_mcp.core.building import APART, SMALL, Builder, Read
 from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
 from npl_mcp.core.segment_store import SegmentStore, Written
-from npl_mcp.core.updating import LARGE, IndexedSet, States, Update, compact
+from npl_mcp.core.updating import LARGE, MOST_PARTS, IndexedSet, States, Update, compact, latest
 from npl_mcp.core.waiting import Indexing, way_to_wait
 from npl_mcp.core.workers import Workers
 
@@ -233,7 +234,7 @@ class DocumentSets:
                 if update.size >= APART:
                     self._begin(name, live, update, read, apart)
                 else:
-                    state = live.state = self._refreshed(name, update, read)
+                    state = live.state = self._refreshed(name, update, read, apart)
             if live.build is not None:
                 return live.build.indexing
         assert state is not None
@@ -250,7 +251,7 @@ class DocumentSets:
         """Return a set that nobody will ask for again."""
         update = Update(None, states)
         with self._builder.helped(update, apart, None) as workers:
-            self._builder.read(update, read, workers, Indexing(len(states)))
+            self._builder.read(update, read, apart, workers, Indexing(len(states)))
             self._builder.join(update, workers, None)
         return self._with_documents(update.result(), read)
 
@@ -276,7 +277,7 @@ class DocumentSets:
             store = self._store_of(build.update.states)
             helped = self._builder.helped(build.update, apart, store)
             with self._making(name, build.update), helped as workers:
-                self._builder.read(build.update, read, workers, build.indexing)
+                self._builder.read(build.update, read, apart, workers, build.indexing)
                 self._builder.go_on()
                 state = self._stored(name, build.update, read, workers)
             with live.lock:
@@ -293,9 +294,9 @@ class DocumentSets:
                 build.indexing.ended.set_exception(failure)
             self._evict()
 
-    def _refreshed(self, name: str, update: Update, read: Read) -> IndexedSet:
+    def _refreshed(self, name: str, update: Update, read: Read, apart: Reader | None) -> IndexedSet:
         with self._making(name, update):
-            self._builder.read(update, read, None, Indexing(len(update.paths)))
+            self._builder.read(update, read, apart, None, Indexing(len(update.paths)))
             return self._stored(name, update, read, None)
 
     def _making(self, name: str, update: Update) -> AbstractContextManager[None]:
@@ -367,19 +368,46 @@ class DocumentSets:
         return replace(result, collection=collection, members=members, generation=generation)
 
     def _merge_later(self, name: str, live: _Live) -> None:
-        """Make the base of a large set again in the background if much of it is dead or elsewhere."""
+        """Merge segments of a large set in the background.
+
+        Its base is made again if much of it is dead or elsewhere; else the last ones become one where they
+        are many.
+        """
         state = live.state
-        if state is None or live.merging or len(state.collection) < LARGE or _waste(state) <= WASTE:
+        if state is None or live.merging or len(state.collection) < LARGE:
+            return
+        if _waste(state) > WASTE:
+            work = partial(self._merge, name, live, state)
+        elif len(state.collection.postings.parts) > MOST_PARTS:
+            work = partial(self._join_latest, name, live, state)
+        else:
             return
         live.merging = True
         # No daemon: when the process ends, those are stopped within compiled code, which aborts it.
-        threading.Thread(target=self._merge, args=(name, live, state), name="npl-merge").start()
+        threading.Thread(target=work, name="npl-merge").start()
+
+    def _join_latest(self, name: str, live: _Live, state: IndexedSet) -> None:
+        try:
+            first = latest(state.collection)
+            living = state.collection.living(first)
+            segment = joined(living)
+            with live.lock:
+                now = live.state
+                if now is None or not now.collection.holds(living, first):
+                    return
+                live.state = replace(now, collection=now.collection.rebased(living, segment, first))
+                if live.seen is not None and live.seen[0] is now:
+                    live.seen = live.state, live.seen[1]
+        finally:
+            live.merging = False
+        self._merge_later(name, live)  # as many may have come meanwhile
 
     def _merge(self, name: str, live: _Live, state: IndexedSet) -> None:
         try:
             store = None if state.generation is None else self._kept_in
             if store is None:
-                merged: IndexedSet | None = replace(state, founds=(), collection=state.collection.merged())
+                collection = self._builder.counted(state, state).merged()
+                merged: IndexedSet | None = replace(state, founds=(), collection=collection)
             else:
                 merged = self._merged(name, store, state)
             with live.lock:
@@ -400,7 +428,8 @@ class DocumentSets:
                 return None
             last = max((member.delta for member in state.members), default=0)
             members = _in_base(state.members, state.collection)
-            _, written = _in_file(state.collection, store)
+            collection = state.collection if known is None else self._builder.counted(state, known)
+            _, written = _in_file(collection, store)
             if written is not None:
                 store.publish(name, written, members, None if state is known else (state.generation, last))
         return self._opened(name, store)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
+from operator import attrgetter
 
 from cachetools import LRUCache
 
@@ -34,6 +35,7 @@ _PARTS_KEPT = 64
 ALL = "."
 """What is left of a path that means all of a library."""
 
+_STATE = attrgetter("state")
 _MAKE = "'npl-mcp library push FOLDER' makes one"
 
 
@@ -64,13 +66,13 @@ class Listing:
     """The files of a revision.
 
     :param top: the name before their paths.
-    :param files: in order.
+    :param files: in order, by their paths.
     """
 
-    def __init__(self, top: str, files: Sequence[FoundFile]) -> None:
+    def __init__(self, top: str, files: Mapping[str, FoundFile]) -> None:
         self.top = top
-        self.every = Listed.of(files, [one.state for one in files])
-        self._by_path = {one.below: one for one in files}
+        self.every = Listed.of(files.values(), map(_STATE, files.values()))
+        self._by_path = files
         self._lock = threading.Lock()
         self._parts: LRUCache[str, tuple[Found, ...]] = LRUCache(_PARTS_KEPT)
 
@@ -78,7 +80,7 @@ class Listing:
     def of(cls, top: str, files: Files) -> Listing:
         """List files in the order that they have."""
         root = Root(top, top)
-        return cls(top, [FoundFile.of(root, path, file) for path, file in files.items()])
+        return cls(top, {path: FoundFile.of(root, path, file) for path, file in files.items()})
 
     def changed(self, files: Files, gone: Collection[str]) -> Listing:
         """Return the listing of a later revision; what did not change consists of the same objects.
@@ -87,9 +89,13 @@ class Listing:
         :param gone: paths of those that are no longer there.
         """
         root = Root(self.top, self.top)
-        found = {path: one for path, one in self._by_path.items() if path not in gone}
+        found = dict(self._by_path)
+        for path in gone:
+            found.pop(path, None)
+        size = len(found)
         found.update((path, FoundFile.of(root, path, file)) for path, file in files.items())
-        return Listing(self.top, [found[path] for path in sorted(found)])
+        # What is written again stays where it is.
+        return Listing(self.top, found if len(found) == size else dict(sorted(found.items())))
 
     @cached_property
     def _by_label(self) -> dict[str, FoundFile]:

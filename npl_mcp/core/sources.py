@@ -22,6 +22,7 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.later import Later
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.core.batches import Reader
@@ -107,7 +108,7 @@ class Sources:
         each = self._each(ref)
         return len(each) > 1 or self._named(ref.file).is_set(ref)
 
-    def names(self, found: Sequence[Found]) -> tuple[str, ...]:
+    def names(self, found: Sequence[Found]) -> Sequence[str]:
         """Return the name of each document in answers; it leads to this one alone."""
         return self._files.roots.names(found)
 
@@ -123,12 +124,11 @@ class Sources:
         """Return whether a reference is looked for among the files, and not in another source."""
         return self._named(ref.file) is self._files
 
-    def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> list[tuple[str, ...]]:
+    def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> Sequence[tuple[str, ...]]:
         """Return by what else selectors may call each document: what was asked for, if it is only one."""
         if len(found) == 1 and ref.file is not None:
             return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
-        sources = {path: self._named(path) for path in {one.root.path for one in found}}
-        return [sources[one.root.path].aliases(one) for one in found]
+        return Later(len(found), lambda place: self._named(found[place].root.path).aliases(found[place]))
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""

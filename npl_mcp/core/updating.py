@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_
 
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import Fingerprint, Found
@@ -23,7 +23,15 @@ from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.core.workers import Index, Join, Task, kept
 
 MOST_PARTS = 9
-"""Segments that are searched one by one; with more, those behind the base are merged."""
+"""Segments that are searched one by one; with more, the last ones are merged, of a large set in the
+background."""
+
+TOO_MANY = 4 * MOST_PARTS
+"""Segments of a large set above which a call merges them itself: nobody else has come to it."""
+
+GROWTH = 4
+"""How many times as large as all behind it a segment is that is not merged with them: a large one would be
+made again for every few edits."""
 
 LARGE = 2_000
 """Sections above which a base is not made again while a call waits: that takes some twenty milliseconds."""
@@ -58,6 +66,11 @@ class IndexedSet:
     generation: int | None = None
     missing: int = 0
 
+    @cached_property
+    def settled(self) -> Mapping[int, int]:
+        """The places of the members that are known by their states, by the identity of these."""
+        return {id(one.fingerprint): place for place, one in enumerate(self.members) if one.settled}
+
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The files that were left out, and why."""
@@ -77,10 +90,25 @@ class IndexedSet:
 
 
 def compact(collection: Collection) -> Collection:
-    """Merge segments where there are many; in a large set those behind the base only."""
-    if len(collection.postings.parts) <= MOST_PARTS:
+    """Merge segments where there are too many; in a large set those behind the base only."""
+    large = len(collection) >= LARGE
+    if len(collection.postings.parts) <= (TOO_MANY if large else MOST_PARTS):
         return collection
-    return collection.merged(1 if len(collection) >= LARGE else 0)
+    return collection.merged(1 if large else 0)
+
+
+def latest(collection: Collection) -> int:
+    """Return from which segment on to merge: the last few, and those before that are not much larger."""
+    sizes = [part.segment.size for part in collection.postings.parts]
+    first = max(1, len(sizes) - MOST_PARTS // 2 - 1)
+    behind = sum(sizes[first:])
+    while first > 1 and sizes[first - 1] <= GROWTH * behind:
+        first -= 1
+        behind += sizes[first]
+    return first
+
+
+_SIZE = attrgetter("size")
 
 
 class Update:
@@ -94,12 +122,18 @@ class Update:
     """
 
     def __init__(self, state: IndexedSet | None, states: States) -> None:
-        if sum(fingerprint.size for _, fingerprint in states) > MOST_BYTES:
+        fingerprints = [fingerprint for _, fingerprint in states]
+        if sum(map(_SIZE, fingerprints)) > MOST_BYTES:
             raise too_many(f"{MOST_BYTES >> 30} GiB of Markdown")
         self.state, self.states = state, states
         self._lock = threading.Lock()
         members = () if state is None else state.members
-        self._known = {member.fingerprint.path: place for place, member in enumerate(members)}
+        # Of a large set nearly all is as it was: who lists it keeps the states of what did not change. What
+        # follows is done for the rest alone.
+        same = {} if state is None else state.settled
+        self._same_places = list(map(same.get, map(id, fingerprints)))
+        left = set(range(len(members))).difference(self._same_places)
+        self._known = {members[place].fingerprint.path: place for place in sorted(left)}
         self._members: dict[str, Member] = {}
         self._places: dict[str, int] = {}
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
@@ -112,7 +146,9 @@ class Update:
         self.scratch: Scratch | None = None
         self._changed: list[tuple[Found, Fingerprint]] = []
         failures = {} if state is None else state.failures
-        for found, fingerprint in states:
+        for (found, fingerprint), same_place in zip(states, self._same_places, strict=True):
+            if same_place is not None:
+                continue
             path = fingerprint.path
             place = self._known.get(path)
             if place is not None and members[place].is_certain(found.path, fingerprint):
@@ -231,25 +267,41 @@ class Update:
         :raises DocumentNotFoundError: nothing is left of it.
         """
         with self._lock:
-            there = [(found, state) for found, state in self.states if state.path in self._members]
-            if not there:
+            if not self._members and not any(place is not None for place in self._same_places):
                 hint = next((text for _, text in self._failures.values()), None)
                 problem = f"none of the {len(self.states)} files can be read"
                 raise DocumentNotFoundError(problem, hint=hint)
             fresh = self._fresh_one()
-            order = [self._places[state.path] for _, state in there]
+            founds, members, order = self._there()
             if self.state is None:
                 collection = Collection.of(fresh[0]).changed(order)
             else:
-                collection = compact(self.state.collection.changed(order, [*self._taken, *fresh]))
+                collection = self.state.collection.changed(order, [*self._taken, *fresh])
             return IndexedSet(
-                tuple(found for found, _ in there),
-                tuple(_sharing(self._members[state.path], found, state) for found, state in there),
-                collection,
+                tuple(founds),
+                tuple(members),
+                compact(collection),
                 dict(self._failures),
                 None if self.state is None else self.state.generation,
-                len(self.states) - len(there) - len(self._failures),
+                len(self.states) - len(founds) - len(self._failures),
             )
+
+    def _there(self) -> tuple[list[Found], list[Member], list[int]]:
+        """Return the documents that can be read: where they are, what is known of them, and their places."""
+        before = () if self.state is None else self.state.members
+        founds, members, places = [], [], []
+        for pair, place in zip(self.states, self._same_places, strict=True):
+            if place is None:
+                member = self._members.get(pair[1].path)
+                if member is None:
+                    continue
+                place, member = self._places[pair[1].path], _sharing(member, *pair)
+            else:
+                member = before[place]
+            founds.append(pair[0])
+            members.append(member)
+            places.append(place)
+        return founds, members, places
 
     def _fresh_one(self) -> list[Segment]:
         """Make what was indexed one segment, if anything was; its documents get their places."""

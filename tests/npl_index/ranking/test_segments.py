@@ -11,6 +11,7 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.merging import Survivor, joined
 from npl_index.ranking.packing import packed, unpack
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.scoring import Query, rank
@@ -54,6 +55,26 @@ def said(collection: Collection) -> list[object]:
     return [len(collection), *found]
 
 
+def edited(
+    collection: Collection, now: dict[str, IndexedDocument], path: str, text: str | None
+) -> Collection:
+    """Return a collection after a document was written or removed, unless it is the only one.
+
+    :param now: its documents, which are brought up to date.
+    """
+    places = {known: place for place, known in enumerate(sorted(now)) if known != path}
+    if text is not None:
+        now[path] = indexed(path, text)
+        places[path] = len(collection.documents)
+    elif places:
+        now.pop(path, None)
+    else:
+        return collection
+    segments = [] if text is None else [segment_of([now[path]])]
+    collection = collection.changed([places[known] for known in sorted(now)], segments)
+    return collection.with_documents([now[known] for known in sorted(now)], sorted(now))
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     start=st.dictionaries(paths, texts, min_size=1),
@@ -72,17 +93,35 @@ def test_edits_leave_the_ranking_of_a_set_made_anew(
         base = unpack(packed(collection.postings.parts[0].segment))
         collection = replace(collection, postings=Postings.of(base))
     for number, (path, text) in enumerate(changes):
-        places = {known: place for place, known in enumerate(sorted(now)) if known != path}
-        if text is not None:
-            now[path] = indexed(path, text)
-            places[path] = len(collection.documents)
-        elif len(places):
-            now.pop(path, None)
-        else:
-            continue
-        segments = [] if text is None else [segment_of([now[path]])]
-        collection = collection.changed([places[known] for known in sorted(now)], segments)
-        collection = collection.with_documents([now[known] for known in sorted(now)], sorted(now))
+        collection = edited(collection, now, path, text)
         if number == merged:
             collection = collection.merged(min(first, len(collection.postings.parts) - 1))
+    assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    start=st.dictionaries(paths, texts, min_size=1),
+    changes=edits,
+    begun=st.integers(0, 6),
+    first=st.integers(1, 4),
+    ended=st.integers(0, 6),
+)
+def test_segments_that_are_merged_while_others_come(
+    start: dict[str, str], changes: list[tuple[str, str | None]], begun: int, first: int, ended: int
+) -> None:
+    """What is written, renamed or removed meanwhile stays so."""
+    now = {path: indexed(path, text) for path, text in start.items()}
+    collection = Collection.build([now[path] for path in sorted(now)])
+    living: list[Survivor] = []
+    for number, (path, text) in enumerate(changes):
+        collection = edited(collection, now, path, text)
+        if number == begun and len(collection.postings.parts) > first:
+            living = collection.living(first)
+            merged = joined(living)
+        if living and number >= begun + ended:
+            assert collection.holds(living, first)
+            collection = collection.rebased(living, merged, first)
+            assert merged is None or not collection.holds(living, first)
+            living = []
     assert said(collection) == said(Collection.build([now[path] for path in sorted(now)]))

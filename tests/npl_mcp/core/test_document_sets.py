@@ -20,6 +20,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.building import SMALL
 from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.updating import LARGE, MOST_PARTS, TOO_MANY
 from npl_mcp.tools.npl import npl_load_tailored
 from tests import engines
 from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
@@ -214,6 +215,7 @@ from pathlib import Path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.updating import LARGE, MOST_PARTS, TOO_MANY
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
 root, data = map(Path, sys.argv[1:])
@@ -296,4 +298,33 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
         assert names == []
         found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
     assert set(names) == {Path(section.file or "").name for section in found.value.sections}
+    app.close()
+
+
+def parts(app: App) -> int:
+    """Return of how many segments the set consists."""
+    return len(app.gather(DocumentRef(file=".")).collection.postings.parts)
+
+
+@pytest.mark.parametrize("mode", ["memory", "disk"])
+def test_many_edits_of_a_large_set(kept: Settings, mode: str) -> None:
+    """Segments are merged while calls go on, and no answer is another one for it."""
+    root = kept.roots[0]
+    for number in range(SMALL):
+        sections = (f"## Part {at}\n\nOil number{at}.\n" for at in range(LARGE // SMALL))
+        put(root / "large" / f"page{number:03}.md", "\n".join(sections))
+    app = App(replace(kept, cache_mode=mode))
+    told(app)
+    most = 0
+    for number in range(2 * MOST_PARTS):
+        put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Edit {number}\n\nA valve, a spoon.\n", 50)
+        most = max(most, parts(app))
+    (root / "part0" / "page020.md").unlink()
+    assert told(app) == fresh(kept)
+    assert MOST_PARTS < most <= TOO_MANY
+    while parts(app) > MOST_PARTS:
+        time.sleep(0.01)
+    assert told(app) == fresh(kept)
+    edit(root)
+    assert told(app) == fresh(kept)
     app.close()
