@@ -13,6 +13,7 @@ them: nobody can listen.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import selectors
@@ -85,6 +86,8 @@ def driver() -> Any:
         raise DatabaseError(
             "NPL_DATABASE_URL needs a driver that is not installed", hint=how_to_install("postgres")
         ) from None
+    # What it warns of is raised as well, and it would name user and database.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     return psycopg
 
 
