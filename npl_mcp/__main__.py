@@ -35,7 +35,7 @@ NAME = "npl-mcp"
 FLAGS = {"message": "--message", "created_by": "--by", "session_id": "session"}
 """What errors call parameters, as this command line names them."""
 
-_FOLDERS = ("--root", "--data-dir")
+_FOLDERS = ("--root", "--data-dir", "--project")
 """Options that name folders."""
 
 
@@ -180,7 +180,7 @@ def _done(given: argparse.Namespace, stores: Stores, settings: Settings) -> Outc
         "check": lambda: of_stores.run_check(stores),
         "migrate": lambda: of_stores.run_migrate(stores),
         "copy": lambda: of_stores.run_copy(given, settings),
-        "worklog": lambda: of_stores.run_worklog(given, stores, settings.cwd),
+        "worklog": lambda: of_stores.run_worklog(given, stores, settings.worklog_project),
         "index": lambda: run_index(given, settings),
         "cache": lambda: run_cache(given, settings),
         "token": lambda: run_token_command(given, stores.access),

@@ -80,6 +80,7 @@ LATE = {
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
     ("npl_mcp.cli.terminal.arguments", "npl_mcp.cli.terminal.help"): "only --help needs it",
+    ("npl_mcp.cli.terminal.display", "npl_index.library.files"): "only -o writes a file",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.addresses"): "only calls over HTTP need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "only calls over HTTP need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.config.server_state"): "only calls over HTTP need it",

@@ -41,6 +41,7 @@ class ConnectionSettings(NamedTuple):
     :param data_folder: path of the data folder.
     :param database_url: of a database that replaces the one in the data folder.
     :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
+    :param project: path of the folder whose worklogs are meant; ``None`` means the working directory.
     :param places: the variables that say where files are looked for, one per line.
     """
 
@@ -50,6 +51,7 @@ class ConnectionSettings(NamedTuple):
     data_folder: str
     database_url: str | None
     worklog_files: bool
+    project: str | None
     places: str
 
     @classmethod
@@ -72,6 +74,7 @@ class ConnectionSettings(NamedTuple):
             data_folder=variables.get("NPL_MCP_DATA_DIR") or user_data(variables),
             database_url=database_url(variables),
             worklog_files=worklog_files(variables),
+            project=project_folder(variables),
             places=search_places(variables),
         )
 
@@ -120,6 +123,12 @@ def worklog_files(variables: Variables) -> bool:
         label = variables.label("NPL_WORKLOG_FILES")
         raise InvalidRequestError(f"{label}={said[:64]!r} is not known", hint="use on or off")
     return said == "on"
+
+
+def project_folder(variables: Mapping[str, str]) -> str | None:
+    """Return the path of the folder whose worklogs are meant; ``None`` means the working directory."""
+    said = variables.get("NPL_PROJECT")
+    return os.path.abspath(os.path.expanduser(said)) if said else None  # noqa: PTH100, PTH111
 
 
 def search_places(env: Mapping[str, str] | None = None) -> str:

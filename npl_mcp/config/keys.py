@@ -54,6 +54,7 @@ KEYS = {
     "patience": Key("NPL_PATIENCE", "seconds", "patience", project=True),
     "log-calls": Key("NPL_LOG_CALLS", "text", "log_calls"),
     "worklog-files": Key("NPL_WORKLOG_FILES", "text", "worklog_files", project=True, project_only="off"),
+    "project": Key("NPL_PROJECT", "path", "project", project=True),
     "log-level": Key("NPL_LOG_LEVEL", "text", "log_level", project=True),
     "host": Key("NPL_MCP_HOST", "text", "listening.host"),
     "port": Key("NPL_MCP_PORT", "count", "listening.port"),

@@ -33,6 +33,8 @@ variable                    command-line flag       meaning
 ``NPL_LOG_CALLS``           ``--log-calls``         ``on`` keeps a log of calls, ``contexts`` with what they
                                                     were for; default ``off``
 ``NPL_WORKLOG_FILES``       ``--worklog-files``     ``off`` writes no worklogs to a project's ``.npl`` folder
+``NPL_PROJECT``             ``--project``           folder whose worklogs are meant, whether it is there or
+                                                    not; default: the working directory
 ``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
 ``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
 ``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
@@ -72,6 +74,7 @@ from npl_mcp.config.connection import (
     SEARCH_PLACES,
     database_url,
     given_variables,
+    project_folder,
     user_data,
     worklog_files,
 )
@@ -155,6 +158,7 @@ class Settings:
         answered from what is ready; ``None`` for as long as it takes.
     :param log_calls: a log of calls in the database: ``off``, ``on``, or with the ``contexts`` they name.
     :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
+    :param project: the folder whose worklogs are meant; ``None`` means the working directory.
     :param log_level: of the log on standard error.
     :param listening: of the HTTP server.
     :param max_body_bytes: longer requests are refused; ``None`` means that the largest artifact fits.
@@ -193,6 +197,7 @@ class Settings:
     patience: float | None = None
     log_calls: str = "off"
     worklog_files: bool = True
+    project: Path | None = None
     log_level: str = "WARNING"
     warm_up: bool = True
     listening: Listening = field(default_factory=Listening)
@@ -212,6 +217,11 @@ class Settings:
     def data_folder(self) -> Path:
         """The folder of everything stored; it is created when first needed."""
         return self.data_dir or Path(user_data(os.environ))
+
+    @property
+    def worklog_project(self) -> Path:
+        """The folder whose worklogs are meant; its real path is their key."""
+        return (self.project or self.cwd).resolve()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
@@ -245,6 +255,7 @@ class Settings:
             "patience": parse_patience(variables.label("NPL_PATIENCE"), variables.get("NPL_PATIENCE")),
             "log_calls": _choice(variables, "NPL_LOG_CALLS", "off", LOG_CALLS),
             "worklog_files": worklog_files(variables),
+            "project": Path(project) if (project := project_folder(variables)) else None,
             "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
             "listening": _listening(variables),
             "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 2 * MAX_ARTIFACT_BYTES)

@@ -135,13 +135,13 @@ class App(Files):
         self._closing = threading.Event()
 
     def at(self, cwd: Path) -> App:
-        """Return the same application seen from another working directory: other roots, another project.
+        """Return the same application seen from another working directory: other roots, its own project.
 
         Without roots that were given, that directory is searched if nothing is named.
 
         :param cwd: absolute.
         """
-        settings = replace(self.settings, cwd=cwd, search_cwd=True)
+        settings = replace(self.settings, cwd=cwd, search_cwd=True, project=None)
         if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
             return self
         return self._view(cwd, settings, self.sight)
@@ -184,8 +184,8 @@ class App(Files):
 
     @property
     def project(self) -> str:
-        """The project worklogs belong to: the real path of the working directory."""
-        return str(self.settings.cwd.resolve())
+        """The project worklogs belong to: the real path of a folder."""
+        return str(self.settings.worklog_project)
 
     @property
     def worklog(self) -> WorklogStore:

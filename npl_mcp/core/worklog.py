@@ -18,7 +18,7 @@ class WorklogUser(Protocol):
 
     @property
     def project(self) -> str:
-        """The real path of the working directory."""
+        """The real path of its folder."""
         ...
 
     @property
@@ -36,15 +36,15 @@ class Worklogs:
     """The worklogs of a data folder for one command; opens nothing when made.
 
     :param data_folder: where they are kept.
-    :param cwd: the working directory.
+    :param project: real path of the folder of the project that is worked on.
     :param address: of a database that replaces the one in the folder.
     :param files: write them to the project's folder as well.
     """
 
     def __init__(
-        self, data_folder: Path, cwd: Path, address: str | None = None, *, files: bool = True
+        self, data_folder: Path, project: Path, address: str | None = None, *, files: bool = True
     ) -> None:
-        self.project = str(cwd.resolve())
+        self.project = str(project)
         self._database = database_of(data_folder, address, check=False)
         self.worklog = WorklogStore(self._database, files=files)
         self.news = Changes(self._database)

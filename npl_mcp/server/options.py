@@ -69,12 +69,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=LOG_CALLS,
         help="keep a log of calls (on), with what they were for (contexts), or none (off, the default)",
     )
+    _add_worklogs(parser)
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
+
+
+def _add_worklogs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worklog-files",
         choices=ON_OFF,
         help="write worklogs to the project's folder .npl as well (on, the default), or not (off)",
     )
-    parser.add_argument("--log-level", choices=LOG_LEVELS, help="level of the log on standard error")
+    parser.add_argument(
+        "--project",
+        type=path,
+        metavar="DIR",
+        help="folder whose worklogs are meant (by default the working one)",
+    )
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
@@ -115,6 +125,7 @@ def _settings_of(given: argparse.Namespace, variables: Variables) -> Settings:
         patience=parse_patience("--patience", given.patience),
         log_calls=given.log_calls,
         worklog_files=given.worklog_files and given.worklog_files == "on",
+        project=given.project,
         log_level=given.log_level,
     )
     try:

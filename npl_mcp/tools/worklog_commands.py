@@ -66,7 +66,7 @@ def worklog_sessions(
 class ExportReply:
     """Files that were written.
 
-    :param folder: where they are, below the working directory.
+    :param folder: where they are, below the project's folder.
     """
 
     folder: str

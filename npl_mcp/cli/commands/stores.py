@@ -113,10 +113,10 @@ def _where(stores: Stores) -> tuple[Path, str]:
 def run_worklog(given: argparse.Namespace, stores: Stores, project: Path) -> Outcome:
     """Import or export worklogs as files.
 
-    :param project: its folder.
+    :param project: real path of its folder.
     :raises NPLError: it cannot be done.
     """
-    place = str(project.resolve())
+    place = str(project)
     if given.step == "export":
         return Outcome(f"written to {stores.worklog.export(place, given.session, given.folder)}")
     done = stores.worklog.import_folder(place)

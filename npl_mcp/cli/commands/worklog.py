@@ -97,8 +97,8 @@ COMMANDS: dict[str, Command] = {
 PROGRAM = Program(
     "npl-worklog",
     "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project; a copy of the entries is in its .npl/sessions,\n"
-    "unless NPL_WORKLOG_FILES=off says otherwise.",
+    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names;\n"
+    "a copy of the entries is in its .npl/sessions, unless NPL_WORKLOG_FILES=off says otherwise.",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
     (version("npl-worklog"),),

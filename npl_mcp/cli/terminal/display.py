@@ -63,7 +63,15 @@ class Display:
         _write(sys.stdout, shown)
 
     def _keep(self, text: str, target: str) -> None:
+        from npl_index.library.files import Folder  # most write no file
+
         try:
+            if os.path.isfile(target) or not os.path.lexists(target):  # noqa: PTH113
+                # Where there is no room for the new one, the old one stays.
+                folder, name = os.path.split(os.path.realpath(target))
+                with Folder.opened(folder) as opened:
+                    opened.replace(name, _encoded(text), durable=False)
+                return
             with open(target, "wb") as file:  # noqa: PTH123 - pathlib is not imported yet
                 file.write(_encoded(text))
         except OSError as error:

@@ -9,6 +9,9 @@ from npl_mcp import __version__
 CALL_SECONDS = 600.0
 """How long a tool may take."""
 
+WORKLOG_TOOLS = "worklog_"
+"""Prefix of the tools that need the worklogs and nothing else."""
+
 
 class Transport(Protocol):
     """One way to run a tool.

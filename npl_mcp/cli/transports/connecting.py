@@ -160,14 +160,16 @@ def _server(settings: ConnectionSettings) -> HttpTransport | None:
     own = [address for text in listens if text and (address := parse_address(text))]
     if settings.url is None:
         # The socket comes first: the mode of its file says who may connect.
-        return HttpTransport(own[0], state.token, state) if own and state is not None else None
+        return (
+            HttpTransport(own[0], state.token, settings.project, state) if own and state is not None else None
+        )
     address = parse_address(settings.url)
     if address is None:
         hint = "use e.g. http://127.0.0.1:8765, https://name, or unix:/path for a socket"
         raise UsageError(f"NPL_MCP_URL={settings.url!r} is not the address of a server; {hint}")
     if state is not None and address.same_as(*own):
-        return HttpTransport(address, state.token)
-    return HttpTransport(address, settings.token or "")
+        return HttpTransport(address, state.token, settings.project)
+    return HttpTransport(address, settings.token or "", settings.project)
 
 
 def _in_process(roots: Sequence[str] = (), *, only: bool = False) -> InProcess:

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from npl_mcp.cli.transports.addresses import Address
-from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
+from npl_mcp.cli.transports.base import CALL_SECONDS, WORKLOG_TOOLS, TransportError, check_version
 from npl_mcp.cli.transports.local import Answer, LocalConnection
 from npl_mcp.config.server_state import ServerState
 
@@ -27,16 +27,20 @@ class HttpTransport:
 
     :param address: of the server.
     :param token: proves who calls; empty for none.
+    :param project: path of the folder whose worklogs are meant; ``None`` means the working directory.
     :param state: what the server says of itself, if it is the one of the data folder.
     """
 
-    def __init__(self, address: Address, token: str, state: ServerState | None = None) -> None:
+    def __init__(
+        self, address: Address, token: str, project: str | None = None, state: ServerState | None = None
+    ) -> None:
         self.address, self._token, self.state = address, token, state
+        self._project = project
         self.name = f"the server at {address.text}"
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
-        headers = {"Content-Type": b"application/json", "Connection": b"close", **self._caller()}
+        headers = {"Content-Type": b"application/json", "Connection": b"close", **self._caller(tool)}
         # In ASCII, so that half of a surrogate pair arrives as such and is refused, as it is in this process.
         body = json.dumps(arguments).encode("ascii")
         prefix = self.address.prefix
@@ -54,8 +58,8 @@ class HttpTransport:
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""
 
-    def _caller(self) -> dict[str, bytes]:
-        """Return the headers that say who calls, and from which folder."""
+    def _caller(self, tool: str) -> dict[str, bytes]:
+        """Return the headers that say who calls, and from which folder, or for which."""
         headers: dict[str, bytes] = {}
         if self._token:
             if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
@@ -63,7 +67,7 @@ class HttpTransport:
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # Another machine has other folders; its server uses its own.
         if self.address.local:
-            headers["NPL-Cwd"] = _working_directory()
+            headers["NPL-Cwd"] = _folder(self._project if tool.startswith(WORKLOG_TOOLS) else None)
         return headers
 
 
@@ -91,10 +95,10 @@ def _connection(address: Address) -> Any:
     return RemoteConnection(address)
 
 
-def _working_directory() -> bytes:
-    """Return the working directory as the value of a header."""
+def _folder(project: str | None) -> bytes:
+    """Return a project's folder, or else the working directory, as the value of a header."""
     try:
-        here = os.fsencode(os.getcwd())  # noqa: PTH109 - a path object is not needed
+        here = os.fsencode(project or os.getcwd())  # noqa: PTH109 - a path object is not needed
     except OSError:
         raise TransportError("was not called: the working directory does not exist") from None
     if here != here.strip() or any(byte < 0x20 or byte == 0x7F for byte in here):

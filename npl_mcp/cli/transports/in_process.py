@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
+from npl_mcp.cli.transports.base import WORKLOG_TOOLS
 from npl_mcp.tools.domains import tool_named
 from npl_mcp.tools.responses import Reply, as_dict
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 FILE_TOOLS = ("items_", "survey_")
 """Prefixes of the tools that need files and nothing else."""
-
-WORKLOG_TOOLS = "worklog_"
-"""Prefix of the tools that need the worklogs and nothing else."""
 
 
 class InProcess:
@@ -80,12 +78,13 @@ class InProcess:
 
         if self._settings is not None:
             given = self._settings
-            return Worklogs(given.data_folder, given.cwd, given.database_url, files=given.worklog_files)
+            project = given.worklog_project
+            return Worklogs(given.data_folder, project, given.database_url, files=given.worklog_files)
         from npl_mcp.config.connection import ConnectionSettings
 
         place = ConnectionSettings.from_env()
-        folder = Path(place.data_folder)
-        return Worklogs(folder, Path.cwd(), place.database_url, files=place.worklog_files)
+        folder, project = Path(place.data_folder), Path(place.project or Path.cwd()).resolve()
+        return Worklogs(folder, project, place.database_url, files=place.worklog_files)
 
     def _application(self) -> App:
         from pathlib import Path

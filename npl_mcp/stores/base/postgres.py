@@ -5,10 +5,15 @@ and freed by its end, however that comes about. So nothing can be written betwee
 it writes, and ids grow in the order in which they can be seen. Readers see one state and wait for nobody.
 
 An id may be skipped when a transaction is rolled back; none is given twice.
+
+A pooler such as PgBouncer may give each transaction another connection to the server. So a transaction sets
+what it needs to be set. Where there is a pooler, no statement is prepared, and who waits for commits asks for
+them: nobody can listen.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import selectors
@@ -21,6 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from npl_mcp.stores.base import engine
+from npl_mcp.stores.base import postgres_catalog as catalog
 from npl_mcp.stores.base.engine import (
     BusyError,
     Commits,
@@ -80,6 +86,8 @@ def driver() -> Any:
         raise DatabaseError(
             "NPL_DATABASE_URL needs a driver that is not installed", hint=how_to_install("postgres")
         ) from None
+    # What it warns of is raised as well, and it would name user and database.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     return psycopg
 
 
@@ -90,6 +98,9 @@ def _connection_class() -> Any:
 
         patience: float | None = None
         """In place of :data:`SILENCE_SECONDS`."""
+
+        is_pooled = False
+        """Whether each transaction may run on another connection to the server."""
 
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
             if timeout is None:
@@ -130,19 +141,9 @@ class PostgresEngine(Engine):
         """Return that there is a database: its address was given."""
         return True
 
-    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
+    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; transactions begin where the program says so."""
-        raw = self._connected(deadline, autocommit=True)
-        # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
-        # millisecond. A write finds its rows by their keys; to plan it again took half of its time, while all
-        # others that write wait.
-        plans = "force_custom_plan" if read_only else "auto"
-        raw.execute(
-            f"SET lock_timeout = {engine.BUSY_MILLISECONDS}; SET plan_cache_mode = {plans};"
-            f" SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
-            prepare=False,
-        )
-        return raw
+        return self._connected(deadline, autocommit=True)
 
     def _connected(self, deadline: Deadline, *, autocommit: bool) -> Any:
         conninfo = driver().conninfo
@@ -153,9 +154,14 @@ class PostgresEngine(Engine):
         # Less than two seconds would be none (libpq).
         waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
         where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
-        raw = _connection_class().connect(where, autocommit=autocommit)
+        raw = _connection_class().connect(where, autocommit=True)
         try:
             _check_server(raw)
+            # A pooler greets in its own name.
+            (greeted,) = raw.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            if greeted != raw.info.backend_pid:
+                raw.is_pooled, raw.prepare_threshold = True, None
+            raw.autocommit = autocommit
         except BaseException:
             raw.close()
             raise
@@ -175,13 +181,21 @@ class PostgresEngine(Engine):
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:
         """Begin a transaction; one that may write waits for its turn among all that use the database."""
         # A statement sees what was committed before it, so the first one after the lock sees everything.
+        # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
+        # millisecond. A write finds its rows by their keys; to plan it again took half of its time, while all
+        # others that write wait.
         begun = (
-            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL plan_cache_mode = force_custom_plan;"
             if read_only
             else "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
-            f" SET LOCAL lock_timeout = {deadline.milliseconds}; SELECT pg_advisory_xact_lock({WRITERS});"
-            f" NOTIFY {COMMITTED}"  # sent when it is committed
         )
+        begun += (
+            f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
+            f" SET LOCAL lock_timeout = {deadline.milliseconds}"
+        )
+        if not read_only:
+            # Others are told when it is committed.
+            begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
         if schema is None:
             raw.execute(begun, prepare=False)
             return
@@ -258,9 +272,9 @@ class PostgresEngine(Engine):
         raw = self._connected(deadline, autocommit=False)
         # Others who migrate the same database, and readers of a table that is changed.
         raw.patience = LONG_SECONDS
-        raw.execute(f"SET lock_timeout = '{LONG_SECONDS}s'")
-        raw.commit()
-        begin = f"SELECT pg_advisory_xact_lock({WRITERS})"
+        begin = (
+            f"SELECT set_config('lock_timeout', '{LONG_SECONDS}s', true), pg_advisory_xact_lock({WRITERS})"
+        )
         return Migration("postgresql+psycopg://", {}, raw, begin, _finish)
 
     def problems(self, transaction: Any) -> list[str]:
@@ -272,9 +286,11 @@ class PostgresEngine(Engine):
             transaction.raw.patience = None
 
     def _problems(self, transaction: Any) -> list[str]:
-        found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
-        found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
-        for key in transaction.all(_REFERENCES):
+        found = [
+            f"the constraint {row['name']} was never checked" for row in transaction.all(catalog.UNCHECKED)
+        ]
+        found += [f"the index {row['name']} cannot be used" for row in transaction.all(catalog.INVALID)]
+        for key in transaction.all(catalog.REFERENCES):
             pairs = list(zip(key["columns"], key["parent_columns"], strict=True))
             present = " AND ".join(f"child.{own} IS NOT NULL" for own, _ in pairs)
             same = " AND ".join(f"parent.{theirs} = child.{own}" for own, theirs in pairs)
@@ -296,18 +312,18 @@ class PostgresEngine(Engine):
                 frozenset(row["parents"]),
                 row["numbered"],
             )
-            for row in transaction.all(_TABLES)
+            for row in transaction.all(catalog.TABLES)
         ]
 
     def last_number(self, transaction: Any, table: Table) -> int:
         """Return the last number that a row of a numbered table got."""
-        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
         return found
 
     def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
         """Let the next row of a numbered table get the number after another."""
-        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
+        name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
@@ -327,6 +343,7 @@ class _Commits(Commits):
         self._engine = engine
         self._raw: Any = None
         self._heard = 0.0
+        self._seen: str | None = None
 
     def wait(self, seconds: float) -> bool:
         try:
@@ -340,7 +357,10 @@ class _Commits(Commits):
         now = time.monotonic()
         if self._raw is None:
             self._raw = self._engine.connect(Deadline(), read_only=True)
-            self._raw.execute(f"LISTEN {COMMITTED}")
+            if not self._raw.is_pooled:
+                self._raw.execute(f"LISTEN {COMMITTED}")
+        elif self._raw.is_pooled:
+            return self._asked(seconds)
         elif now - self._heard > DOUBT_SECONDS:
             # A connection that was lost without a word says as little as one that has nothing to say.
             self._raw.execute("SELECT 1")
@@ -348,6 +368,13 @@ class _Commits(Commits):
             return False
         self._heard = now
         return True  # after the first two, perhaps: nobody said what was committed before
+
+    def _asked(self, seconds: float) -> bool:
+        """Ask after a while which transactions are over; others as well as ours."""
+        time.sleep(seconds)
+        before = self._seen
+        (self._seen,) = self._raw.execute("SELECT pg_current_snapshot()::text").fetchone()
+        return self._seen != before
 
     def close(self) -> None:
         raw, self._raw = self._raw, None
@@ -456,38 +483,3 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("23", "it refused a row that contradicts others", None, RefusedError),
     ("22", "it refused a row that contradicts its columns", None, RefusedError),
 )
-
-_HERE = "relnamespace = current_schema()::regnamespace"
-
-_UNCHECKED = f"""
-SELECT conname AS name FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE NOT convalidated AND {_HERE}"""
-
-_INVALID = f"""
-SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE NOT (indisvalid AND indisready) AND {_HERE}"""
-
-_COLUMNS = """
-ARRAY(SELECT attname::text FROM unnest({key}) WITH ORDINALITY AS part (number, place)
-    JOIN pg_attribute ON attrelid = {table} AND attnum = part.number ORDER BY place)"""
-
-_REFERENCES = f"""
-SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent,
-    {_COLUMNS.format(key="conkey", table="conrelid")} AS columns,
-    {_COLUMNS.format(key="confkey", table="confrelid")} AS parent_columns
-FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
-
-_TABLES = f"""
-SELECT relname AS name,
-    ARRAY(SELECT attname::text FROM pg_attribute
-        WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns,
-    {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
-    ARRAY(SELECT DISTINCT confrelid::regclass::text FROM pg_constraint AS reference
-        WHERE reference.conrelid = pg_class.oid AND contype = 'f') AS parents,
-    EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = conkey[1]
-        AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
-FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE contype = 'p' AND {_HERE} ORDER BY relname"""
-
-_SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

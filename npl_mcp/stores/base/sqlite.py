@@ -408,7 +408,7 @@ def copy(path: Path, target: Path) -> None:
 _FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
 
 _REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
-    ("disk is full", "the disk is full", DatabaseError),
+    ("disk is full", "the disk is full; make room, then try again", DatabaseError),
     ("readonly", "the data folder is read-only", DatabaseError),
     ("read-only", "the data folder is read-only", DatabaseError),
     (

@@ -55,9 +55,9 @@ class WorklogExport:
         self._files = files
         self._warned: set[str] = set()
 
-    def place(self, session_id: str) -> str | None:
+    def place(self, project: str, session_id: str) -> str | None:
         """Return where a session's files are kept below the project's folder; ``None`` if none are."""
-        return f"{SESSIONS}/{session_id}" if self._files else None
+        return f"{SESSIONS}/{session_id}" if self._is_kept(project) else None
 
     def entries(self, project: str, number: int) -> bool | None:
         """Add to a session's log what it does not have.
@@ -120,8 +120,12 @@ class WorklogExport:
                 f"the worklog cannot be written {where}: {error.strerror}", hint="name another folder"
             ) from error
 
+    def _is_kept(self, project: str) -> bool:
+        """Return whether files are to be written; servers may share a project whose folder no machine has."""
+        return self._files and os.path.isdir(project)  # noqa: PTH112
+
     def _quietly(self, project: str, work: Callable[[ProjectFolder], None]) -> bool | None:
-        if not self._files:
+        if not self._is_kept(project):
             return None
         files = ProjectFolder(project)
         try:

@@ -123,7 +123,8 @@ class Closed:
 
 
 class WorklogStore:
-    """The worklogs of all projects; ``project`` is the absolute path of a project's folder.
+    """The worklogs of all projects; ``project`` is the absolute path of a project's
+    folder, which need not be there.
 
     Every method raises :class:`~npl_mcp.stores.base.errors.DatabaseError` if the database cannot be used.
 
@@ -160,7 +161,7 @@ class WorklogStore:
             if changed:
                 rows.set_current(tx, project, row["number"])
         exported = self._export.session(project, row["number"]) if changed else None
-        files = self._export.place(row["id"]) if changed and exported is None else None
+        files = self._export.place(project, row["id"]) if changed and exported is None else None
         return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported, files)
 
     def current(self, project: str) -> str | None:

@@ -101,6 +101,7 @@ time-limit = 5
 patience = 0.25
 log-calls = "on"
 worklog-files = "off"
+project = "~/team"
 log-level = "info"
 host = "::1"
 port = 0
@@ -132,17 +133,22 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     assert (found.listening.port, found.listening.origins) == (0, ("https://a", "https://b"))
     assert found.cr_folders == {"ABC": Path.home() / "requests"}
     assert (line.url, line.token, line.transport) == ("http://127.0.0.1:1", "word", "http")
+    assert line.project == str(found.project) == str(Path.home() / "team")
     assert line.data_folder == str(found.data_dir) == str(Path.home() / "data")
     assert f"NPL_ROOTS={Path.home()}:/" in line.places.replace(os.pathsep, ":")
 
 
 PROJECTS = {
     "root", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list", "vocabulary",
-    "format", "weights", "theme", "patience", "worklog-files", "log-level",
+    "format", "weights", "theme", "patience", "worklog-files", "project", "log-level",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("line", USERS.splitlines()[1:], ids=lambda line: line.partition(" ")[0])
+# A project names folders in another way.
+LINES = [line for line in USERS.splitlines() if not line.startswith(("root", "project"))]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition(" ")[0])
 def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
     """A clone brings its file along: all else is refused, with the line and with where to put it."""
     name = line.partition(" ")[0]
@@ -182,6 +188,8 @@ def test_every_flag_and_every_variable_has_a_key() -> None:
         ('root = "~"', "root '~' leads out of the project"),
         ('root = ["docs", "link"]', "root 'link' leads out of the project"),
         ('root = "docs:/etc"', "has a ':'; rename the folder"),
+        ('project = "../other"', "project '../other' leads out of the project; name a folder"),
+        ('project = "/"', "project '/' leads out of the project"),
         ('root = "docs\\u0000"', "root has an empty text or one with control characters"),
         ('root = ""', "root has an empty text"),
         ('root = "absent"', "absent is not a folder; give an existing folder"),

@@ -252,7 +252,7 @@ def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) 
     body = ask(app, "chat_send_message", **message)
     assert (body["error_code"], body["error"]) == (
         "DATABASE_ERROR",
-        "the database cannot be used: the disk is full",
+        "the database cannot be used: the disk is full; make room, then try again",
     )
     assert state(place) == before
     assert ask(app, "chat_send_message", **message)["success"]

@@ -349,6 +349,20 @@ def test_init_says_where_it_wrote(settings: Settings) -> None:
     assert not {"files", "exported"} & {*again, *there}
 
 
+def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_path: Path) -> None:
+    """A project is a folder's path, whether the folder is there or not; files are written where it is."""
+    (tmp_path / "elsewhere").mkdir()
+    for project, files in ((tmp_path / "absent", None), (settings.cwd, ".npl/sessions/s1")):
+        one = replace(settings, project=project)
+        other = replace(one, cwd=tmp_path / "elsewhere")
+        made, logged = data(one, INIT, LOG)
+        (seen,) = data(other, ("worklog_read", {"agent_id": "b-1"}))
+        assert (seen["session_id"], len(seen["items"])) == ("s1", 1)
+        assert (made.get("files"), made.get("exported"), logged.get("exported")) == (files, None, None)
+        assert list(other.cwd.iterdir()) == []
+    assert not (tmp_path / "absent").exists()
+
+
 def test_a_worklog_need_not_be_written_to_the_project(settings: Settings) -> None:
     """Everything works without a file, but for an export that is asked for."""
     quiet = replace(settings, worklog_files=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.faults import largest_file
 
 BUILD = "# Build\n\n## Library mode\n\nBuild a library with one entry.\n\n## App mode\n\nBuild pages.\n"
 MANUAL = "# Manual\n\n## Library mode\n\nThe library of the manual.\n\n## Index cards\n\nOne for each book.\n"
@@ -107,6 +108,13 @@ def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) ->
     code, out, err = run(*request, "-o", "nowhere/answer.md")
     assert (code, out) == (74, "")
     assert "nowhere/answer.md cannot be written" in err
+    with largest_file(10):
+        code, out, err = run(*request, "-o", "answer.json")
+    assert (code, out) == (74, "")
+    assert "answer.json cannot be written" in err
+    assert json.loads((tmp_path / "work" / "answer.json").read_text(encoding="utf-8")) == kept
+    assert sorted(path.name for path in (tmp_path / "work").glob("*answer*")) == ["answer.json"]
+    assert run(*request, "-o", "/dev/null")[:2] == (0, "")
 
 
 def test_the_budget_bounds_what_is_printed(run: Run) -> None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.commands.worklog import COMMANDS, PROGRAM, main
 from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
+from tests.npl_mcp.http.http_server import serving
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
     "cases"
@@ -241,6 +243,22 @@ def test_a_person_is_told_what_is_written(project: Path) -> None:
     said = "npl-worklog: a copy is kept in .npl/sessions/one; NPL_WORKLOG_FILES=off keeps none"
     assert shown == [said, ""]
     assert [path.name for path in (project / ".npl" / "sessions").glob("[!.]*")] == ["one"]
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["alone", "on a server"])
+def test_a_project_is_the_same_in_its_folders(
+    served: bool, run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If its file says so, which lies above them in its repository."""
+    (project / ".git").mkdir()
+    (project / "npl.toml").write_text('project = "."')
+    (project / "src" / "deep").mkdir(parents=True)
+    with serving(tmp_path) if served else nullcontext():
+        monkeypatch.setenv("NPL_VIA", "http" if served else "direct")
+        assert run(*entry("a", "first")).code == 0
+        monkeypatch.chdir(project / "src" / "deep")
+        assert "first" in run("read", "--agent", "b").out
+    assert not (project / "src" / "deep" / ".npl").exists()
 
 
 def test_content_cannot_steer_a_terminal(run: Run, project: Path) -> None:
