@@ -111,7 +111,7 @@ class App(Files):
     ) -> None:
         self.state = state = state or SharedState(settings)
         self.sight = sight
-        only = None if sight.roots is None else real_paths(settings.roots)
+        self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.watcher, only)
         self.stores = state.stores
         cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None

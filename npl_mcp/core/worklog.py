@@ -22,6 +22,11 @@ class WorklogUser(Protocol):
         ...
 
     @property
+    def seen_roots(self) -> tuple[str, ...] | None:
+        """Real paths of the folders outside of which the caller sees nothing; ``None``: it sees all."""
+        ...
+
+    @property
     def worklog(self) -> WorklogStore:
         """The worklogs of all projects."""
         ...
@@ -45,6 +50,7 @@ class Worklogs:
         self, data_folder: Path, project: Path, address: str | None = None, *, files: bool = True
     ) -> None:
         self.project = str(project)
+        self.seen_roots: tuple[str, ...] | None = None
         self._database = database_of(data_folder, address, check=False)
         self.worklog = WorklogStore(self._database, files=files)
         self.news = Changes(self._database)

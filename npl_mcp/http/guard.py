@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from npl_mcp.config.settings import Listening
 from npl_mcp.core.calls import ADMITTED_KEY, CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.answers import ABORT_KEY, Answers
-from npl_mcp.http.identities import Identities, owner
+from npl_mcp.http.identities import SECONDS, Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
 from npl_mcp.server.messages import excess
 from npl_mcp.stores.base.errors import StoreError
@@ -389,6 +390,8 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer, as fast as the caller reads."""
+        if not self._policy.is_page(scope):  # a page tells its reader what became of the token
+            send = _while_admitted(scope, send)
         answer = self._answers.begin(send, scope.get(ABORT_KEY))
         await self._app(scope, receive, answer.send)
         if answer.refused:
@@ -418,6 +421,30 @@ class Guard:
                 return BUSY
             if not message.get("more_body", False):
                 return None
+
+
+def _while_admitted(scope: Scope, send: Send) -> Send:
+    """Return what sends an answer as long as its caller is let in: who waits may do so for longer."""
+    began, begun, over = time.monotonic(), False, False
+    identity = scope[CALLER_KEY].identity
+
+    async def send_if_admitted(message: Message) -> None:
+        nonlocal begun, over
+        if over:
+            return
+        # What is known of tokens may be as old as that; when one ends is known.
+        fresh = time.monotonic() - began < SECONDS and (identity is None or identity.is_valid())
+        if fresh or await scope[ADMITTED_KEY]():
+            begun = True
+            await send(message)
+            return
+        over = True
+        if not begun:
+            await NO_TOKEN.send(send)
+        elif ABORT_KEY in scope:
+            scope[ABORT_KEY]()
+
+    return send_if_admitted
 
 
 async def _measured(body: bytearray) -> Refusal | None:

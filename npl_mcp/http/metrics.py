@@ -84,7 +84,7 @@ class Metrics:
     def text(self, sight: Sight = EVERYTHING) -> bytes:
         """Return all metrics, including those of calls answered just now.
 
-        :param sight: of who asks; what names a tool of another domain is left out.
+        :param sight: of who asks; what counts calls of tools of other domains is left out.
         """
         self.reports.flush()
         return generate_latest(self._registry if sight.domains is None else _Seen(self._registry, sight))
@@ -107,7 +107,7 @@ class Metrics:
 
 
 class _Seen(CollectorRegistry):
-    """The metrics of the tools that somebody sees, and those that name none."""
+    """The metrics of the tools that somebody sees."""
 
     def __init__(self, registry: CollectorRegistry, sight: Sight) -> None:
         super().__init__()
@@ -117,10 +117,13 @@ class _Seen(CollectorRegistry):
         """Return the metrics."""
         for metric in self._every.collect():
             metric.samples = [one for one in metric.samples if self._is_seen(one.labels.get("tool"))]
-            yield metric
+            if metric.samples:
+                yield metric
 
     def _is_seen(self, tool: str | None) -> bool:
-        if tool in (None, UNKNOWN):
+        if tool is None:
+            return False  # it sums up calls of all tools
+        if tool == UNKNOWN:
             return True
         try:
             return sees(tool_named(tool), self._sight)

@@ -44,6 +44,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "artifacts": "artifact",
         "artifact_count": "artifact",
         "artifact_id": "artifact",
+        "revision": "artifact",
         "reviews": "review",
         "review_id": "review",
         "reviewer_persona": "review",

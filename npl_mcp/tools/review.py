@@ -155,15 +155,21 @@ def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionI
     )
 
 
-def review_complete(app: App, review_id: int, overall_comment: str | None = None) -> Completion:
+def review_complete(
+    app: App,
+    review_id: int,
+    overall_comment: str | None = None,
+    reviewer_persona: Annotated[str | None, "Only if it is this persona's; a token implies its own"] = None,
+) -> Completion:
     """Complete a review.
 
     :raises ReviewNotFoundError: there is no such review.
+    :raises NotAllowedError: it is somebody else's.
     :raises ClosedError: it is complete, with another overall comment.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.complete(review_id, overall_comment)
+    return app.stores.review.complete(review_id, overall_comment, reviewer_persona)
 
 
 TOOLS = (
@@ -173,5 +179,5 @@ TOOLS = (
     ToolSpec(review_list, title="List Reviews"),
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, heavy=True),
-    ToolSpec(review_complete, title="Complete Review", read_only=False),
+    ToolSpec(review_complete, title="Complete Review", read_only=False, implied=("reviewer_persona",)),
 )

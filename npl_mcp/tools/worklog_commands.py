@@ -85,20 +85,22 @@ def worklog_export(
     :raises AlreadyExistsError: the folder holds files of these names that no export has written.
     :raises StorageError: the folder cannot be written.
     """
-    target = None if folder is None else _below(app.project, folder)
+    target = None if folder is None else _below(app.project, folder, app.seen_roots)
     written = app.worklog.export(app.project, session_id, target)
     return ExportReply(os.path.relpath(written, app.project))
 
 
-def _below(project: str, folder: str) -> Path:
+def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
     """Return the real path of a folder below the working directory.
 
+    :param roots: real paths of the folders of which it must lie in one as well.
     :raises InvalidRequestError: no folder can have this name.
     """
     check_name(folder, "folder")
     # Not Path.resolve, which fails where links go in circles.
     target = real_path(os.path.join(project, folder))  # noqa: PTH118 - real_path takes a text
-    if target is None or not Path(target).is_relative_to(project):
+    seen = target is not None and (roots is None or any(map(Path(target).is_relative_to, roots)))
+    if target is None or not seen or not Path(target).is_relative_to(project):
         hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
     return Path(target)

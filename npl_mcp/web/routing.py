@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastmcp import FastMCP
@@ -24,9 +24,9 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import ADMITTED_KEY
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
-from npl_mcp.web.browsers import SESSION_COOKIE, is_page, new_session
+from npl_mcp.web.browsers import SESSION_COOKIE, is_page
 from npl_mcp.web.rendering import beside, fragments, render
-from npl_mcp.web.visits import FORM_TOKEN, CallError, Form, Visit, address, read_form
+from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
 
 Data = dict[str, Any]
 
@@ -168,9 +168,8 @@ class Site:
             else:
                 yield Route(one.path, self._download(one))
 
-    def _visit(self, request: Request, form: Form | None = None) -> Visit:
-        request.state.session = request.cookies.get(SESSION_COOKIE) or new_session()
-        return Visit(request, self.server, self.settings, form or Form())
+    def _visit(self, request: Request) -> Visit:
+        return Visit(request, self.server, self.settings)
 
     def _page(self, page: Page, as_json: bool) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -189,9 +188,9 @@ class Site:
 
     def _action(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            form = await read_form(request)
-            visit = self._visit(request, form)
+            visit = self._visit(request)
             try:
+                visit = replace(visit, form=await read_form(request))
                 _check_form(visit, action.writes)
                 done = await action.run(visit)
             except CallError as error:

@@ -17,7 +17,7 @@ def _target(text: str) -> str:
 
 async def sign_in_page(visit: Visit) -> Data:
     """Return where to go after signing in, and whether a token was refused just now."""
-    refused = TOKEN_COOKIE in visit.request.cookies and visit.identity is None
+    refused = TOKEN_COOKIE in visit.cookies and visit.identity is None
     return {"next": _target(visit.text("next")), "refused": refused}
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
+from anyio import to_thread
 from fastmcp import FastMCP
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
@@ -19,10 +21,14 @@ from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
 from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, form_token
+from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, new_session
 
 FORM_TOKEN = "form_token"
 """Field of every form that changes something."""
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+LONGEST_FORM = 4 * 1024 * 1024
+MOST_FIELDS = 1_000
 
 
 Form = ImmutableMultiDict[str, str]
@@ -74,7 +80,7 @@ class Visit:
     @property
     def is_signed_in(self) -> bool:
         """Whether the visitor has given a token, which signing out forgets."""
-        return self.identity is not None or TOKEN_COOKIE in self.request.cookies
+        return self.identity is not None or TOKEN_COOKIE in self.cookies
 
     @property
     def is_secure(self) -> bool:
@@ -95,21 +101,25 @@ class Visit:
         """Whether pages show forms, and accept what they send."""
         return self.settings.web == "on" and not (self.identity and self.identity.read_only)
 
+    @cached_property
+    def cookies(self) -> Mapping[str, str]:
+        """What the browser keeps for this server."""
+        return cookies(dict(self.request.scope["headers"]))
+
     @property
     def form_token(self) -> str:
         """What forms of this visitor send back; see :func:`~npl_mcp.web.browsers.form_token`."""
-        sent = self.request.cookies
-        return form_token(self.session, sent.get(TOKEN_COOKIE, ""))
+        return form_token(self.session, self.cookies.get(TOKEN_COOKIE, ""))
 
-    @property
+    @cached_property
     def session(self) -> str:
         """The visitor's session; a new visitor has one from the first page on."""
-        return str(self.request.state.session)
+        return self.cookies.get(SESSION_COOKIE) or new_session()
 
     @property
     def is_new(self) -> bool:
         """Whether the visitor has no session yet."""
-        return SESSION_COOKIE not in self.request.cookies
+        return not self.cookies.get(SESSION_COOKIE)
 
     def here(self, **changed: object) -> str:
         """Return the address of this page with other parameters.
@@ -174,6 +184,21 @@ def address(path: str, /, **parameters: object) -> str:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the fields of a form; files are left out."""
-    form = await request.form()
-    return ImmutableMultiDict([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+    """Return the fields of a form.
+
+    Anybody may send one to sign in, so it is read as our pages send it and no other way: Starlette decodes
+    other forms as the sender says, which may take for ever, and reads all of them on the event loop.
+
+    :raises CallError: it is not sent as forms are, or is too long.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != FORM_TYPE:
+        raise CallError(f"this is not a form; send it as {FORM_TYPE}")
+    body = await request.body()
+    if len(body) > LONGEST_FORM:
+        raise CallError(f"the form has {len(body):,} bytes; send at most {LONGEST_FORM:,}")
+    parse = partial(parse_qsl, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    try:
+        return ImmutableMultiDict(await to_thread.run_sync(parse, body.decode("utf-8", "replace")))
+    except ValueError:
+        raise CallError(f"the form has too many fields; send at most {MOST_FIELDS:,}") from None

@@ -15,7 +15,13 @@ from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.artifact.store import ArtifactStore, require, require_open
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
-from npl_mcp.stores.base.errors import ClosedError, RecordNotFoundError, ReviewNotFoundError, StoreError
+from npl_mcp.stores.base.errors import (
+    ClosedError,
+    NotAllowedError,
+    RecordNotFoundError,
+    ReviewNotFoundError,
+    StoreError,
+)
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import Page, Slice, now
 from npl_mcp.stores.review import places
@@ -178,14 +184,23 @@ class ReviewStore:
             **review, items=comments, total=total, limit=part.limit, offset=part.offset, comments=comments
         )
 
-    def complete(self, review_id: int, overall_comment: str | None = None) -> Completion:
+    def complete(
+        self, review_id: int, overall_comment: str | None = None, whose: str | None = None
+    ) -> Completion:
         """Complete a review; one that is complete stays as it is.
 
+        :param whose: only if it is that reviewer's, who is taken to say the overall comment.
+        :raises NotAllowedError: it is somebody else's.
         :raises ClosedError: it is complete, with another overall comment.
         """
         clean = checks.maybe(checks.text, overall_comment, "overall_comment")
+        reviewer = checks.maybe(checks.line, whose, "reviewer_persona")
         with self._database.write() as tx:
             review = _review(tx, review_id)
+            if reviewer not in (None, review["reviewer_persona"]):
+                raise NotAllowedError(
+                    f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
+                )
             if review["status"] == "in_progress":
                 tx.run(
                     "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"

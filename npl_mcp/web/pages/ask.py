@@ -128,7 +128,7 @@ def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
     """Return the same request as a tool call, a command line, and a call over HTTP."""
     arguments = {**asked.arguments(), "format": form}
     origin = visit.settings.web_url or str(visit.request.base_url).rstrip("/")
-    token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.request.cookies else []
+    token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
     sent = shlex.quote(json.dumps(arguments, ensure_ascii=False))
     curl = [
         f"curl -s {shlex.quote(f'{origin}/mcp/tools/npl_load_tailored')}",

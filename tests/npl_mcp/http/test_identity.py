@@ -273,6 +273,7 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         for domain, words in {"npl": FIRST, **ALSO}.items()
     },
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
+    "sums of metrics": ("no-npl", lambda s, w: b"npl_tokens_served" in figures(s, w)),
     "artifact": ("no-artifact", lambda s, w: "siphon" in found(s, w, file="artifact:1").lower()),
     "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in found(s, w, file="artifact:*")),
     "list with an artifact": (
@@ -347,6 +348,12 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         "no-session",
         lambda s, w: (
             s.code(w, "chat_create_room", name="r", members=["x"], session_id="s") == "ALREADY_EXISTS"
+        ),
+    ),
+    "artifact in a timeline": (
+        "no-artifact",
+        lambda s, w: (
+            "revision" in json.dumps(s.data(w, "session_timeline", session_id="s", kinds=["events"]))
         ),
     ),
     "artifact to share": (
@@ -586,6 +593,32 @@ def test_what_was_done_bears_the_name_of_the_token(site: Site) -> None:
     site.data("bob", "artifact_create", name="of bob", artifact_type="document", **file)
     newest = site.data("alice", "artifact_list")["items"][0]["id"]
     assert site.data("alice", "artifact_get", artifact_id=newest)["created_by"] == "bob"
+
+
+def test_nobody_completes_the_review_of_somebody_else(site: Site) -> None:
+    """The overall comment is the reviewer's word."""
+    review = site.data("alice", "review_create", artifact_id=1, revision_id=1)["review_id"]
+    for name in ("review_complete", "complete_review"):
+        said = site.call("bob", name, review_id=review, overall_comment="fine")
+        assert (said.status, said.data["error_code"]) == (403, "PERMISSION_DENIED")
+        assert site.code("bob", name, review_id=review, reviewer_persona="alice") == "PERMISSION_DENIED"
+    assert site.data("bob", "review_get", review_id=review)["status"] == "in_progress"
+    assert site.data("alice", "review_complete", review_id=review)["status"] == "completed"
+    shown = tools_of(site, "bob")["review_complete"][0]["inputSchema"]["properties"]
+    assert list(shown) == ["review_id", "overall_comment"]
+
+
+def test_a_worklog_is_written_where_its_writer_sees(site: Site) -> None:
+    """Whoever sees all folders chooses one below the working directory; others choose of theirs."""
+    export = {"session_id": "w", "folder": "reports"}
+    refused = site.call("docs", "worklog_export", **export)
+    assert (refused.status, refused.data["error_code"]) == (404, "NOT_FOUND")
+    assert not (site.server.folder / "work" / "reports").exists()
+    assert site.code("alice", "worklog_export", **export) == "OK"
+    here = {"NPL_Cwd": str(site.docs)}
+    assert site.call("docs", "worklog_init", here, session_id="own").status == 200
+    assert site.call("docs", "worklog_export", here, folder="reports").status == 200
+    assert (site.docs / "reports" / "worklog.jsonl").exists()
 
 
 def test_a_filter_by_persona_claims_nothing(site: Site) -> None:

@@ -1,0 +1,161 @@
+"""Answers that last longer than the token they were asked for with."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.http.identities import SECONDS
+from npl_mcp.stores.access import AccessStore
+from tests import engines
+from tests.npl_mcp.http.http_server import JSON, META, MODERN, Running, call, connected, request, serving
+
+PROTOCOL = {
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": MODERN,
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "chat_get_feed",
+}
+
+
+def awaited(cursor: int) -> dict[str, Any]:
+    return {"room_id": 1, "since": cursor, "wait": 60}
+
+
+def message(cursor: int) -> dict[str, Any]:
+    params = {"name": "chat_get_feed", "arguments": awaited(cursor), "_meta": META}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+# What lasts: method, address, body and headers, and the status with which it ends.
+LASTING: dict[str, tuple[str, str, Callable[[int], Any] | None, dict[str, str], bytes]] = {
+    "call": ("POST", "/mcp/tools/chat_get_feed", awaited, JSON, b"401"),
+    "message of the protocol": ("POST", "/mcp", message, {**JSON, **PROTOCOL}, b"401"),
+    "news": ("GET", "/rooms/1/events?since={}", None, {}, b"200"),
+}
+
+
+@dataclass
+class Site:
+    server: Running
+    access: AccessStore
+    owner: dict[str, str]
+
+    def begin(self, what: str, token: str) -> socket.socket:
+        """Ask for something that lasts, and return when the server is about it."""
+        method, path, body, headers, _ = LASTING[what]
+        cursor = call(self.server, "chat_get_feed", {"room_id": 1}, **self.owner).data["data"]["cursor"]
+        data = b"" if body is None else json.dumps(body(cursor)).encode()
+        sent = {
+            "Host": f"127.0.0.1:{self.server.port}",
+            "Authorization": f"Bearer {token}",
+            "Content-Length": str(len(data)),
+            **headers,
+        }
+        lines = [
+            f"{method} {path.format(cursor)} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in sent.items()),
+            "",
+            "",
+        ]
+        line = connected(self.server)
+        self.wait_until_waiting(0)
+        line.sendall("\r\n".join(lines).encode() + data)
+        self.wait_until_waiting(1)
+        return line
+
+    def wait_until_waiting(self, calls: int) -> None:
+        """Wait until so many calls are in flight."""
+        line = f"\nnpl_calls_in_flight {calls}.0\n".encode()
+        end = time.monotonic() + 60
+        while line not in request(self.server, "GET", "/metrics", headers=self.owner).body:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def say(self, text: str) -> None:
+        message = {"room_id": 1, "message": text}
+        assert call(self.server, "chat_send_message", message, **self.owner).status == 200
+
+    def admits(self, token: str) -> bool:
+        answer = call(self.server, "session_list", {}, Authorization=f"Bearer {token}")
+        return answer.status == 200
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder: Path = tmp_path_factory.mktemp("lasting")
+    stores = engines.stores(folder / "data")
+    owner = {"Authorization": f"Bearer {stores.access.add('owner')}"}
+    try:
+        with serving(folder, **engines.environment(folder / "data")) as running:
+            room = {"name": "r", "members": ["owner", "other"]}
+            assert call(running, "chat_create_room", room, **owner).status == 200
+            site = Site(running, stores.access, owner)
+            site.say("before")
+            yield site
+    finally:
+        stores.close()
+
+
+def rest(line: socket.socket) -> bytes:
+    """Return all that comes until the connection ends, or an answer is whole."""
+    data = b""
+    try:
+        while part := line.recv(65536):
+            data += part
+            if b"Content-Length" in data.title() and data.endswith(b"}"):
+                break
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def told(site: Site, what: str, line: socket.socket) -> bytes:
+    """Return what comes after a message."""
+    with line:
+        site.say("told to nobody else")
+        came = rest(line)
+    assert came.startswith(b"HTTP/1.1 " + LASTING[what][-1])
+    return came
+
+
+@pytest.mark.parametrize("what", LASTING)
+def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> None:
+    """Who had begun to wait is told nothing of what comes after."""
+    name = f"revoked {what}".replace(" ", "-")
+    token = site.access.add(name)
+    time.sleep(SECONDS)
+    line = site.begin(what, token)
+    site.access.revoke(name)
+    time.sleep(SECONDS)
+    assert not site.admits(token)
+    assert b"told to nobody" not in told(site, what, line)
+
+
+def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
+    token = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 7))
+    time.sleep(SECONDS)
+    line = site.begin("call", token)
+    while site.admits(token):
+        time.sleep(0.1)
+    assert b"told to nobody" not in told(site, "call", line)
+
+
+@pytest.mark.parametrize("what", LASTING)
+def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> None:
+    token = site.access.add(f"{what} goes on".replace(" ", "-"))
+    time.sleep(SECONDS)
+    with site.begin(what, token) as line:
+        time.sleep(SECONDS)
+        site.say("told to all")
+        came = b""
+        while b"told to all" not in came:
+            came += line.recv(65536) or pytest.fail(came.decode())
