@@ -111,7 +111,7 @@ def rest(line: socket.socket) -> bytes:
     try:
         while part := line.recv(65536):
             data += part
-            if b"Content-Length" in data.title() and data.endswith(b"}"):
+            if data.endswith((b"}", b"\r\n0\r\n\r\n")):
                 break
     except ConnectionResetError:
         pass
