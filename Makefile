@@ -40,9 +40,7 @@ lint: $(SETUP)
 types: $(SETUP)
 	$(BIN)/mypy
 
-# TESTS=coverage runs the same tests once, with every line counted.
-TESTS ?= test
-check: lint types $(TESTS)
+check: lint types test
 
 # The stores on PostgreSQL, on a server of their own that ends with them.
 postgres: $(SETUP)
