@@ -29,23 +29,31 @@ from npl_mcp.tools.spec import ToolSpec
 TICK = os.sysconf("SC_CLK_TCK")
 
 
+IDLE_SECONDS = 2.0
+"""After this a connection is opened again: a server closes those that are idle for longer."""
+
+
 class Caller:
-    """One connection to a server.
+    """One connection to a server; one that was idle is opened again.
 
     :param port: of the server.
     """
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self._used = time.perf_counter()
 
     def send(self, tool: str, **arguments: Any) -> None:
         """Send a call."""
+        if time.perf_counter() - self._used > IDLE_SECONDS:
+            self._connection.close()
         headers = {"Content-Type": "application/json"}
         self._connection.request("POST", f"/mcp/tools/{tool}", json.dumps(arguments), headers)
 
     def receive(self) -> Any:
         """Return the answer to the last call."""
         answer = json.loads(self._connection.getresponse().read())
+        self._used = time.perf_counter()
         if not answer["success"]:
             raise RuntimeError(answer["error"])
         return answer["data"]
