@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of what is kept in the database, which hold for every engine.
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/core/test_sets_of_stores.py \
-	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search) \
+	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
 	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py tests/test_bench_teams.py
 
@@ -82,7 +82,6 @@ bench: $(SETUP)
 	$(BIN)/python -m benchmarks.bench_server
 	$(BIN)/python benchmarks/bench_folder.py
 	$(BIN)/python -m benchmarks.bench_scale
-	$(BIN)/python -m benchmarks.bench_shards
 	$(BIN)/python benchmarks/bench_memory.py
 	$(BIN)/python benchmarks/bench_stores.py
 	$(BIN)/python -m benchmarks.bench_waiting

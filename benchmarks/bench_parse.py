@@ -75,7 +75,7 @@ def parsers(documents: list[str]) -> dict[str, Callable[[], object]]:
     return {
         "markdown-it-py": lambda: [full.parse(text) for text in documents],
         "markdown-it-py, blocks only": lambda: [blocks.parse(text) for text in documents],
-        "our blocks": lambda: [read_blocks(text, find_lines(text), 0, nesting=False) for text in documents],
+        "our blocks": lambda: [read_blocks(text, find_lines(text), 0, npl=False) for text in documents],
         "our tree of sections": lambda: [parse_sections(one, "x") for one in data],
     }
 

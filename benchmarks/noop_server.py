@@ -31,6 +31,6 @@ if __name__ == "__main__":
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
     in_flight = requests_in_flight(chosen.body_limit)
     server = create_server(chosen, in_flight=in_flight)
-    register_all(server, App(chosen), (ToolSpec(noop, in_memory=lambda _: True),))
+    register_all(server, App(chosen), (ToolSpec(noop),))
     open_streams(chosen.body_limit, in_flight)
     server.run(transport="stdio", show_banner=False)

@@ -35,7 +35,8 @@ def load_tailored(
     :param selectors: sections to include whatever their score, e.g. ``"guide > ## Usage"``.
     :param budget: tokens of the content at most; ``None`` for no limit.
     :param explain: report every hit and the parts of its score.
-    :param counter: counts tokens, by default an estimate for ``o200k_base``.
+    :param counter: counts tokens, by default those of ``o200k_base``: exactly where that vocabulary lies on
+        this machine, else by estimate.
     :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
     :raises DocumentError: the file cannot be read or is too large.
     :raises InvalidRequestError: there is nothing to look for, or an argument is out of range.
@@ -64,7 +65,8 @@ def section_index(
     :param path: a Markdown file or a folder.
     :param depth: levels of sections below the file; ``None`` for all.
     :param conditions: only sections that meet these, and what leads to them.
-    :param counter: counts tokens, by default an estimate for ``o200k_base``.
+    :param counter: counts tokens, by default those of ``o200k_base``: exactly where that vocabulary lies on
+        this machine, else by estimate.
     :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
     :raises DocumentError: the file cannot be read or is too large.
     """

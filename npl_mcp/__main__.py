@@ -1,11 +1,16 @@
 """``npl-mcp`` and ``python -m npl_mcp``: the server over standard streams, and commands for its data."""
 
-from __future__ import annotations
+import sys
+
+from npl_mcp.config.programs import SERVER, python, search_path
+
+if __name__ == "__main__":
+    # "python -m" puts the working directory first. All that follows, even __future__, would come from there.
+    sys.path[:] = search_path()
 
 import argparse
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
@@ -23,7 +28,7 @@ from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.arguments import path
 from npl_mcp.config.clients import HERE, stdio_snippets
 from npl_mcp.config.completion import parsers_of, script
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.server.options import add_options, settings_of, unchecked_settings_of
@@ -134,9 +139,9 @@ def _introduction(words: Sequence[str]) -> str:
 
 
 def _program() -> Sequence[str]:
-    """Return how to start this program where the search path is another one."""
-    found = shutil.which("npl-mcp")
-    return (found,) if found else (sys.executable, "-m", "npl_mcp")
+    """Return how to start this program with any search path, in any folder."""
+    found = find_program(NAME) or find_program(NAME, str(Path(sys.executable).parent))
+    return [found] if found else python(SERVER, kept=True)
 
 
 def _anywhere(words: Sequence[str]) -> Iterator[str]:
@@ -152,14 +157,10 @@ def _anywhere(words: Sequence[str]) -> Iterator[str]:
 
 
 def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int:
-    stores = Stores(
-        settings.data_folder,
-        settings.max_artifact_bytes,
-        settings.database_url,
-        worklog_files=settings.worklog_files,
-    )
+    what = " ".join(filter(None, (given.command, vars(given).get("step"))))
     try:
-        with Progress(" ".join(filter(None, (given.command, vars(given).get("step"))))):
+        # A malformed address of the database is known here.
+        with closing(of_stores.stores_of(settings)) as stores, Progress(what):
             done = _done(given, stores, settings)
     except NPLError as error:
         problem = with_flags(str(error), FLAGS)
@@ -168,8 +169,6 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
     except OSError as error:
         display.note(f"{error.filename or given.command}: {error.strerror or error}")
         return USAGE
-    finally:
-        stores.close()
     return done.write(display, as_json=getattr(given, "json", False))
 
 

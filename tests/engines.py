@@ -44,7 +44,12 @@ def address(folder: Path) -> str | None:
         return _made(name_of(folder), _template())
     if not (folder / "npl.db").exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / "npl.db").write_bytes(_file_with_tables())
+        with TemporaryDirectory(dir=folder.parent) as name:
+            complete = Path(name) / "npl.db"
+            complete.write_bytes(_file_with_tables())
+            # A link never replaces a file: another process may have made the database and have it open.
+            with suppress(FileExistsError):
+                os.link(complete, folder / "npl.db")
     return None
 
 

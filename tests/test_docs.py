@@ -255,9 +255,10 @@ def test_links_between_the_documents_lead_somewhere() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """Package, project file and changelog agree; the changelog's newest section has the day."""
+    """Package, project file and changelog agree; the changelog's newest release has the day."""
     assert f'\nversion = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].splitlines()[0]
+    sections = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("\n## Unreleased\n", "\n")
+    newest = sections.split("\n## ")[1].splitlines()[0]
     assert re.fullmatch(rf"{re.escape(__version__)} - 20\d\d-[01]\d-[0-3]\d", newest)
 
 

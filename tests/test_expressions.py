@@ -20,6 +20,7 @@ import pytest
 
 from npl_index.items import notation
 from npl_index.tokens.estimated import piece_pattern
+from npl_mcp.stores.base import postgres
 from tests.expressions import Attacks, Matcher, TooManyStepsError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +57,10 @@ MADE = {
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
     "npl_mcp/web/pages/search.py": ("search", [re.compile("ab|a|b", re.IGNORECASE)]),
     "npl_mcp/stores/artifact/files.py": ("match", [re.compile(r"\.?revision-12[-.]")]),
+    "npl_mcp/stores/base/postgres.py": (
+        "search",
+        [re.compile(part) for part, _ in (*postgres._LIMITS, *postgres._REFUSALS)],
+    ),
     # The user's own expression, over the user's own files, in the process of the command line.
     "npl_index/items/agents.py": ("search", []),
 }

@@ -11,7 +11,7 @@ caller says what texts, rows and traces cost; costs add up.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -109,19 +109,15 @@ class Prices(Protocol):
 
     def text(self, unit: Unit) -> int:
         """Return the cost of a unit's text."""
-        ...
 
     def row(self, unit: Unit) -> int:
         """Return the cost of what says what the text is."""
-        ...
 
     def entry(self, document: int) -> int:
         """Return what the first unit of a document costs beside that."""
-        ...
 
     def trace(self, unit: Unit) -> int:
         """Return the cost of naming a unit that was left out."""
-        ...
 
 
 Splitter = Callable[[Unit], Sequence[Unit]]
@@ -220,40 +216,43 @@ class _Packing:
         if not self.open:
             self._drop(unit)
             return
-        pieces = None
         # A piece and what is left of it are named by their lines.
         part = unit.parts[0]
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
         like = Unit((part.shortened(lines, part.size),), unit.score, cut=True)
-        cost = self._row_and_entry(like)
-        for reserve in self._reserves(like, waiting):
-            room = self.left - self._unpaid - reserve - cost
-            if room <= (WORTH_A_ROW * cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
-                # Something less good may fit whole, and has no right to.
-                self._closed = bool(self.kept)
-                continue
-            pieces = self._cut(part, room, not self.kept and not reserve)
-            if pieces is not None:
-                break
-            self._failed += 1
+        cost, trace, names = self._row_and_entry(like), self._prices.trace(like), self._reserved(waiting)
+        pieces = self._piece(part, cost, trace + names)
+        if pieces is not None and len(pieces) > 2:  # text stands before it and behind it
+            pieces = self._piece(part, cost, 2 * trace + names) or pieces
+        if pieces is None and not self.kept:
+            # The best unit comes before all names but that of its own rest.
+            pieces = self._piece(part, cost, trace, at_any_cost=True)
         if pieces is None:
             self._drop(unit)
             return
         piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
         if rest:
-            largest, *others = sorted(rest, key=lambda one: one.tokens, reverse=True)
-            self.rests += (largest, *others)
-            self._unpaid += self._prices.trace(largest)
+            self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
+            self._unpaid += sum(map(self._prices.trace, rest))
 
-    def _reserves(self, unit: Unit, waiting: Sequence[Unit]) -> Iterator[int]:
-        """Return what to leave for the names of what does not fit; the best unit comes before any name."""
-        trace = self._prices.trace(unit)
-        names = self._reserved(waiting)
-        yield trace + names
-        if not self.kept:
-            yield names
-            yield 0
+    def _piece(
+        self, part: Part, cost: int, reserve: int, *, at_any_cost: bool = False
+    ) -> Sequence[Part] | None:
+        """Cut a part to the room there is.
+
+        :param cost: tokens of what says what the piece is.
+        :param reserve: tokens to leave for names.
+        :param at_any_cost: a bare heading is better than nothing.
+        """
+        room = self.left - self._unpaid - reserve - cost
+        if room <= (WORTH_A_ROW * cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
+            # Something less good may fit whole, and has no right to.
+            self._closed = bool(self.kept)
+            return None
+        pieces = self._cut(part, room, at_any_cost)
+        self._failed += pieces is None
+        return pieces
 
     def _reserved(self, waiting: Sequence[Unit]) -> int:
         """Return what it costs to name the best of those that wait, should they not fit.

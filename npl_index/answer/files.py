@@ -25,13 +25,13 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import TokenCounts, count_sections
 
 logger = logging.getLogger(__name__)
 
 _CACHE_BYTES = 64 << 20
-_default_counter = cache(estimator)
+_default_counter = cache(best_counter)
 _indices: BuildingCache[IndexedDocument] = BuildingCache(
     MemoryIndexCache(_CACHE_BYTES, lambda indexed: indexed.nbytes), index_document
 )

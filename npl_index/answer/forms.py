@@ -36,50 +36,39 @@ class Form(Protocol):
     """Writes answers, and says what their parts cost in tokens."""
 
     @property
-    def beside(self) -> int:
-        """Tokens beside the content from which on nothing optional is added."""
-        ...
-
-    @property
     def lean(self) -> bool:
         """Whether the answer leaves out what its reader knows or can see."""
-        ...
 
     @property
     def larger(self) -> float:
         """How many times as many tokens a text has in this form, mostly."""
-        ...
 
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the cost of a part's text."""
-        ...
 
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Return what the first unit of a document costs beside its text and its row."""
-        ...
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return what says what a unit is."""
-        ...
 
     def named(self, selector: str) -> str:
         """Return an entry of ``request_more``."""
-        ...
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return an entry of ``suggestions``."""
-        ...
+
+    def keyword(self, word: str) -> str:
+        """Return an entry of ``keywords_extracted``."""
 
     def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
         """Return an answer without sections and with all that stands between its parts.
 
         :param nothing: the answer.
         """
-        ...
 
     def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
         """Return the whole answer."""
-        ...
 
 
 class Json:
@@ -89,7 +78,6 @@ class Json:
     :param after: what is sent behind it.
     """
 
-    beside = 150
     lean = True
     larger = 1.12
 
@@ -124,6 +112,8 @@ class Json:
         """Return the suggestion."""
         return dumped(_fields(suggestion)) + ","
 
+    keyword = named
+
     def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
         """Return the empty fields."""
         return self.write(nothing, documents, ())
@@ -157,7 +147,6 @@ def _fields(value: Any) -> Any:
 class Markdown:
     """The sections as they are, each under a mark, and a last mark with all else."""
 
-    beside = 60
     lean = True
     larger = 1.0
 
@@ -186,6 +175,11 @@ class Markdown:
     def suggested(self, suggestion: Suggestion) -> str:
         """Return the selector and the reason."""
         return f"; see also: {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+
+    def keyword(self, word: str) -> str:
+        """Return nothing: the marks do without keywords."""
+        del word
+        return ""
 
     def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
         """Return the last mark with the words that are in most."""

@@ -16,14 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from posixpath import commonprefix
 
 from npl_index.answer.folding import fold
 from npl_index.answer.outline import OutlineNode
+from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import heading_label, label
-from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.counting import TokenCounter, count_tokens
 
 _HOLDS = {"c": "code", "t": "table", "e": "example", "d": "definitions"}
 _PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix tells it from the letters before it
@@ -49,24 +50,28 @@ class OutlineText:
     remarks: tuple[str, ...] = ()
     unfolding: str | None = "a higher depth shows them"
 
-    def write(self, budget: int | None, counter: TokenCounter) -> tuple[str, tuple[OutlineNode, ...]]:
+    def write(
+        self, budget: int | None, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+    ) -> tuple[str, tuple[OutlineNode, ...]]:
         """Return the text, and the nodes that it shows.
 
         :param budget: tokens that the text may have; ``None`` for no limit.
+        :raises DocumentTimeoutError: the deadline has passed.
         """
+        count = partial(count_tokens, counter=counter, clock=clock)
         nodes = self.nodes
         whole = self._text(nodes, self.remarks, self.unfolding)
-        cost = counter.upper_bound(counter.count(whole))
+        cost = counter.upper_bound(count(whole))
         if budget is None or cost <= budget:
             return whole, nodes
         unfolding = f"token_budget={cost} shows all"
         remarks = self.remarks
-        if 2 * counter.upper_bound(counter.count("\n".join(remarks))) > budget:
+        if 2 * counter.upper_bound(count("\n".join(remarks))) > budget:
             remarks, unfolding = (), f"{unfolding}, with {len(remarks)} remarks"
-        used = counter.count(self._text((), remarks, unfolding, _inside(nodes)))
+        used = count(self._text((), remarks, unfolding, _inside(nodes)))
         folded = fold(
             nodes,
-            lambda node, depth: counter.count(self.line(node, depth) + "\n"),
+            lambda node, depth: count(self.line(node, depth) + "\n"),
             lambda tokens: counter.upper_bound(used + tokens) <= budget,
         )
         if not folded.nodes:

@@ -12,7 +12,6 @@ from npl_index.answer.values import Suggestion, Tailored
 class Plain:
     """The content and the marks that name files; nothing else costs anything, since it is shown elsewhere."""
 
-    beside = 10**9  # nothing beside the content costs anything
     lean = False
     larger = 1.0
 
@@ -39,6 +38,8 @@ class Plain:
         """Return nothing."""
         del suggestion
         return ""
+
+    keyword = named
 
     def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
         """Return nothing."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from itertools import accumulate
+from typing import NamedTuple
 
 from npl_index.answer.assembling import left_out, selector, split
 from npl_index.answer.budget import Packed, Part, Unit, pack
@@ -24,7 +25,21 @@ MOST_TOKENS = 10**9
 MOST_FOR_NEAR = 4
 """The best hits that are not wanted are suggested if that takes at most this part of the room, else named."""
 
-_T = TypeVar("_T")
+MOST_FOR_FURTHER = 12
+"""Keywords and other suggestions have this part of the room at least; of what no text needs they have all."""
+
+
+class Further(NamedTuple):
+    """What an answer says besides its sections.
+
+    :param keywords: best first.
+    :param near: suggests the best hits that are not wanted.
+    :param suggestions: others, best first; they come after all keywords.
+    """
+
+    keywords: Sequence[str]
+    near: Sequence[Suggestion]
+    suggestions: Sequence[Suggestion]
 
 
 class Room:
@@ -32,15 +47,23 @@ class Room:
 
     :param budget: tokens; ``None`` for no limit.
     :param nothing: the answer without any of its parts.
+    :param further: keywords and suggestions.
     """
 
-    def __init__(self, budget: int | None, documents: DocumentSet, form: Form, nothing: Tailored) -> None:
+    def __init__(
+        self, budget: int | None, documents: DocumentSet, form: Form, nothing: Tailored, further: Further
+    ) -> None:
         self._documents, self._form = documents, form
         self._prices = Pricing(documents, form)
         self._nothing = nothing
-        self._near: list[str] = []
-        self._left: int | None = None
-        self._most = self._aside = 0
+        self._further = further
+        self._costs: list[int] = []  # of keywords and suggestions,
+        self._paid_for = self._share = (
+            0  # how many of them are paid for, and the tokens they have in any case
+        )
+        self._near = self._left = self._most = 0
+        self._named_near: list[str] = []
+        self._limited = budget is not None
         if budget is not None:
             budget = min(budget, MOST_TOKENS)
             counter = documents.counter
@@ -53,23 +76,33 @@ class Room:
     def _without_frame(self, nothing: Tailored) -> int:
         return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
 
-    def pack(self, units: Sequence[Unit], near: Sequence[Suggestion]) -> Packed:
-        """Choose what fits.
-
-        :param near: the best hits that are not wanted: room is kept to suggest them, else to name them.
-        """
-        if self._left is None:
+    def pack(self, units: Sequence[Unit]) -> Packed:
+        """Choose what fits, once a part of the room is set aside for what comes besides the sections."""
+        if not self._limited:
             return Packed(tuple(units))
-        names = sum(map(self._prices.suggested, near))
+        keywords, near, others = self._further
+        self._near = names = sum(map(self._prices.suggested, near))
         if MOST_FOR_NEAR * names > self._left:
-            self._near = [one.selector for one in near]
-            names = sum(map(self._price, self._near))
+            self._near, self._named_near = 0, [one.selector for one in near]
+            names = sum(map(self._prices.named, self._named_near))
+        count, form = self._documents.counter.count, self._form
+        self._costs = [
+            *(count(form.keyword(word)) for word in keywords),
+            *map(self._prices.suggested, others),
+        ]
+        self._share = max(0, self._left) // MOST_FOR_FURTHER
+        self._pay(self._share)
         documents = self._documents
         packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut, names)
         self._left = packed.left
-        beside = self._most - packed.left - sum(unit.tokens for unit in packed.kept)
-        self._aside = self._form.beside - beside
         return packed
+
+    def _pay(self, room: int) -> None:
+        """Pay for keywords and then for suggestions, as many as a room in tokens holds."""
+        costs = self._costs[self._paid_for :]
+        number = sum(total <= room for total in accumulate(costs))
+        self._left -= sum(costs[:number])
+        self._paid_for += number
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
         """Cut a part to a room in tokens as they are sent; the cutter knows only those of the text."""
@@ -99,73 +132,67 @@ class Room:
     def named(self, packed: Packed) -> tuple[str, ...]:
         """Return the selectors of what was left out, best first.
 
-        Named are: one at least; all that is better than something kept, for which there is room; the best
-        hits that cannot be suggested; what is left of sections that were cut; and then as many as may be.
+        Named are: one at least; what is better than something kept; the rests of sections that were cut; the
+        best hits that cannot be suggested; and then as many as may be.
         """
         units = [*left_out(self._documents, packed.dropped), *packed.rests]
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
         names: dict[int, str] = {}
-        if units and self._left is not None and not packed.kept:
+        if units and not packed.kept:
             # What to ask for is the least that an answer says.
-            names[0] = selector(self._documents, units[0])
-            self._left = self._without_frame(self._nothing) - self._price(names[0])
-        for at, unit in enumerate(units):
-            if at not in names and (not at or not owed.isdisjoint(unit.parts)):
-                self._name(at, unit, names, aside=False)
-        near = [name for name in self._near if self._paid(self._price(name), aside=False)]
-        for at, unit in enumerate(packed.rests, len(units) - len(packed.rests)):
+            names[0] = self._least(units[0])
+        first = [at for at, unit in enumerate(units) if not at or not owed.isdisjoint(unit.parts)]
+        first += range(len(units) - len(packed.rests), len(units))
+        for at in first:
             if at not in names:
-                self._name(at, unit, names, aside=False)
+                self._name(at, units[at], names)
+        near = [name for name in self._named_near if self._paid(self._prices.named(name))]
         most = len(names) + MAX_HITS_NAMED
         for at, unit in enumerate(units):
-            chosen = unit.parts[0].chosen
-            if at in names:
-                continue
-            if len(names) >= (MAX_CHOSEN_NAMED if chosen else most):
-                break
-            if not self._name(at, unit, names, aside=not chosen):
+            if at not in first and (
+                len(names) >= (MAX_CHOSEN_NAMED if unit.parts[0].chosen else most)
+                or not self._name(at, unit, names, spare=self._near)
+            ):
                 break
         best_first = sorted(names, key=lambda at: (-units[at].score, at))
         return (*(names[at] for at in best_first), *near)
 
-    def _name(self, at: int, unit: Unit, names: dict[int, str], *, aside: bool) -> bool:
+    def _least(self, unit: Unit) -> str:
+        """Name a unit, or its document if there is no room for more, at the cost of all else."""
+        room = self._without_frame(self._nothing)
+        names = selector(self._documents, unit), self._documents.name(unit.document)
+        name = next((one for one in names if self._prices.named(one) <= room), names[0])
+        self._left, self._paid_for = room - self._prices.named(name), 0
+        self._pay(min(self._left, self._share))
+        return name
+
+    def _name(self, at: int, unit: Unit, names: dict[int, str], *, spare: int = 0) -> bool:
         """Name a unit if there is room."""
         name = selector(self._documents, unit)
-        paid = self._paid(self._price(name), aside=aside)
+        paid = self._paid(self._prices.named(name), spare=spare)
         if paid:
             names[at] = name
         return paid
 
-    def _price(self, name: str) -> int:
-        return self._prices.named(name)
+    def further(self, *, complete: bool) -> Further:
+        """Return the keywords and suggestions there is room for.
 
-    def suggestions(self, ideas: Sequence[Suggestion], best: int) -> tuple[Suggestion, ...]:
-        """Return the suggestions there is room for.
-
-        :param best: how many of them come in any case, if there is room.
+        :param complete: nothing was left out, so that all that is left of the budget is theirs.
         """
-        return self._first(ideas, self._prices.suggested, best)
+        if not self._limited:
+            return self._further
+        keywords, near, others = self._further
+        near = [one for one in near if not self._named_near and self._paid(self._prices.suggested(one))]
+        if complete:
+            self._pay(self._left)
+        return Further(keywords[: self._paid_for], near, others[: max(0, self._paid_for - len(keywords))])
 
-    def keywords(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the keywords there is room for."""
-        return self._first(words, self._prices.named)
+    def _paid(self, cost: int, *, spare: int = 0) -> bool:
+        """Take tokens if there are as many.
 
-    def _first(self, entries: Sequence[_T], price: Callable[[_T], int], best: int = 0) -> tuple[_T, ...]:
-        if self._left is None:
-            return tuple(entries)
-        kept = []
-        for number, entry in enumerate(entries):
-            if not self._paid(price(entry), aside=number >= best):
-                break
-            kept.append(entry)
-        return tuple(kept)
-
-    def _paid(self, cost: int, *, aside: bool) -> bool:
-        """Take tokens if there are as many."""
-        if self._left is None:
-            return True
-        if cost > self._left or (aside and cost > self._aside):
+        :param spare: tokens that have to be left.
+        """
+        if cost > self._left - spare:
             return False
         self._left -= cost
-        self._aside -= cost if aside else 0
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
@@ -11,7 +12,7 @@ from npl_index.answer.budget import BEST, Packed, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Pricing
 from npl_index.answer.remarks import remarks
-from npl_index.answer.room import Room
+from npl_index.answer.room import Further, Room
 from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, suggest
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -30,8 +31,14 @@ MAX_SELECTORS = 64
 MAX_EXCLUDED = 256
 """Selectors of what a caller has; several answers name more than one call may ask for."""
 
+NEARLY = 1.1
+"""Sums of counts are upper bounds: an answer that seems larger by this factor may be within its budget."""
+
 SHOWN_KEYWORDS = 8
 NEIGHBOURS = 8
+NEXT_TO_IT = 2
+"""Sections beside those of the answer that are suggested where nothing else can be."""
+
 SAMPLE = 2_000
 
 
@@ -167,30 +174,58 @@ def answer(
     :param form: of the text, which the budget bounds.
     """
     documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
-    packing = _pack(request, found, documents, form)
+    further = _further(found, documents, weights, companions)
+    budget, answered = request.token_budget, None
+    if budget is not None and all(total <= budget for total in accumulate(one.tokens for one in found.units)):
+        answered = _answer(replace(request, token_budget=None), found, documents, form, further)
+    if budget is None or answered is None or not _fits(answered, form, budget):
+        answered = _answer(request, found, documents, form, further)
+    kept = [(part.document, part.section) for unit in answered.packed.kept for part in unit.parts]
+    companions.record(documents.collection, kept)
+    return answered
+
+
+def _fits(answered: Answered, form: Form, budget: int) -> bool:
+    """Tell whether an answer is within a budget; its texts are counted again only near the border."""
+    documents, kept, count = answered.documents, answered.packed.kept, answered.documents.counter.count
+    whole = replace(answered.written.value, ranking=None)
+    prices = Pricing(documents, form)
+    tokens = count(form.write(replace(whole, content="…", sections=()), documents, ()))
+    tokens += sum(prices.row(unit) + prices.text(unit) for unit in kept)
+    tokens += sum(map(prices.entry, {unit.document for unit in kept}))
+    if budget < documents.counter.upper_bound(tokens) <= NEARLY * budget:
+        tokens = count(form.write(whole, documents, kept))
+    return documents.counter.upper_bound(tokens) <= budget
+
+
+def _answer(
+    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
+) -> Answered:
+    packing = _pack(request, found, documents, form, further)
     marked = documents.several or isinstance(form, Markdown)
     if marked and documents.tagged(packing.packed.kept).tag:
         # With other marks something else may fit, so that none of what is wanted may imitate them.
         documents = documents.tagged(found.units)
-        packing = _pack(request, found, documents, form)
-    written = _written(request, found, documents, form, packing, weights, companions)
-    return Answered(documents, packing.packed, written)
+        packing = _pack(request, found, documents, form, further)
+    return Answered(documents, packing.packed, _written(request, found, documents, form, packing))
 
 
 class _Packing(NamedTuple):
     """What of the wanted fits.
 
     :param nothing: the answer without any of its parts.
-    :param near: the best hits that are not wanted.
+    :param more: what is named.
     """
 
     nothing: Tailored
     room: Room
-    near: Sequence[tuple[Place, Suggestion]]
     packed: Packed
+    more: tuple[str, ...]
 
 
-def _pack(request: TailorRequest, found: Found, documents: DocumentSet, form: Form) -> _Packing:
+def _pack(
+    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
+) -> _Packing:
     prices = Pricing(documents, form)
     said = remarks(found.failures, documents.unreadable, request.token_budget, prices.named)
     nothing = Tailored(
@@ -210,33 +245,31 @@ def _pack(request: TailorRequest, found: Found, documents: DocumentSet, form: Fo
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    room = Room(request.token_budget, documents, form, nothing)
-    near = _near(found, documents)
-    return _Packing(nothing, room, near, room.pack(found.units, [one for _, one in near]))
+    room = Room(request.token_budget, documents, form, nothing, further)
+    packed = room.pack(found.units)
+    more = room.named(packed)
+    if not more and (packed.dropped or packed.rests):
+        # An answer that leaves something out and does not name it is a dead end.
+        packed = Packed((), tuple(found.units))
+        more = room.named(packed)
+    return _Packing(nothing, room, packed, more)
 
 
 def _written(
-    request: TailorRequest,
-    found: Found,
-    documents: DocumentSet,
-    form: Form,
-    packing: _Packing,
-    weights: Weights,
-    companions: Companions,
+    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, packing: _Packing
 ) -> Written[Tailored]:
-    nothing, room, near, packed = packing
+    nothing, room, packed, more = packing
     content, total = content_of(documents, packed.kept)
-    more = room.named(packed)
-    ideas = _ideas(found, documents, packed, content, weights, companions, near)
-    ideas = [one for one in ideas if one.selector not in more]
+    truncated = bool(packed.dropped or packed.rests or more)
+    further = room.further(complete=not truncated)
     answer = replace(
         nothing,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
-        truncated=bool(packed.dropped or packed.rests or more),
+        truncated=truncated,
         request_more=more,
-        suggestions=room.suggestions(ideas, sum(one.selector not in more for _, one in near)),
-        keywords_extracted=room.keywords(found.keywords.words[:SHOWN_KEYWORDS]),
+        suggestions=(*further.near, *further.suggestions),
+        keywords_extracted=tuple(further.keywords),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
     )
@@ -336,39 +369,33 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     )
 
 
-def _ideas(
-    found: Found,
-    documents: DocumentSet,
-    packed: Packed,
-    content: str,
-    weights: Weights,
-    companions: Companions,
-    near: Sequence[tuple[Place, Suggestion]],
-) -> list[Suggestion]:
-    """Return what may be wanted next, and record what was wanted together.
-
-    :param near: comes first.
-    """
-    kept = [(part.document, part.section) for unit in packed.kept for part in unit.parts]
-    companions.record(documents.collection, kept)
+def _further(found: Found, documents: DocumentSet, weights: Weights, companions: Companions) -> Further:
+    """Return what an answer says besides its sections: it depends on what is wanted, not on what fits."""
+    near = _near(found, documents)
+    wanted = [(part.document, part.section) for unit in found.units for part in unit.parts]
     keywords, hits = found.keywords, found.hits
-    if not hits and kept:
+    if not hits and wanted:
         # Only selectors were given: what is like the first section is of interest then.
-        keywords = extract_keywords(documents.text(kept[0])[:SAMPLE])
+        keywords = extract_keywords(documents.text(wanted[0])[:SAMPLE])
         hits = rank(documents.collection, Query(keywords), weights=weights)
-    named = [(part.document, part.section) for unit in packed.dropped for part in unit.parts]
-    taken = {*kept, *named, *found.known, *(place for place, _ in near)}
+    taken = {*wanted, *found.known, *(place for place, _ in near)}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
-    there = content.casefold()
-    new = [word for word in keywords.words if word.casefold() not in there]
+    new: Sequence[str] = keywords.words
+    for place in wanted:
+        held = _held(documents, place, new)
+        new = [word for word in new if word not in held]
+        if not new:
+            break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
     ideas = suggest(
-        documents.collection, kept, taken, related, companions, neighbours=not found.keywords.words
+        documents.collection, wanted, taken, related, companions, neighbours=not found.keywords.words
     )
+    if not (near or ideas):
+        ideas = suggest(documents.collection, wanted, taken, (), companions, neighbours=True)[:NEXT_TO_IT]
     best = [replace(one, reason=_reason(documents, place, new) or one.reason) for place, one in near]
     rest = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
-    return [*best, *rest][:MAX_SUGGESTIONS]
+    return Further(found.keywords.words[:SHOWN_KEYWORDS], best, rest[: MAX_SUGGESTIONS - len(best)])
 
 
 def _near(found: Found, documents: DocumentSet) -> list[tuple[Place, Suggestion]]:

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain, islice, product
+from itertools import chain, islice, product, zip_longest
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -186,21 +186,19 @@ class Library:
     @property
     def searched(self) -> tuple[Root, ...]:
         """The roots that are meant if nothing is named; empty if that is the core reference."""
-        if not self._or_reference or any(self._holds_any(root) for root in self._searched):
+        if not self._or_reference or any(map(self.holds_any, self._searched)):
             return self._searched
         return ()
 
-    def _holds_any(self, root: Root) -> bool:
+    def holds_any(self, root: Root) -> bool:
+        """Return whether Markdown is soon found below a root."""
         try:
             return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH))
         except DocumentTooLargeError:
             return False
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a folder or a pattern, however many files that is.
-
-        :raises OutsideRootError: it lies outside every root.
-        """
+        """Return whether a reference names a folder or a pattern, however many files that is."""
         if ref.file is None:
             return has_magic(ref.item or "") or (ref == DocumentRef() and bool(self.searched))
         clean = os.path.normpath(ref.file)
@@ -302,7 +300,7 @@ class Library:
 
     def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
         """Return the roots and paths that spellings may mean, root after root; none where one climbs."""
-        return chain.from_iterable(zip(*map(self.roots.spelled, spellings), strict=False))
+        return filter(None, chain.from_iterable(zip_longest(*map(self.roots.spelled, spellings))))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
         """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""

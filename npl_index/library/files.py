@@ -69,9 +69,11 @@ class Folder:
 
     :param path: the folder; used for systems without ``dir_fd`` and to tell folders apart.
     :param handle: its descriptor; ``None`` on systems without ``dir_fd``.
+    :param mode: permissions of folders that are made in it, less the umask; files cannot be executed.
     """
 
-    def __init__(self, path: str, handle: int | None) -> None:
+    def __init__(self, path: str, handle: int | None, mode: int = 0o777) -> None:
+        self._mode = mode
         self.path = path
         self._handle = handle
 
@@ -85,17 +87,17 @@ class Folder:
         :param root: a folder that exists; links in its own path are followed.
         :param below: path below the root, ``/`` between segments; no segment may be a link.
         :param make: make the folders that are missing below the root.
-        :param mode: permissions of those, less the umask.
+        :param mode: permissions of those and of what is made in the folder, less the umask.
         :raises OSError: a folder is absent, is a link (``ELOOP`` or ``ENOTDIR``), or cannot be used.
         """
         path = os.path.join(root, *below.split("/"))
         if not _HAS_DIR_FD:
             _open_by_path(root, path, make, mode)
-            yield cls(path, None)
+            yield cls(path, None, mode)
             return
         handle = _descend(os.open(root, _FOLDER), below, make, mode)
         try:
-            yield cls(path, handle)
+            yield cls(path, handle, mode)
         finally:
             os.close(handle)
 
@@ -107,26 +109,27 @@ class Folder:
         :raises OSError: see :meth:`opened`.
         """
         if self._handle is None:
-            with self.opened(self.path, name, make=make) as found:
+            with self.opened(self.path, name, make=make, mode=self._mode) as found:
                 yield found
             return
-        handle = _descend(os.dup(self._handle), name, make, 0o777)
+        handle = _descend(os.dup(self._handle), name, make, self._mode)
         try:
-            yield Folder(os.path.join(self.path, name), handle)
+            yield Folder(os.path.join(self.path, name), handle, self._mode)
         finally:
             os.close(handle)
 
-    def open(self, name: str, flags: int = _READ, mode: int = 0o666) -> int:
+    def open(self, name: str, flags: int = _READ, mode: int | None = None) -> int:
         """Return a descriptor of a regular file.
 
         :param flags: as for :func:`os.open`.
-        :param mode: permissions of a new file, less the umask.
+        :param mode: permissions of a new file, less the umask; by default as the folder says.
         :raises NotRegularError: it is a folder, pipe or device.
         :raises OSError: it cannot be opened, or is a link (``ELOOP``).
         """
         path = self._at(name)
         if self._handle is None and os.path.islink(path):
             raise _link()
+        mode = self._mode & 0o666 if mode is None else mode
         file = _regular(os.open(path, flags | _NO_LINK | _BYTES, mode, dir_fd=self._handle))
         # Without O_NOFOLLOW a link may have come since, and been opened.
         if self._handle is None and not os.path.samestat(os.fstat(file), os.lstat(path)):
@@ -186,7 +189,7 @@ class Folder:
         :returns: whether the name was free; otherwise nothing was done.
         :raises OSError: it cannot be written.
         """
-        with self._temporary((data,), None, 0o666, durable=durable) as fresh:
+        with self._temporary((data,), None, None, durable=durable) as fresh:
             if not self._take_name(fresh, name):
                 return False
             if durable:
@@ -194,7 +197,7 @@ class Folder:
         return True
 
     @contextmanager
-    def writing(self, name: str, mode: int = 0o666) -> Iterator[BinaryIO]:
+    def writing(self, name: str, mode: int | None = None) -> Iterator[BinaryIO]:
         """Make a file in a place where nobody looks before it is complete; its bytes are on the disk then.
 
         :param mode: permissions, less the umask.
@@ -206,7 +209,7 @@ class Folder:
             file.flush()
             os.fsync(file.fileno())
 
-    def write_new(self, name: str, data: bytes, mode: int = 0o666) -> None:
+    def write_new(self, name: str, data: bytes, mode: int | None = None) -> None:
         """Make a file as :meth:`writing` does."""
         with self.writing(name, mode) as file:
             file.write(data)
@@ -226,7 +229,6 @@ class Folder:
         old = self.stat(name) if mode is None else None
         like = old if old is not None and stat.S_ISREG(old.st_mode) else None
         source = None if like is None else name
-        mode = 0o666 if mode is None else mode
         with self._temporary(pieces, like, mode, durable=durable, source=source) as fresh:
             self.rename(fresh, name)
             if durable:
@@ -248,7 +250,7 @@ class Folder:
         found, status = self.read(name, limit)
         if found != old:
             return found
-        with self._temporary((new,), status, 0o666, durable=True, source=name) as fresh:
+        with self._temporary((new,), status, None, durable=True, source=name) as fresh:
             if not self._exchange(fresh, name):
                 self.rename(fresh, name)
             elif self.read_start(fresh, len(old) + 1) != old:
@@ -302,7 +304,7 @@ class Folder:
         self,
         pieces: Iterable[bytes],
         like: os.stat_result | None,
-        mode: int,
+        mode: int | None,
         *,
         durable: bool,
         source: str | None = None,

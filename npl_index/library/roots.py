@@ -134,17 +134,17 @@ class Roots:
     def spelled(self, path: str) -> Iterator[tuple[Root, str]]:
         """Return each root and path below it that a relative path may mean.
 
-        It may lie below any root; behind the label of one, as in ``docs:guide/build.md``, below that one. A
-        path that climbs lies below none.
+        It may lie below any root; behind the label of one, as in ``docs:guide/build.md``, below that one. The
+        label alone is that root, unless a root holds something of this name. A path that climbs lies below
+        none.
         """
         if os.pardir in path and os.pardir in re.split(r"[:/\\]", path):
             return
         for _, root in self._prefixes:
             yield root, path
-        if ":" in path:
-            label, _, below = path.partition(":")
-            if label in self._labels:
-                yield self._labels[label], below
+        label, _, below = path.partition(":")
+        if label in self._labels:
+            yield self._labels[label], below
 
     def names(self, files: Sequence[Found]) -> Sequence[str]:
         """Return the path that leads to each file: that below its root, unless an earlier root has the same.

@@ -22,7 +22,7 @@ from typing import Any
 from npl_index.markdown.newlines import with_line_feeds
 
 MAX_YAML = 16 * 1024
-"""Characters of front matter that :func:`front_matter` reads, and of one value that is read as YAML."""
+"""Characters of front matter that :func:`front_matter` reads, and of all fields that are read as YAML."""
 
 MAX_DEPTH = 16
 """Levels of lists and mappings in a value."""
@@ -111,7 +111,16 @@ def fields(front: str) -> tuple[Field, ...]:
 
     :param front: as :func:`divide` returns it.
     """
-    return tuple(_read(front, *bounds) for bounds in _bounds(front))
+    left = MAX_YAML
+    found = []
+    for start, first, stop in _bounds(front):
+        name, value, token = _read(front, start, first)
+        nested = front[first:stop].strip() or front.startswith(("[", "{"), token[0])
+        if nested and stop - start <= left:
+            left -= stop - start
+            value = _yaml(front[start:stop]).get(name, value)
+        found.append(Field(name, value, start, stop, token))
+    return tuple(found)
 
 
 def values(front: str) -> dict[str, object]:
@@ -172,17 +181,14 @@ def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
         yield start, first, last
 
 
-def _read(front: str, start: int, first: int, stop: int) -> Field:
+def _read(front: str, start: int, first: int) -> tuple[str, object, tuple[int, int]]:
+    """Return name, value and the value's range of a field's first line."""
     name, _, rest = front[start:first].rstrip("\r\n").partition(":")
     text = rest.strip(" \t")
     quoted = _QUOTED.match(text)
     raw = quoted[1] if quoted else _COMMENT.split(text, maxsplit=1)[0].rstrip()
     begin = start + len(name) + 1 + (len(rest) - len(rest.lstrip(" \t")) if raw else 0)
-    key = _scalar(name.strip())
-    value: object = _scalar(raw)
-    if front[first:stop].strip() or raw[:1] in ("[", "{"):
-        value = _yaml(front[start:stop]).get(key, value)
-    return Field(key, value, start, stop, (begin, begin + len(raw)))
+    return _scalar(name.strip()), _scalar(raw), (begin, begin + len(raw))
 
 
 def _scalar(raw: str) -> str:
@@ -198,9 +204,7 @@ def _scalar(raw: str) -> str:
 
 
 def _yaml(source: str) -> dict[str, object]:
-    """Read one field as YAML; empty if it is none, too long, too deep, or uses anchors or aliases."""
-    if len(source) > MAX_YAML:
-        return {}
+    """Read one field as YAML; empty if it is none, too deep, or uses anchors or aliases."""
     # Only nested values need it, and importing it costs as much as many loads.
     import yaml
 

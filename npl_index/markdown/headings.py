@@ -11,7 +11,12 @@ from markdown_it.token import Token
 
 _INLINE = MarkdownIt("commonmark")
 _INLINE.parseInline("")  # compiles the rules, which is not safe to do in two threads at once
-_MAX_LENGTH = 4096  # hostile inline markup costs some 10 microseconds per character
+
+LONGEST = 1_024
+"""Characters of a heading that names, selectors and outlines are made from. Hostile inline markup costs some
+10 microseconds per character, and the words of a heading count in each of its subsections as well.
+"""
+
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
@@ -27,21 +32,22 @@ def without_anchor(heading: str) -> str:
 
 
 def one_line(source: str) -> str:
-    """Return a heading's inline source on one line: only setext headings may have more."""
+    """Return the beginning of a heading's inline source on one line: only setext headings may have more."""
+    source = source[:LONGEST]
     return source if "\n" not in source else " ".join(line.strip() for line in source.split("\n"))
 
 
 def visible_text(source: str, references: Mapping[str, Any]) -> str:
     """Return a heading's text without its markup and its anchor, white space folded.
 
-    Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. A
-    heading of more than 4,096 characters stays as it is written.
+    Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. Of
+    a heading of more than :data:`LONGEST` characters the beginning counts.
 
     :param source: the heading's inline source.
     :param references: the document's link definitions by label, as markdown-it keeps them.
     """
-    source = without_anchor(source)
-    if _MARKUP.search(source) is None or len(source) > _MAX_LENGTH:
+    source = without_anchor(source[:LONGEST])
+    if _MARKUP.search(source) is None:
         return " ".join(source.split())
     if _CODE_ONLY.fullmatch(source):
         return " ".join(_CODE.sub(r"\1\2", source).split())

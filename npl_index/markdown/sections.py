@@ -13,7 +13,6 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -25,12 +24,13 @@ from npl_index.markdown.front_matter import find_front_matter
 from npl_index.markdown.headings import one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, segments
-from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines
+from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines, in_turns
 from npl_index.markdown.traits import Traits, is_example
 
 _EXAMPLES, _TABLES, _CODE, _DEFINITIONS = 1, 2, 4, 8
 _KINDS = {"code_block": _CODE, "table_open": _TABLES, "dl_open": _DEFINITIONS}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
+_LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
 _SPACE = re.compile(r"\s")
 _PIECE = 1 << 20
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
@@ -248,8 +248,8 @@ def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     if not mark and len(data) == len(source):
         return starts
-    offsets = array("I", accumulate(map(len, data.splitlines(keepends=True)), initial=0))
-    offsets[0] = mark
+    offsets = in_turns(found.end() for found in _LINE_END.finditer(data))
+    offsets.insert(0, mark)
     return offsets
 
 
@@ -345,7 +345,7 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
 
 
 def _part_opening(part: Segment, name: str) -> _Opening:
-    return _Opening(0, part.start, part.start, part.stop, "", part.name or name, part.version)
+    return _Opening(0, part.start, part.start, part.stop, "", one_line(part.name or name), part.version)
 
 
 def _sections(

@@ -6,6 +6,7 @@ import io
 import re
 import time
 from array import array
+from collections.abc import Iterator
 from itertools import accumulate, islice, repeat
 from operator import sub
 from typing import Any, Literal
@@ -58,7 +59,15 @@ def find_lines(source: str) -> array[int]:
 
     :param source: text with ``\n`` line ends; behind the last of them there is no line.
     """
-    return array("i", accumulate(map(len, io.StringIO(source, newline="\n")), initial=0))
+    return in_turns(accumulate(map(len, io.StringIO(source, newline="\n")), initial=0))
+
+
+def in_turns(numbers: Iterator[int]) -> array[int]:
+    """Return numbers as an array, made in pieces: other threads wait while one is made."""
+    made = array("i")
+    while piece := array("i", islice(numbers, _CHUNK)):
+        made.extend(piece)
+    return made
 
 
 class BlockState(StateBlock):
@@ -116,7 +125,7 @@ class BlockState(StateBlock):
     def _mark_lines(self, line_starts: array[int]) -> None:
         """Fill markdown-it's five tables: where lines begin and end, and how far they are indented."""
         source, count = self.src, len(line_starts) - 1
-        ends: Any = array("i", map(sub, islice(line_starts, 1, None), repeat(1)))
+        ends: Any = in_turns(map(sub, islice(line_starts, 1, None), repeat(1)))
         if count and source[-1] != "\n":
             ends[-1] += 1
             if not source[line_starts[-2] :].strip(" \t"):

@@ -19,6 +19,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.ranking.bm25f import Concept
+from npl_index.ranking.evidence import OTHER_FORM
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, held, read
 from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
@@ -97,7 +98,7 @@ def cut(
             size = collection.size_of(hit.document, hit.section)
             if not size:
                 continue
-            if kept and hit.score.topic < 1:
+            if kept and hit.score.topic < OTHER_FORM:
                 least = demand.least(opened.settled, size)
                 if hit.score.total < least * kept[0].score.total:
                     return kept

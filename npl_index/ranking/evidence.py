@@ -1,4 +1,4 @@
-"""What speaks for a section beside its own words: its page, its parent, word order, and named topics.
+"""What speaks for a section besides its own words: its page, parent, title, word order, and named topics.
 
 BM25F looks at a section alone and at words one by one. Each function here returns what one further
 observation adds to the sections' scores, in the unit of those scores, so that the rank value is a sum.
@@ -14,8 +14,8 @@ from npl_index.ranking.analysis import without_compounds
 from npl_index.ranking.bm25f import K1, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.together import ALONE, Together
 from npl_index.ranking.weighing import FIELD_WEIGHTS
+from npl_index.selectors.labels import fold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,11 @@ NEAR_SHARE = 0.1
 """What a section gains that covers the whole query, and one that has all of it in one place, compared with
 what the best section has without either."""
 
-HEADED_SHARE = 1.0
-"""What a section gains whose heading is the query."""
+TITLE_SHARE = 0.4
+"""What the best title adds to its section, compared with the best section's own score, by weight of names."""
+
+HEADED_SHARE = 1.2
+"""What a section gains whose heading is the query: more than what words that are only alike can gain it."""
 
 WINDOW = 12
 """Terms that count as one place."""
@@ -52,6 +55,9 @@ and last chapters mention much and answer little."""
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
 """Fit of a topic that shares its words with a heading, and of one that is merely spelt alike, at most."""
+
+OTHER_FORM = 0.95
+"""Fit of a topic that is another form of a heading's words: who asks for Testing does not mean Test."""
 
 _SIMILARITY_CUTOFF = 80.0
 _MARKS = frozenset("._#+")
@@ -96,7 +102,7 @@ def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
-def from_word_pairs(collection: Collection, texts: Texts, together: Together = ALONE) -> NDArray[Any]:
+def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
     """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
@@ -108,7 +114,7 @@ def from_word_pairs(collection: Collection, texts: Texts, together: Together = A
 
     in_heading, in_body = counts_of(texts)
     mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
-    holders = np.maximum(together.total((mass > 0).sum(axis=1, keepdims=True)), 1)
+    holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
     # One pair after another: numpy's own sum takes another order where one section is read alone.
     return sum(weight * mass / (mass + K1), np.zeros(len(texts.numbers)))
@@ -125,18 +131,50 @@ def from_nearness(texts: Texts) -> NDArray[Any]:
     return shares
 
 
-def headed_by(collection: Collection, asked: Iterable[Sequence[str]]) -> list[int]:
+def from_titles(collection: Collection, texts: Texts, best: float) -> NDArray[Any]:
+    """Return for all sections what titles add to those that are read: scores of ``BM25Plus``, scaled.
+
+    A title is a heading and its path, words of the file's name included. The model holds the titles that name
+    something of the query. Most sections that are read have most words of it, so a word is worth more the
+    fewer of these titles have it, and a word of the file's name is worth hardly anything. A title is not
+    better for being short (``b``), nor for words that it lacks (``delta``).
+
+    :param best: the highest score, above 0, by weight of names.
+    """
+    import numpy as np
+    from rank_bm25 import BM25Plus  # slow to import, see postings.count
+
+    rows = texts.sought.rows[: len(texts.sought.concepts)].tolist()
+    runs, sections, in_heading, in_path, _ = collection.postings.find(rows)
+    read = np.isin(sections, texts.numbers)
+    times = in_heading[read].astype(np.intp) + in_path[read]
+    titles: dict[int, list[int]] = {}
+    words = texts.sought.concepts[runs[read]].repeat(times).tolist()
+    for number, word in zip(sections[read].repeat(times).tolist(), words, strict=True):
+        titles.setdefault(number, []).append(word)
+    added = np.zeros(collection.postings.size)
+    if titles:
+        model = BM25Plus(list(titles.values()), b=0, delta=0)
+        scores = model.get_scores(list(model.idf))
+        added[list(titles)] = TITLE_SHARE * best / scores.max() * scores
+    return added
+
+
+def headed_by(collection: Collection, asked: Iterable[Sequence[str]], written: Sequence[str]) -> list[int]:
     """Return the sections whose heading is what is asked for: who names a section wants that one.
 
-    ``--force`` is not called "Force": where identifiers are asked for, the heading has them.
+    "Test" is not called "Testing", and ``--force`` not "Force": where identifiers are asked for, the heading
+    has them.
 
     :param asked: terms of the context, and of each topic.
+    :param written: topics, and words of the context.
     """
-    found = []
+    found, spelt = [], set(fold(" ".join(written)).split())
     for words in asked:
         identifiers = {word for word in words if word.startswith("--") or not _MARKS.isdisjoint(word)}
         for number in collection.headed(" ".join(without_compounds(words))).tolist():
-            if identifiers.issubset(collection.heading_terms(number)):
+            heading = collection.postings.fold_of(number)
+            if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(number)):
                 found.append(number)
     return found
 
@@ -167,21 +205,31 @@ def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any],
     return ordered
 
 
-def topic_fit(collection: Collection, topics: Sequence[list[str]]) -> dict[int, float]:
+def topic_fit(
+    collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
+) -> dict[int, float]:
     """Return for sections how well the best topic fits their headings, up to 1; others have 0.
 
-    A heading that is the topic has 1; one that holds all its words from ``TOPIC_IN_PART`` up, one that is
-    held by it from ``TOPIC_SIMILAR``; one that is merely spelt alike at most that. Who names a topic means a
-    section that is called so, however rare its words are, so the fit is a number of its own and not part of
-    BM25F.
+    A heading that is the topic has 1, one that is another form of it ``OTHER_FORM``; one that holds all its
+    words from ``TOPIC_IN_PART`` up, one that is held by it from ``TOPIC_SIMILAR``; one that is merely spelt
+    alike at most that. Who names a topic means a section that is called so, however rare its words are, so
+    the fit is a number of its own and not part of BM25F.
 
     :param topics: terms of each.
+    :param written: the topics.
     """
     best: dict[str, float] = {}
+    spelt = set(fold(" ".join(written)).split())
     for words in topics:
         for heading, fit in _headings_like(collection, without_compounds(words)):
             best[heading] = max(fit, best.get(heading, 0.0))
-    return {number: fit for heading, fit in best.items() for number in collection.headed(heading).tolist()}
+    return {
+        number: fit
+        if fit < 1 or spelt.issuperset(collection.postings.fold_of(number).split())
+        else OTHER_FORM
+        for heading, fit in best.items()
+        for number in collection.headed(heading).tolist()
+    }
 
 
 def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[str, float]]:

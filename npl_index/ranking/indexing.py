@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
+from npl_index.markdown.headings import LONGEST
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.merging import Survivor, dead_since, joined, survivors
@@ -53,11 +54,6 @@ class ParsedDocument:
     def step(self, section: int) -> str:
         """Return what follows the document's name in the selector of one; nothing for the document."""
         return self.steps[section] if section else ""
-
-    @cached_property
-    def longest(self) -> int:
-        """Bytes of the longest section's own text."""
-        return max(section.own_bytes.stop - section.own_bytes.start for section in self.tree.sections)
 
     @property
     def nbytes(self) -> int:
@@ -109,7 +105,10 @@ def _count(document: Document, tree: SectionTree, deadline: float | None) -> Cou
         paths.append(above)
         headings.append(_heading_terms(section) if section.level else [])
         body: list[str] = []
-        for piece in _pieces(tree.text(Span(section.heading_lines.stop, section.own.stop))):
+        whole = section.heading_lines
+        # A heading that is cut is found by all its words, as a text is.
+        begin = whole.start if len(section.heading) == LONGEST else whole.stop
+        for piece in _pieces(tree.text(Span(begin, section.own.stop))):
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
             body += terms(piece)

@@ -387,17 +387,6 @@ def with_segment(postings: Postings, segment: Segment) -> Postings:
     return Postings((*postings.parts, part), statistics, added)
 
 
-def with_elsewhere(postings: Postings, terms: Sequence[str], statistics: Statistics) -> Postings:
-    """Return postings that are weighed together with sections that others have.
-
-    :param statistics: what those add, which is less than nothing for what is gone; one number per term.
-    """
-    added = dict(postings.added)
-    rows = _rows(terms, postings, added)
-    known = postings.statistics.plus(rows, statistics, len(added) - len(postings.added))
-    return replace(postings, statistics=known, added=added)
-
-
 def with_merged(
     postings: Postings, chosen: slice, segment: Segment | None, alive: NDArray[Any] | None
 ) -> Postings:

@@ -2,17 +2,16 @@
 
 The fields of a section are its heading, its path (the headings above it and the words of the file's name) and
 its body. rank-bm25 counts: one ``BM25Plus`` per field is built from the sections' lists of terms, and its
-``doc_freqs`` (term to count, per section) and ``doc_len`` (terms per section) become the arrays here. Its
-``idf`` and scores know one field and one file only; :mod:`~npl_index.ranking.bm25f` extends both to three
-fields and any number of files, with statistics that hold for all of them.
+``doc_freqs`` (term to count, per section) and ``doc_len`` (terms per section) become the arrays here. A model
+knows one field and one file only; :mod:`~npl_index.ranking.bm25f` extends its score to three fields and any
+number of files, and :func:`~npl_index.ranking.evidence.from_titles` uses a model's own score.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -134,6 +133,7 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
     # numpy and, through it, rank_bm25 cost a tenth of a second to import: a process that never searches
     # does without.
     import numpy as np
+    from rank_bm25 import BM25Plus
 
     fields = [headings, paths, bodies]
     terms = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
@@ -143,7 +143,7 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         terms = terms[:MAX_TERMS]
     rows = {term: row for row, term in enumerate(terms)}
     size = len(headings)
-    models = [_counter()(texts) for texts in fields]
+    models = [BM25Plus(texts) for texts in fields]
     row = rows.__getitem__
     # A posting is numbered row * size + section, so that sorting the numbers sorts the postings.
     numbers = []
@@ -153,11 +153,10 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         numbers.append(held * size + np.arange(size).repeat(list(map(len, frequencies))))
     found, position = np.unique(np.concatenate(numbers), return_inverse=True)
     tallies = np.zeros((len(fields), len(found)), dtype=np.int64)
-    begin = 0
-    for tally, model, own in zip(tallies, models, numbers, strict=True):
+    ends = np.cumsum(list(map(len, numbers)))
+    for tally, model, own in zip(tallies, models, np.split(position, ends[:-1]), strict=True):
         times = chain.from_iterable(section.values() for section in model.doc_freqs)
-        tally[position[begin : begin + len(own)]] = np.fromiter(times, np.int64, len(own))
-        begin += len(own)
+        tally[own] = np.fromiter(times, np.int64, len(own))
     return Counts(
         terms=tuple(terms),
         headings=tuple(map(tuple, fields[0])),
@@ -169,18 +168,6 @@ def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Seq
         in_body=np.minimum(tallies[2], 0xFFFF).astype(np.uint16),
         lengths=np.array([model.doc_len for model in models], dtype=np.uint32),
     )
-
-
-@cache
-def _counter() -> type[Any]:
-    """Return rank-bm25's model without its idf, which knows one field of one file only."""
-    from rank_bm25 import BM25Plus  # see count
-
-    class Counted(BM25Plus):  # type: ignore[misc]
-        def _calc_idf(self, nd: Mapping[str, int]) -> None:
-            pass
-
-    return Counted
 
 
 def id_type(size: int) -> str:

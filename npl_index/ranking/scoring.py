@@ -1,10 +1,11 @@
 r"""Ranking of sections by relevance.
 
 The order comes from a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); what
-page, parent and word order add; how much of the query the section covers, and in one place; where it stands
-on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and content, and the
-weight of topics times their fit is added. Each of these depends on the question, the section, its document
-and counts over the collection only, so that an edit elsewhere changes nothing but the counts.
+page or title, parent and word order add; how much of the query the section covers, and in one place; where
+it stands on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and
+content, and the weight of topics times their fit is added. Each of these depends on the question, the
+section, its document and counts over the collection only, so that an edit elsewhere changes nothing but the
+counts.
 
 The reported score keeps that order and lies between 0 and 1. The best hit's is the weighted sum of its parts,
 ``name``, ``content`` and ``topic``; every other hit has the share of it that its rank value has of the best
@@ -67,7 +68,8 @@ does in the query; "tea water" stands nowhere::
     [0.0, 4.66, 5.28, 1.01]
 
 Now the values are compared with the best one. What a section and the headings above it cover of the query
-adds up to 20 %, what stands in one place up to 10 %::
+adds up to 20 %, what stands in one place up to 10 %. (If there were one page, titles would have added to the
+values before those of parents did, and not nearness now.)::
 
     >>> matches.covered.round(2).tolist()
     [0.0, 0.73, 0.64, 0.27]
@@ -97,7 +99,7 @@ proportion::
 
 With the topic "water" named, 30 % of the score says how well a heading fits it::
 
-    >>> topic_fit(collection, [["water"]])
+    >>> topic_fit(collection, [["water"]], ["water"])
     {2: 1.0}
 """
 
@@ -107,7 +109,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import RARE, Keywords, terms
@@ -122,6 +124,7 @@ from npl_index.ranking.evidence import (
     from_page,
     from_parent,
     from_place,
+    from_titles,
     from_word_pairs,
     headed_by,
     highest,
@@ -129,7 +132,9 @@ from npl_index.ranking.evidence import (
 )
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
-from npl_index.ranking.together import ALONE, Best, Ranked, Together
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -224,64 +229,70 @@ def look(
     weights: Weights = DEFAULT_WEIGHTS,
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
-    together: Together = ALONE,
 ) -> Looked:
-    """Return what :func:`rank` does, with what was read to find it.
-
-    :param together: the other shards, where the collection is one of several; hits are those of all.
-    """
+    """Return what :func:`rank` does, with what was read to find it."""
     import numpy as np
 
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
     concepts = concepts_of(collection, query.keywords, topics)
-    fitting = topic_fit(collection, topics) if topics else {}
-    named = headed_by(collection, [[term for term, _ in query.keywords.weights], *topics])
+    fitting = topic_fit(collection, topics, query.topics) if topics else {}
+    asked = [[term for term, _ in query.keywords.weights], *topics]
+    named = headed_by(collection, asked, (*query.topics, *query.keywords.words))
     matches = match(collection.weighing, collection.pages, concepts, weights, [*fitting, *named])
     numbers, places, own, names = matches[:4]
     fits = np.zeros(len(numbers))
     fits[places[list(fitting)]] = list(fitting.values())
-    best, best_page = together.most(own, matches.pages)
+    best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
     values, texts = own, None
     if best:
         parents = above(collection, matches)
         values = values + from_page(matches, best, best_page)
         first_look = values + from_parent(parents, values)
         best_ones = highest(collection, numbers, first_look, DEPTH)
-        best_ones = best_ones[: together.read(Best(collection, numbers[best_ones], first_look[best_ones]))]
         texts = read(collection.postings, numbers[best_ones], _sought(collection, concepts, query.keywords))
         best_ones = best_ones[: len(texts.numbers)]
-        values[best_ones] += from_word_pairs(collection, texts, together)
+        values[best_ones] += from_word_pairs(collection, texts)
+        if not best_page:
+            values = values + from_titles(collection, texts, weights.name * best)[numbers]
         values = values + from_parent(parents, values)
-        (most,) = together.most(values)
-        values = values / most + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
+        values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
         values[places[named]] += HEADED_SHARE * weights.name
-        values[best_ones] += NEAR_SHARE * from_nearness(texts)
+        if best_page:
+            values[best_ones] += NEAR_SHARE * from_nearness(texts)
         values *= from_place(collection, numbers)
-        (most,) = together.most(values)
-        values *= (weights.name + weights.content) / most
+        values *= (weights.name + weights.content) / values.max()
     if topics:
         values = values + TOPIC_GAIN * weights.topic * fits
     order = highest(collection, numbers, values, limit)
     parts = np.array((names[order], own[order] / (best or 1.0), fits[order]))
-    ranked = Ranked(values[order], *collection.locate(numbers[order]), parts)
-    hits = _hits(together.ranking(ranked), weights, score_cutoff)[:limit]
+    hits = _hits(values[order], collection.locate(numbers[order]), parts, weights, score_cutoff)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Looked(hits, concepts, texts)
 
 
-def _hits(ranked: Ranked, weights: Weights, score_cutoff: float) -> list[Hit]:
-    """Return the sections whose totals reach the cutoff."""
-    if not len(ranked.values):
+def _hits(
+    values: NDArray[Any],
+    places: tuple[list[int], list[int]],
+    parts: NDArray[Any],
+    weights: Weights,
+    score_cutoff: float,
+) -> list[Hit]:
+    """Return the sections whose totals reach the cutoff.
+
+    :param values: of sections in their order.
+    :param places: the document of each, and its index in that document's tree.
+    :param parts: name, content and topic of each.
+    """
+    if not len(values):
         return []
-    name, content, topic = ranked.parts[:, 0].tolist()
+    name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
-    totals = ranked.values * (top / ranked.values[0])
+    totals = values * (top / values[0])
     kept = int((totals >= score_cutoff).sum())
-    scores = map(Score._make, zip(totals[:kept].tolist(), *ranked.parts[:, :kept].tolist(), strict=True))
-    places = (ranked.documents[:kept], ranked.sections[:kept])
-    return list(map(Hit._make, zip(*places, scores, strict=True)))
+    scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
+    return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
 
 
 def _sought(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> Sought:

@@ -30,31 +30,24 @@ class Register(Protocol):
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
-        ...
 
     def size(self, tree: int) -> int:
         """Return how many sections a document has."""
-        ...
 
     def level(self, node: Node) -> int:
         """Return the heading level of a section."""
-        ...
 
     def fold(self, node: Node) -> str:
         """Return the loose form of a section's name."""
-        ...
 
     def called(self, fold: str) -> Iterable[Node]:
         """Return the sections whose name, seen or written, has a loose form."""
-        ...
 
     def beginning(self, fold: str) -> Iterable[Node]:
         """Return those whose name, seen or written, begins with it."""
-        ...
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
         """Return the sections of a level whose own text has some traits, in document order."""
-        ...
 
 
 class Scope:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import zlib
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import read_path
 from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.places import vocabulary_folders
 
 # Cached under the SHA-1 of its address, as tiktoken does; the SHA-256 is that of the published file.
 LARGEST_VOCABULARY = 16 * 1024 * 1024
@@ -88,11 +90,10 @@ def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | 
     :param folders: where to look, in order; those that do not exist count as empty.
     :raises InvalidRequestError: there is no such vocabulary.
     """
-    check_vocabulary(vocabulary)
-    base = base_vocabulary(vocabulary)
-    content = _read(*_FILES[base], f"{base}.tiktoken.gz", folders)
+    content = next((held for _, held in vocabulary_files(vocabulary, folders) if held is not None), None)
     if content is None:
         return None
+    base = base_vocabulary(vocabulary)
     import tiktoken  # costs 20 ms, and many processes never count exactly
 
     ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
@@ -100,20 +101,32 @@ def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | 
     return ExactCounter(vocabulary, encoding)
 
 
-def _read(address: str, checksum: str, packed: str, folders: Sequence[Path]) -> bytes | None:
-    """Return the file published at an address, if a folder holds it.
+def best_counter(vocabulary: str = "o200k_base", folders: Sequence[Path] = ()) -> TokenCounter:
+    """Return the exact counter, or the estimator where the vocabulary is in none of the folders.
 
-    :param packed: its name where it is compressed.
+    :param folders: without any, those of :func:`~npl_index.tokens.places.vocabulary_folders`.
+    :raises InvalidRequestError: there is no such vocabulary.
     """
+    return load_vocabulary(vocabulary, folders or vocabulary_folders()) or estimator(vocabulary)
+
+
+def vocabulary_files(vocabulary: str, folders: Sequence[Path]) -> Iterator[tuple[Path, bytes | None]]:
+    """Yield the files that are called like a vocabulary, with its content; ``None`` if they hold another.
+
+    :raises InvalidRequestError: there is no such vocabulary.
+    """
+    check_vocabulary(vocabulary)
+    base = base_vocabulary(vocabulary)
+    address, checksum = _FILES[base]
     cached = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
-    for folder, name in product(folders, (cached, packed)):
+    for folder, name in product(folders, (cached, f"{base}.tiktoken", f"{base}.tiktoken.gz")):
         try:
             # One of the folders is the system's for temporary files, where anybody may put anything.
             content, _ = read_path(folder / name, LARGEST_VOCABULARY)
-            if name == packed:
+            if name.endswith(".gz"):
                 content = zlib.decompressobj(_GZIP).decompress(content, LARGEST_VOCABULARY)
-        except (OSError, zlib.error):
+        except (FileNotFoundError, NotADirectoryError):
             continue
-        if hashlib.sha256(content).hexdigest() == checksum:
-            return content
-    return None
+        except (OSError, zlib.error):
+            content = b""
+        yield folder / name, content if hashlib.sha256(content).hexdigest() == checksum else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from npl_index.errors import NPLError
 from npl_index.library.files import FileTooLargeError, NotRegularError, below_root, read_below
 from npl_mcp.changes.files import locate
 from npl_mcp.changes.format import LARGEST_NUMBER, is_code
+from npl_mcp.config.toml import read_toml
 from npl_mcp.editing.folders import SharedFolder, shown
 from npl_mcp.stores.base import checks
 
@@ -101,13 +101,9 @@ def _text(folder: str) -> str:
 
 
 def _table(text: str) -> Mapping[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
-        read = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        read = read_toml(text)
+    except ValueError as error:
         place = _LINE.search(str(error))
         reason = _LINE.sub("", str(error)).rstrip(" (")[:200]
         last = text.count("\n") + 1 if "at end of document" in reason else None

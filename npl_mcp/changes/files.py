@@ -6,8 +6,8 @@ import errno
 
 from npl_index.errors import OutsideRootError
 from npl_index.library.files import below_root
-from npl_mcp.editing.folders import SharedFolder
-from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.editing.folders import SharedFolder, is_hidden
+from npl_mcp.stores.base.errors import NotAllowedError, StorageError
 
 SUFFIX = ".md"
 
@@ -28,3 +28,13 @@ def locate(root: str, path: str) -> SharedFolder:
             raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
         problem = f"{path!r} leads out of the project"
         raise OutsideRootError(problem, hint="keep change requests inside of it") from None
+
+
+def check_visible(folder: SharedFolder) -> None:
+    """Refuse to write change requests where programs keep what they obey.
+
+    :raises NotAllowedError: the folder is hidden, or lies in a hidden one.
+    """
+    if is_hidden(folder.below.split("/")):
+        hint = "name a folder that is not hidden in the project's configuration"
+        raise NotAllowedError("the change requests lie in a hidden folder, so none is written", hint=hint)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -31,7 +32,7 @@ from npl_mcp.changes.answers import (
 from npl_mcp.changes.configs import Project
 from npl_mcp.changes.creating import Draft
 from npl_mcp.changes.editing import Outlines, RequestEdit, parts
-from npl_mcp.changes.files import SUFFIX
+from npl_mcp.changes.files import SUFFIX, check_visible
 from npl_mcp.changes.filters import Filters, values_of
 from npl_mcp.changes.format import (
     DATES,
@@ -143,6 +144,7 @@ class ChangeRequests:
         """
         draft = Draft.parse(kind, data)
         place = self.projects.find(project)
+        check_visible(place.folder)
         with place.folder.opened(make=True) as folder:
             if folder is None:
                 raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
@@ -262,32 +264,21 @@ class ChangeRequests:
 
     def list_projects(self) -> tuple[ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
-        return tuple(
-            ProjectInfo(
-                project.code,
-                project.name,
-                project.path,
-                len(self.tickets(project)),
-                project.id,
-                project.description,
-            )
-            for project in self.projects.all()
-        )
+        return tuple(map(self._info, self.projects.all()))
 
     def project_info(self, code: str) -> ProjectInfo:
         """Describe a project."""
         project = self.projects.find(code)
-        return ProjectInfo(
-            project.code,
-            project.name,
-            project.path,
-            len(self.tickets(project)),
-            project.id,
-            project.description,
-            project.tickets or ".",
-            project.start,
-            project.repository,
+        return replace(
+            self._info(project),
+            ticketsPath=project.tickets or ".",
+            startNumber=project.start,
+            repository=project.repository,
         )
+
+    def _info(self, project: Project) -> ProjectInfo:
+        crs = len(self.tickets(project))
+        return ProjectInfo(project.code, project.name, project.path, crs, project.id, project.description)
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
@@ -395,6 +386,7 @@ class ChangeRequests:
         place = self.projects.find(project, wanted)
         with place.folder.opened() as folder:
             if lock and folder is not None:
+                check_visible(place.folder)
                 with folder.locked():
                     yield place, self._open(place, folder, wanted, certain=certain)
             else:

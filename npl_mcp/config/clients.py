@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from npl_index.library.files import read_path
+from npl_mcp.config.toml import read_toml
 
 NAME = "npl"
 """What the server is called in a client."""
@@ -246,6 +247,7 @@ def _listed(said: Iterable[tuple[str, str]]) -> str:
 
 
 _MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps its history in the same file
+_MAX_CLONED_BYTES = 1024 * 1024  # parsing takes up to 24 times as much memory
 
 
 class Configuration(NamedTuple):
@@ -294,18 +296,18 @@ def configurations(home: Path, project: Path) -> Iterator[Configuration]:
             base = bases.get(place.path[:2])
             path = base / place.path[2:] if base else project / place.path
             keys = [str(project) if key == "." else key for key in place.keys]
-            found = _read(client.name, path, keys)
+            found = _read(client.name, path, keys, _MAX_BYTES if base else _MAX_CLONED_BYTES)
             if found is not None and not (found.problem and path in unreadable):
                 yield found
                 if found.problem:
                     unreadable.add(path)
 
 
-def _read(client: str, path: Path, keys: Sequence[str]) -> Configuration | None:
+def _read(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:
     """Return what a file says; ``None`` if it is not there, or says nothing of the last key but one."""
     try:
-        text = read_path(path, _MAX_BYTES)[0].decode("utf-8-sig")
-        value: Any = _toml(text) if path.suffix == ".toml" else _json(text or "{}")
+        text = read_path(path, limit)[0].decode("utf-8-sig")
+        value: Any = read_toml(text) if path.suffix == ".toml" else _json(text or "{}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -337,11 +339,3 @@ def _json(text: str) -> Any:
         for left_out in (_COMMENT, _LAST_COMMA):
             text = left_out.sub(lambda found: found[1] or " ", text)
         return json.loads(text)
-
-
-def _toml(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
-    return tomllib.loads(text)  # type: ignore[no-any-return, unused-ignore]

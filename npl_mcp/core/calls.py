@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +78,7 @@ class Caller:
     :param folder: the caller's working directory.
     :param place: what the call takes of the transport's room.
     :param identity: who calls, where the server has tokens that say so.
+    :param key: tells callers apart that share the server: by the name of the token, else the connection.
     """
 
     transport: str = STDIO
@@ -87,6 +88,7 @@ class Caller:
     folder: str | None = None
     place: Place | None = field(default=None, repr=False, compare=False)
     identity: Identity | None = None
+    key: Hashable = field(default=None, repr=False, compare=False)
 
     def view(self, app: App) -> App:
         """Return what the caller sees: as its token says, from the server's working directory or its own.

@@ -29,7 +29,7 @@ from npl_mcp.core.memory import give_back
 from npl_mcp.core.scratch import write_file
 from npl_mcp.core.segment_store import SegmentStore, Written
 from npl_mcp.core.updating import LARGE, MOST_PARTS, IndexedSet, States, Update, compact, latest
-from npl_mcp.core.waiting import Indexing, way_to_wait
+from npl_mcp.core.waiting import Indexing
 from npl_mcp.core.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -128,6 +128,17 @@ class DocumentChangedError(UnreadableDocumentError):
         super().__init__(f"{path!r} changed while it was read", hint="try again")
 
 
+class NotIndexedError(NPLError):
+    """Nothing of a set is indexed yet.
+
+    :param files: how many it has.
+    """
+
+    def __init__(self, files: int) -> None:
+        self.files = files
+        super().__init__(f"{files:,} files are being indexed", hint="ask again")
+
+
 class KeptDocuments:
     """Documents of sets whose text was needed; least recently used ones go first.
 
@@ -157,18 +168,10 @@ class DocumentSets:
     :param indexer: says how files are indexed.
     :param store: keeps sets in the data folder; ``None`` for memory only.
     :param maxsize: bytes of memory that all sets may take; the one used last stays in any case.
-    :param patience: seconds that a call waits for a set; ``None`` for as long as it takes.
     """
 
-    def __init__(
-        self,
-        indexer: Indexer,
-        store: SegmentStore | None,
-        maxsize: int,
-        *,
-        patience: float | None = None,
-    ) -> None:
-        self._store, self._maxsize, self._patience = store, maxsize, patience
+    def __init__(self, indexer: Indexer, store: SegmentStore | None, maxsize: int) -> None:
+        self._store, self._maxsize = store, maxsize
         self._lock = threading.Lock()
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._documents = KeptDocuments(max(1, maxsize // 16))
@@ -192,28 +195,32 @@ class DocumentSets:
             live = self._live.get(name)
             self._merged(name, self._store, None if live is None else live.state)
 
-    def gather(self, name: str, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
+    async def gather(self, name: str, states: States, read: Read, apart: Reader | None = None) -> IndexedSet:
         """Return a set as its files are now.
 
-        Where much has to be indexed, that is done in the background; the call waits as
-        :func:`~npl_mcp.core.waiting.way_to_wait` says, and may get a part of the set.
+        Where much has to be indexed, that is done in the background. The call waits for it, and gets a part
+        of the set if it has waited enough before.
 
         :param name: of the set; it says under which roots what was asked for.
         :param states: its files, and their present states.
         :param apart: reads the same as ``read`` in another process; ``None`` where that cannot be.
         :raises DocumentNotFoundError: none of the files can be read.
+        :raises NotIndexedError: nothing is ready, and the call does not wait for that.
         """
         with self._lock:
             live = self._live.setdefault(name, _Live())
             self._live.move_to_end(name)
         while True:
-            # A call that waits elsewhere leaves by an exception: what this frame refers to lives as long.
             found = self._looked_at(name, live, states, read, apart)
             if isinstance(found, IndexedSet):
                 live.seen = found, states
                 return found
-            if not way_to_wait(self._patience)(found) and (build := live.build) is not None:
-                return self._with_documents(build.update.result(), read)
+            if not await found:
+                build = live.build
+                if build is not None and (build.indexing.done or build.update.state is not None):
+                    return self._with_documents(build.update.result(), read)
+                if not found.ended.done():
+                    raise NotIndexedError(found.total)
 
     def _looked_at(
         self, name: str, live: _Live, states: States, read: Read, apart: Reader | None

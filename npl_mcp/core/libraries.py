@@ -15,9 +15,10 @@ from npl_index.library.files import FileTooLargeError, Folder, NotRegularError
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Limits, Roots, too_many
 from npl_index.markdown.sections import decoded
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.library.names import LibraryRef
-from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, LibraryStore, Push, digest_of
+from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, LibraryStore, Push
 
 
 @dataclass

@@ -24,9 +24,10 @@ from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, near_names
 from npl_index.library.roots import fits
+from npl_mcp.core.batches import Texts
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
-from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision, damaged_file
+from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
 
 _FILES_KEPT = 200_000
 """Files of all listings that are kept, some hundred MB."""
@@ -169,26 +170,6 @@ class Listing:
         return Listed.of(found, [one.state for one in found]) if found else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Documents of libraries that were read already; can be sent to another process.
-
-    :param texts: by the names of the documents.
-    """
-
-    texts: Mapping[str, bytes]
-
-    def read(self, found: Found) -> Document:
-        """Return a document; see :meth:`LibraryDocuments.read`."""
-        if found.path not in self.texts:
-            raise damaged_file(found.path)
-        return _document(_file(found), self.texts[found.path])
-
-    def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
-        """Return this."""
-        return self
-
-
 class LibraryDocuments:
     """The libraries as documents.
 
@@ -270,7 +251,8 @@ class LibraryDocuments:
         """Return what reads these documents in another process."""
         files = list(map(_file, founds))
         texts = self._stores.library.contents({one.file.digest for one in files})
-        return Texts({one.path: texts[one.file.digest] for one in files if one.file.digest in texts})
+        there = [one for one in files if one.file.digest in texts]
+        return Texts({one.path: _document(one, texts[one.file.digest]) for one in there})
 
     def _named(self, text: str) -> tuple[Found, ...]:
         wanted, path = read_name(text)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
@@ -111,27 +110,31 @@ def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entr
 
 
 def places_of(app: App) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and address of the roots that there are, and of all libraries.
+    """Yield kind, name and address of the roots that hold Markdown, and of all libraries.
 
     A working directory that nobody gave as a root may be a whole home; it is left out.
     """
     searched = {real_path(root.path) for root in app.library.searched}
     for root in app.library.roots:
-        if (root.npl or root.path in searched) and Path(root.path).is_dir():
+        if (root.npl or root.path in searched) and app.library.holds_any(root):
             yield "root", root.label, f"{root.label}:"
     with suppress(NPLError):  # there is none
         for name in dict.fromkeys(one.root.path for one in app.documents.find(DocumentRef(file="lib:*"))):
             yield "library", name.partition(":")[2], name
 
 
-def tops(app: App) -> Iterator[Entry]:
+async def tops(app: App) -> AsyncIterator[Entry]:
     """Yield the roots that hold Markdown, and all libraries."""
     for kind, name, address in places_of(app):
         try:
-            gathered = app.gather(DocumentRef(file=address))
+            gathered = await app.gathered(DocumentRef(file=address))
         except NPLError:  # it holds none
             continue
-        yield joined(kind, name, address, app.unchanging(lambda: measured(app, gathered)))  # noqa: B023
+
+        async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
+            return measured(app, gathered)
+
+        yield joined(kind, name, address, await app.unchanging(parts))
 
 
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from heapq import nlargest
+from itertools import zip_longest
 
-from npl_index.errors import NPLError
+from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.documents import Found as FoundDocument
 from npl_index.library.references import document_name
@@ -20,8 +21,12 @@ from npl_index.ranking.scoring import LIMIT, Query, rank
 from npl_index.selectors.writing import qualified
 from npl_mcp.changes.documents import FoundRequest
 from npl_mcp.core.app import App, Gathered
+from npl_mcp.core.document_sets import NotIndexedError
+from npl_mcp.core.progress import end_if_abandoned
+from npl_mcp.core.waiting import hurried
+from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.searching import MOST, Match
+from npl_mcp.stores.searching import MOST, Match, Rows
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -33,6 +38,8 @@ KINDS: Mapping[str, str] = {
 """What is searched, each with the domain that it belongs to."""
 
 _CRS = "cr:*"
+_NAMES = {"document": ("", "lib:*"), "artifact": ("artifact:*",), "cr": (_CRS,)}
+"""Sets of documents, by the kind that is searched in them."""
 
 SNIPPET = 160
 """Characters that are shown of a text."""
@@ -89,20 +96,30 @@ Made = Callable[[], Hit]
 """Makes a hit that is shown: the text of a document is read for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Found:
-    """All that a search found.
+    """What a search found, and what it has not looked through.
 
+    :param app: as the caller sees it.
+    :param query: what is looked for.
+    :param words: that rows are compared with.
+    :param began: when the search did, in seconds of the monotonic clock.
     :param counts: how much of each kind.
     :param capped: kinds of which only the best were counted.
     :param missing: files that are not indexed yet, since the call did not wait for them.
+    :param not_searched: what else was not looked through, and why.
     :param hits: best first: of each kind the best, of each kind the second, and so on.
     """
 
-    counts: Mapping[str, int]
-    capped: tuple[str, ...]
-    missing: int
-    hits: Sequence[Made]
+    app: App
+    query: str
+    words: Sequence[str]
+    began: float = field(default_factory=time.monotonic)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    capped: list[str] = field(default_factory=list)
+    missing: int = 0
+    not_searched: list[str] = field(default_factory=list)
+    hits: Sequence[Made] = ()
 
 
 def words_of(query: str) -> list[str]:
@@ -112,54 +129,53 @@ def words_of(query: str) -> list[str]:
     return (long or list(found))[:_MOST_WORDS]
 
 
-def search(app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = ()) -> Found:
+async def search(app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = ()) -> Found:
     """Find what fits a question.
 
     :param kinds: of :data:`KINDS`, as far as the caller sees them.
     :param wanted: those that are looked for; none means all.
     """
-    words = words_of(query)
-    crs = _sets(app, _CRS) if "cr" in kinds else []
-    left_out = _paths(one for gathered in crs for one in gathered.founds)
-    finders: Mapping[str, Callable[[], _Part]] = {
-        "document": lambda: _ranked(app, query, _sets(app, "", "lib:*"), "document", words, left_out),
-        "message": lambda: _rows(app.stores.searching.messages(words), _message, words),
-        "worklog": lambda: _rows(app.stores.searching.worklog(words, app.project), _entry, words),
-        "artifact": lambda: _artifacts(app, query, words),
-        "cr": lambda: _ranked(app, query, crs, "cr", words),
+    found, store = Found(app, query, words_of(query)), app.stores.searching
+    # Who sees change requests as such sees them nowhere else as well, so that these are always known.
+    searched = [kind for kind in _NAMES if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
+    sets = {kind: await _sets(found, *_NAMES[kind]) for kind in searched}
+    left_out = _paths(one for gathered in sets.get("cr", ()) for one in gathered.founds)
+    finders: Mapping[str, Callable[[str], list[Made]]] = {
+        "document": lambda kind: _ranked(found, kind, sets[kind], left_out),
+        "message": lambda kind: _rows(found, kind, store.messages(found.words)),
+        "worklog": lambda kind: _rows(found, kind, store.worklog(found.words, app.project)),
+        # Sections of artifacts that are Markdown, then artifacts by what they are called.
+        "artifact": lambda kind: [
+            *_ranked(found, kind, sets[kind]),
+            *_rows(found, kind, store.artifacts(found.words)),
+        ],
+        "cr": lambda kind: _ranked(found, kind, sets[kind]),
     }
-    parts = {kind: finders[kind]() for kind in kinds if not wanted or kind in wanted}
-    every = {kind: part for kind, part in parts.items() if part.hits}
-    longest = max((len(part.hits) for part in every.values()), default=0)
-    return Found(
-        counts={kind: len(part.hits) for kind, part in every.items()},
-        capped=tuple(kind for kind, part in every.items() if part.capped),
-        missing=sum(part.missing for part in parts.values()),
-        hits=[part.hits[at] for at in range(longest) for part in every.values() if at < len(part.hits)],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What was found of one kind.
-
-    :param hits: best first.
-    :param capped: there may be more.
-    :param missing: files that are not indexed yet.
-    """
-
-    hits: Sequence[Made]
-    capped: bool
-    missing: int = 0
-
-
-def _sets(app: App, *names: str) -> list[Gathered]:
-    """Return the sets of documents of some names, as far as there are any that can be read."""
-    found = []
-    for name in names:
-        with suppress(NPLError):
-            found.append(app.gather(DocumentRef(file=name or None)))
+    parts = {kind: finders[kind](kind) for kind in kinds if not wanted or kind in wanted}
+    found.counts = {kind: len(part) for kind, part in parts.items() if part}
+    found.hits = [hit for level in zip_longest(*parts.values()) for hit in level if hit is not None]
     return found
+
+
+async def _sets(found: Found, *names: str) -> list[Gathered]:
+    """Return the sets of documents of some names, as far as there are any that can be read."""
+    sets = []
+    for name in names:
+        end_if_abandoned()
+        try:
+            gathered = await hurried(found.app.gathered(DocumentRef(file=name or None)), found.began)
+        except (NotFoundError, OutsideRootError):
+            pass  # there are none that the caller sees
+        except NotIndexedError as error:
+            found.missing += error.files
+        except NPLError as error:
+            found.not_searched.append(f"{name or 'documents'}: {error.message}")
+        else:
+            sets.append(gathered)
+            found.missing += gathered.missing
+            if bad := gathered.unreadable:
+                found.not_searched.append(f"{len(bad):,} of {name or 'the documents'}, such as {bad[0]}")
+    return sets
 
 
 def _paths(crs: Iterable[FoundDocument]) -> frozenset[str]:
@@ -168,30 +184,27 @@ def _paths(crs: Iterable[FoundDocument]) -> frozenset[str]:
 
 
 def _ranked(
-    app: App,
-    query: str,
-    sets: Sequence[Gathered],
-    kind: str,
-    words: Sequence[str],
-    left_out: frozenset[str] = frozenset(),
-) -> _Part:
+    found: Found, kind: str, sets: Sequence[Gathered], left_out: frozenset[str] = frozenset()
+) -> list[Made]:
     """Return the sections of some sets of documents that fit, best first.
 
     :param left_out: paths of documents that do not count.
     """
-    found: list[tuple[float, Made]] = []
-    capped, missing = False, 0
+    best: list[tuple[float, Made]] = []
+    query, weights = Query(extract_keywords(found.query)), found.app.settings.weights
     for gathered in sets:
-        hits = rank(gathered.collection, Query(extract_keywords(query)), weights=app.settings.weights)
-        capped, missing = capped or len(hits) >= LIMIT, missing + gathered.missing
+        end_if_abandoned()
+        hits = rank(gathered.collection, query, weights=weights)
+        if len(hits) >= LIMIT:
+            found.capped.append(kind)
         for hit in hits:
             if gathered.founds[hit.document].absolute in left_out:
                 continue
             if not hit.section and not gathered.collection.size_of(hit.document, 0):
                 continue  # a document without words before its first heading is found by its sections
             total = hit.score.total
-            found.append((total, _section(gathered, hit.document, hit.section, kind, total, words)))
-    return _Part([made for _, made in sorted(found, key=lambda one: -one[0])], capped, missing)
+            best.append((total, _section(gathered, hit.document, hit.section, kind, total, found.words)))
+    return [made for _, made in sorted(best, key=lambda one: -one[0])]
 
 
 def _section(
@@ -202,7 +215,10 @@ def _section(
         parsed = gathered.collection.documents[document]
         one = parsed.tree.sections[section]
         selector = qualified(document_name(file), parsed.step(section))
-        text = snippet(parsed.tree.text(Span(one.heading_lines.stop, one.own.stop)), words)
+        try:
+            text = snippet(parsed.tree.text(Span(one.heading_lines.stop, one.own.stop)), words)
+        except StoreError as error:  # it was damaged since it was indexed
+            text = error.message
         artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
         return Hit(
             kind=kind,
@@ -219,57 +235,19 @@ def _section(
     return made
 
 
-def _rows(matches: Sequence[Match], made: Callable[[Match, str], Hit], words: Sequence[str]) -> _Part:
-    return _Part([partial(_row, one, made, words) for one in matches], len(matches) >= MOST)
+def _rows(found: Found, kind: str, rows: Rows) -> list[Made]:
+    end_if_abandoned()
+    matches, not_searched = rows
+    found.not_searched += not_searched
+    if len(matches) >= MOST:
+        found.capped.append(kind)
+    return [partial(_hit, kind, one, found.words) for one in matches]
 
 
-def _row(match: Match, made: Callable[[Match, str], Hit], words: Sequence[str]) -> Hit:
-    return made(match, snippet(match.text, words))
-
-
-def _artifacts(app: App, query: str, words: Sequence[str]) -> _Part:
-    """Return sections of artifacts that are Markdown, then artifacts by what they are called."""
-    ranked = _ranked(app, query, _sets(app, "artifact:*"), "artifact", words)
-    named = _rows(app.stores.searching.artifacts(words), _artifact, words)
-    return _Part([*ranked.hits, *named.hits], ranked.capped or named.capped, ranked.missing)
-
-
-def _message(match: Match, text: str) -> Hit:
-    row = match.row
-    return Hit(
-        kind="message",
-        title=row["room"],
-        text=text,
-        room_id=row["room_id"],
-        event_id=row["event_id"],
-        by=row["persona"],
-        at=row["timestamp"],
-    )
-
-
-def _entry(match: Match, text: str) -> Hit:
-    row = match.row
-    return Hit(
-        kind="worklog",
-        title=row["action"],
-        text=text,
-        session_id=row["session_id"],
-        seq=row["seq"],
-        by=row["agent_id"],
-        at=row["timestamp"],
-    )
-
-
-def _artifact(match: Match, text: str) -> Hit:
-    row = match.row
-    return Hit(
-        kind="artifact",
-        title=row["name"],
-        text=text,
-        artifact_id=row["artifact_id"],
-        revision=row["revision"],
-        at=row["timestamp"],
-    )
+def _hit(kind: str, match: Match, words: Sequence[str]) -> Hit:
+    """Return a row as a hit: its columns have the names of the fields."""
+    columns = {name: value for name, value in match.row.items() if name in Hit.__slots__}
+    return Hit(kind=kind, text=snippet(match.text, words), **columns)
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
@@ -319,8 +297,6 @@ def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[Hit]:
     if "document" in kinds:
         yield from _changed(app, "document", _found(app, None), limit, _paths(crs))
     yield from _changed(app, "cr", crs, limit)
-    makers: Mapping[str, Callable[[Match, str], Hit]]
-    makers = {"message": _message, "worklog": _entry, "artifact": _artifact}
     for kind, matches in app.stores.searching.newest(app.project, limit).items():
         if kind in kinds:
-            yield from (makers[kind](one, snippet(one.text, ())) for one in matches)
+            yield from (_hit(kind, one, ()) for one in matches)

@@ -22,7 +22,7 @@ from npl_index.tokens.sections import trimmed_text
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in, npl_folders, real_paths
 from npl_mcp.editing.expecting import Expected
-from npl_mcp.editing.folders import SharedFolder
+from npl_mcp.editing.folders import SharedFolder, is_hidden
 from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, SectionEdit, bytes_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -234,13 +234,9 @@ def _check_writable(app: App, found: Found, label: str) -> None:
             hint += "; a project's npl.toml cannot allow it"
         raise NotAllowedError(problem, hint=hint)
     below = [Path(found.absolute).relative_to(root).parts for root in inside]
-    if all(map(_is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
+    if all(map(is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
         hint = "change it in an editor"
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
-
-
-def _is_hidden(path: Sequence[str]) -> bool:
-    return any(segment.startswith(".") for segment in path)
 
 
 def _reader(label: str, seconds: float) -> Callable[[bytes], SectionNames]:

@@ -7,8 +7,9 @@ files, so that once found, all documents are treated alike.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -25,8 +26,9 @@ from npl_index.library.documents import Document, DocumentRef, Fingerprint, Foun
 from npl_index.library.later import Later
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_mcp.core.batches import Reader
+from npl_mcp.core.batches import Reader, Texts
 from npl_mcp.stores.artifact.store import require_revision
+from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.data_folder import Stores
 
 
@@ -163,10 +165,21 @@ class Sources:
 class FoundRevision(Found):
     """A revision of an artifact.
 
-    :param state: of its row: a number means another revision once a backup was put back.
+    :param row: artifact_id, revision_num, filename, size and digest.
+    :param state: what the row says, since a revision never changes; but a number means another revision once
+        a backup was put back.
     """
 
-    state: int = 0
+    row: Row = field(kw_only=True, compare=False)
+    state: Fingerprint = field(kw_only=True)
+
+    @classmethod
+    def of(cls, row: Row) -> FoundRevision:
+        """Return the revision of a row."""
+        name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
+        content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
+        state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
+        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
 
 
 class ArtifactDocuments:
@@ -176,14 +189,15 @@ class ArtifactDocuments:
 
     :param stores: where artifacts are kept.
     :param most: limit of the documents that one name may stand for.
+    :param current: the current revisions, for all callers.
     """
 
     SCHEME = "artifact"
 
-    def __init__(self, stores: Stores, most: int) -> None:
+    def __init__(self, stores: Stores, most: int, current: CurrentRevisions) -> None:
         self._stores = stores
         self._most = most
-        self._root = Root(f"{self.SCHEME}:", "artifacts")
+        self._current = current
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find a revision; the result names it by number.
@@ -198,8 +212,7 @@ class ArtifactDocuments:
             return self._all()
         artifact, number = _parse(ref.file or "")
         with self._stores.database.read() as tx:
-            revision = require_revision(tx, artifact, number)
-        return (self._found(revision),)
+            return (FoundRevision.of(require_revision(tx, artifact, number)),)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for all artifacts; a revision is one document."""
@@ -220,36 +233,36 @@ class ArtifactDocuments:
                 names=names,
                 most=self._most,
             )
-        return tuple(map(self._found, rows))
+        return tuple(map(FoundRevision.of, rows))
 
     def aliases(self, found: Found) -> tuple[str, ...]:
         """Return the artifact's name without its revision."""
         return (found.path.partition("@")[0],)
 
     def _all(self) -> tuple[Found, ...]:
-        with self._stores.database.read() as tx:
-            rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-        found = [self._found(row) for row in rows if row["filename"].lower().endswith(MARKDOWN_SUFFIXES)]
+        found = self._current.listed(self._stores)
         if not found:
             raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list shows those there are")
         if len(found) > self._most:
             problem = f"there are more than {self._most:,} artifacts"
             raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
-        return tuple(found)
-
-    def _found(self, revision: Mapping[str, object]) -> Found:
-        name = f"{self.SCHEME}:{revision['artifact_id']}@{revision['revision_num']}"
-        row = f"{revision['digest']} {revision['filename']}".encode()
-        state = int.from_bytes(blake2b(row, digest_size=7).digest(), "big")
-        return FoundRevision(self._root, name, self._root.label, state=state)
+        return found
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return the fingerprint of a revision: what its row says, since a revision never changes."""
-        return _fingerprint(found)
+        """Return the fingerprint of a revision."""
+        return _revision(found).state
 
-    def apart(self) -> None:
-        """Return ``None``: artifacts are read here."""
-        return
+    def apart(self) -> ArtifactDocuments:
+        """Return this: other processes get the documents themselves, so that they need no database."""
+        return self
+
+    def sent(self, founds: Sequence[Found]) -> Texts:
+        """Return what reads these revisions in another process; all contents come from one query."""
+        every = list(map(_revision, founds))
+        with self._stores.database.read() as tx:
+            texts = self._stores.artifact.contents.many(tx, [one.row for one in every])
+        there = ((one, one.row["digest"]) for one in every if one.row["digest"] in texts)
+        return Texts({one.path: _document(one, texts[digest], digest) for one, digest in there})
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.
@@ -257,20 +270,41 @@ class ArtifactDocuments:
         :raises StorageError: its file cannot be read.
         """
         revision, data = self._stores.artifact.content(*_parse(found.path))
-        return Document(
-            name=PurePosixPath(revision.filename).stem,
-            path=found.path,
-            root=self._root.label,
-            fingerprint=_fingerprint(found),
-            data=data,
-            digest=revision.digest,
-            npl=False,
-            filed=revision.filename,
-        )
+        return _document(_revision(found), data, revision.digest)
 
 
+class CurrentRevisions:
+    """The current revisions that are Markdown, as they were listed last; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._position: object = None
+        self._listed = Listed.of((), ())
+
+    def listed(self, stores: Stores) -> Listed:
+        """Return them in the order of their artifacts; the same object as long as they are the same.
+
+        :raises DatabaseError: the database cannot be used.
+        """
+        with self._lock, stores.database.read() as tx:
+            # These differ after any change, and take no longer with more artifacts. A number alone means
+            # another revision once a backup was put back.
+            position = tx.one(_NEWEST), tx.all(_ARCHIVED)
+            if position != self._position:
+                # What did not change consists of the same objects.
+                known = {tuple(one.row.values()): one for one in map(_revision, self._listed)}
+                rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+                markdown = (row for row in rows if row["filename"].lower().endswith(MARKDOWN_SUFFIXES))
+                found = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
+                self._listed, self._position = Listed.of(found, [one.state for one in found]), position
+            return self._listed
+
+
+_ARTIFACTS = Root(f"{ArtifactDocuments.SCHEME}:", "artifacts")
+_NEWEST = "SELECT id, artifact_id, digest, created_at FROM revision ORDER BY id DESC LIMIT 1"
+_ARCHIVED = "SELECT id FROM artifact WHERE archived_at IS NOT NULL ORDER BY id"
 _CURRENT = (
-    "SELECT artifact_id, revision_num, filename, digest FROM revision"
+    "SELECT artifact_id, revision_num, filename, size, digest FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
     " AND archived_at IS NULL"
 )
@@ -305,5 +339,19 @@ def _parse(name: str) -> tuple[int, int | None]:
     return int(found[1]), None if number is None else int(number)
 
 
-def _fingerprint(found: Found) -> Fingerprint:
-    return Fingerprint(found.path, 0, 0, found.state if isinstance(found, FoundRevision) else 0)
+def _revision(found: Found) -> FoundRevision:
+    assert isinstance(found, FoundRevision)
+    return found
+
+
+def _document(found: FoundRevision, data: bytes, digest: str) -> Document:
+    return Document(
+        name=PurePosixPath(found.row["filename"]).stem,
+        path=found.path,
+        root=found.root.label,
+        fingerprint=found.state,
+        data=data,
+        digest=digest,
+        npl=False,
+        filed=found.row["filename"],
+    )

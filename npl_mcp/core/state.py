@@ -15,7 +15,7 @@ from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.exact import load_vocabulary
+from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_sections
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices
@@ -27,15 +27,14 @@ from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.references import KnownReferences
 from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.core.shared_segments import SharedSegments
+from npl_mcp.core.sources import CurrentRevisions
 from npl_mcp.editing.expecting import Seen
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
 
 
-def _counted(
-    _: SharedState, indexed: ParsedDocument, counter: TokenCounter, __: Deadline = NO_DEADLINE
-) -> tuple[str, str, str]:
+def _counted(indexed: ParsedDocument, counter: TokenCounter) -> tuple[str, str, str]:
     return indexed.document.digest, indexed.tree.dialect, counter.name
 
 
@@ -54,7 +53,7 @@ class SharedState:
             settings.database_url,
             worklog_files=settings.worklog_files,
         )
-        self.listings, self.references = Listings(), KnownReferences()
+        self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), KnownReferences()
         self.companions = Companions()
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()
@@ -74,34 +73,30 @@ class SharedState:
         self._segments: SegmentStore | None = None
         if settings.cache_mode != "memory":
             self._segments = SharedSegments(settings.data_folder, settings.index_bytes, self.stores.database)
-        self.sets = DocumentSets(
-            indexer,
-            self._segments,
-            settings.cache_bytes,
-            patience=settings.patience,
-        )
+        self.sets = DocumentSets(indexer, self._segments, settings.cache_bytes)
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
         self._counter: TokenCounter | None = None
         self._counter_lock = threading.Lock()
-        self._vocabulary_tried = False
 
     @property
     def counter(self) -> TokenCounter:
-        """Counts tokens: exactly once the vocabulary is loaded, by estimate before and without one."""
-        if self._counter is None:
-            self._counter = estimator(self.settings.vocabulary)
-        return self._counter
+        """Counts tokens, exactly where the vocabulary lies on this machine.
+
+        A server that loads it after its start estimates before, so that no call waits for that.
+        """
+        if self._counter is None and self.settings.warm_up:
+            return estimator(self.settings.vocabulary)
+        return self.load_counter()
 
     def load_counter(self) -> TokenCounter:
         """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
-        with self._counter_lock:
-            if not self._vocabulary_tried:
-                exact = load_vocabulary(self.settings.vocabulary, self.settings.vocabulary_folders)
-                self._counter = exact or self._counter
-                self._vocabulary_tried = True
-        return self.counter
+        if self._counter is None:
+            with self._counter_lock:
+                if self._counter is None:
+                    self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
+        return self._counter
 
     def token_counts(
         self, indexed: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
@@ -110,7 +105,7 @@ class SharedState:
 
         :raises DocumentTimeoutError: the deadline has passed.
         """
-        key = _counted(self, indexed, counter)
+        key = _counted(indexed, counter)
         with self.lock:
             kept = self._token_counts.get(key)
         if not isinstance(kept, TokenCounts):
@@ -131,7 +126,7 @@ class SharedState:
 
         :param kept_with_set: returns those that its set has, where none are in memory.
         """
-        key = _counted(self, document, counter)
+        key = _counted(document, counter)
         with self.lock:
             kept = self._token_counts.get(key)
             if kept is None:
@@ -139,12 +134,6 @@ class SharedState:
                     len(document.tree.sections), counter, kept_with_set()
                 )
         return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
-
-    def kept_counts(self, indexed: IndexedDocument) -> TokenCounts | None:
-        """Return the token counts of a document if they are in memory."""
-        with self.lock:
-            kept = self._token_counts.get(_counted(self, indexed, self.counter))
-        return kept if isinstance(kept, TokenCounts) else None
 
     def close(self) -> None:
         """Close the persistent cache and the database; watch and index nothing any longer."""

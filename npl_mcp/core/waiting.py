@@ -1,17 +1,16 @@
-"""Calls that wait: for a set that is being indexed, or for something new that somebody commits.
+"""Calls that wait: for a set that is being indexed, or for something new that others commit.
 
-Such a call holds no thread. It leaves by an exception, waits where that holds up nobody, and is made again.
+Such a call is a coroutine whose steps run in threads, each once; while it waits it holds none.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import wraps
+from types import coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.core.progress import tell_progress
@@ -20,39 +19,54 @@ from npl_mcp.stores.changes import Changes, Position, Topic
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 STEP = 0.2
-"""Seconds between two looks at how far it is."""
+"""Seconds between two looks at the progress."""
 
 MOST_SECONDS = 60
 """How long a call may wait for something new: many clients and proxies give up a little later."""
 
 
-class Awaited(Protocol):
-    """What a call waits for."""
+class Awaited:
+    """What a call waits for: ``await`` goes on when it is there, or when the call has waited enough.
 
-    @property
-    def ended(self) -> Future[None]:
-        """Set when it is there, or has failed. A caller that goes cancels it, which concerns no other."""
-        ...
+    ``ended`` is set when it is there, or has failed. A caller that goes cancels it, which concerns no other.
+    ``until`` is the value of ``time.monotonic()`` at which a call has waited enough; ``None`` where the
+    call's patience says it.
+    """
+
+    ended: Future[None]
+    until: float | None = None
 
     @property
     def progress(self) -> tuple[int, int] | None:
         """How many of its parts are there, and of how many; ``None`` if it has none."""
-        ...
+        return None
 
     @property
     def dispensable(self) -> bool:
         """Whether the call can be answered without it by now."""
-        ...
+        return True
 
-    def patience(self, default: float | None) -> float | None:
-        """Return how many seconds a call waits for it; ``None`` for as long as it takes.
+    def __await__(self) -> Generator[Awaited, None, bool]:
+        """Return whether it is there.
 
-        :param default: what the settings say.
+        :raises Exception: why it cannot be.
         """
-        ...
+        try:
+            yield self
+            if not self.ended.done() or self.ended.cancelled():
+                return False
+            self.ended.result()
+            return True
+        finally:
+            self.ended.cancel()
+
+
+Waiting = Coroutine[Awaited, None, T]
+"""A call that may wait: steps that each run in a thread, and what it awaits between them in none."""
 
 
 def _future() -> Future[None]:
@@ -62,17 +76,19 @@ def _future() -> Future[None]:
 
 
 @dataclass
-class Indexing:
+class Indexing(Awaited):
     """A set that is being indexed in the background.
 
     :param total: its files that have to be looked at.
     :param done: how many of them are ready.
     :param ended: set when it is complete, or has failed.
+    :param began: when, in seconds of the monotonic clock.
     """
 
     total: int
     done: int = 0
     ended: Future[None] = field(default_factory=_future)
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -84,54 +100,28 @@ class Indexing:
         """Whether something is ready from which the call can be answered."""
         return self.done > 0
 
-    def patience(self, default: float | None) -> float | None:
-        """Return what the settings say."""
-        return default
 
-
-class News:
+class News(Awaited):
     """Something new that one call waits for.
 
     :param changes: tells of it.
     :param topic: what it is about.
     :param seen: where the topic was before the call looked.
-    :param seconds: how long the call may take in all.
+    :param until: see :class:`Awaited`.
     """
 
-    progress = None
-    dispensable = True
-
-    def __init__(self, changes: Changes, topic: Topic, seen: Position, seconds: float) -> None:
-        self._changes, self._topic, self._seen = changes, topic, seen
-        self._seconds = seconds
-
-    @cached_property
-    def ended(self) -> Future[None]:
-        """Set when the topic is elsewhere; from the first look on somebody waits for that."""
-        return self._changes.expect(self._topic, self._seen)
-
-    def patience(self, default: float | None) -> float:  # noqa: ARG002 - the call itself says it
-        """Return what the call asked for."""
-        return self._seconds
-
-
-class NotYet(Exception):  # noqa: N818 - no failure: the call is made again
-    """A call needs what is not there yet."""
-
-    def __init__(self, awaited: Awaited) -> None:
-        self.awaited = awaited
-        super().__init__(f"{awaited.progress}")
+    def __init__(self, changes: Changes, topic: Topic, seen: Position, until: float) -> None:
+        self.ended, self.until = changes.expect(topic, seen), until
 
 
 class Patience:
-    """How long one call waits, all in all, from now on.
+    """How long one call waits for sets that are being indexed, all in all, from now on.
 
-    :param seconds: for sets that are being indexed; ``None`` for as long as it takes.
+    :param seconds: ``None`` for as long as it takes.
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self._began = time.monotonic()
-        self._seconds = seconds
+        self._until = None if seconds is None else time.monotonic() + seconds
 
     def is_over(self, awaited: Awaited) -> bool:
         """Tell whether the call is to be answered with what there is."""
@@ -145,63 +135,65 @@ class Patience:
             return left
         return STEP if left is None else min(STEP, max(0.01, left))
 
-    def wait(self, awaited: Awaited) -> bool:
-        """Wait here; return whether it is there.
-
-        :raises Exception: why it cannot be.
-        """
-        from concurrent.futures import wait  # as above
-
-        ended = awaited.ended
-        try:
-            while not ended.done():
-                if self.is_over(awaited):
-                    return False
-                tell_progress(awaited.progress)
-                wait([ended], self.step(awaited))
-            ended.result()
-            return True
-        finally:
-            ended.cancel()
-
-    def wait_elsewhere(self, awaited: Awaited) -> bool:
-        """Return ``False`` if the call has waited enough.
-
-        :raises NotYet: it is to wait where that holds up nobody, and to be made again.
-        """
-        if not self.is_over(awaited):
-            raise NotYet(awaited)
-        return False
-
     def _left(self, awaited: Awaited) -> float | None:
-        most = awaited.patience(self._seconds)
-        return None if most is None else self._began + most - time.monotonic()
+        until = self._until if awaited.until is None else awaited.until
+        return None if until is None else until - time.monotonic()
 
 
-Wait = Callable[[Awaited], bool]
-
-_WAIT: ContextVar[Wait | None] = ContextVar("wait", default=None)
-
-
-@contextmanager
-def waiting(wait: Wait) -> Iterator[None]:
-    """Let calls in this context wait in some way."""
-    token = _WAIT.set(wait)
+def step(call: Waiting[T]) -> Awaited | T:
+    """Run the next step of a call; return what it waits for then, or its result."""
     try:
-        yield
-    finally:
-        _WAIT.reset(token)
+        return call.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
-def way_to_wait(seconds: float | None) -> Wait:
-    """Return how the call that runs in this context waits; by default it does so where it is.
+@coroutine
+def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
+    """Let a call wait for sets only a while: it does without them if need be.
+
+    :param began: when the call did, in seconds of the monotonic clock.
+    :param seconds: how long it waits, from then or from the beginning of the index, the earlier of the two:
+        later calls are answered at once with what is ready.
+    """
+    while isinstance(outcome := step(call), Indexing):
+        short = Awaited()
+        short.ended, short.until = outcome.ended, min(began, outcome.began) + seconds
+        yield short
+    assert not isinstance(outcome, Awaited)
+    return outcome
+
+
+def waited(call: Waiting[T], seconds: float | None = None) -> T:
+    """Return the result of a call, for which this thread waits.
 
     :param seconds: its patience with sets.
     """
-    return _WAIT.get() or Patience(seconds).wait
+    from concurrent.futures import wait  # as above
+
+    patience = Patience(seconds)
+    while isinstance(outcome := step(call), Awaited):
+        ended = outcome.ended
+        while not ended.done() and not patience.is_over(outcome):
+            tell_progress(outcome.progress)
+            wait([ended], patience.step(outcome))
+    return outcome
 
 
-def when_new(
+def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
+    """Make a tool of a coroutine function; its first argument says where its calls wait (``finished``)."""
+
+    @wraps(body)
+    def function(*given: P.args, **named: P.kwargs) -> T:
+        app: Any = given[0]
+        result: T = app.finished(body(*given, **named))
+        return result
+
+    return function
+
+
+async def when_new(
     changes: Changes,
     topic: Callable[[], Topic],
     seconds: float,
@@ -214,7 +206,7 @@ def when_new(
     :param seconds: how long to wait.
     :param read: asked again when the topic has changed.
     :param empty: returns whether there was nothing new.
-    :raises InvalidRequestError: nobody may wait that long.
+    :raises InvalidRequestError: no call may wait that long.
     """
     if not 0 <= seconds <= MOST_SECONDS:
         raise InvalidRequestError(
@@ -222,10 +214,10 @@ def when_new(
         )
     if not seconds:
         return read()
-    wait, about = way_to_wait(None), topic()
+    about, until = topic(), time.monotonic() + seconds
     while True:
         # Asked before reading: what comes in between wakes the call at once.
         seen = changes.position(about)
         found = read()
-        if not empty(found) or not wait(News(changes, about, seen, seconds)):
+        if not empty(found) or not await News(changes, about, seen, until):
             return found

@@ -26,6 +26,7 @@ from typing import IO, NamedTuple
 from npl_index.errors import NPLError
 from npl_index.ranking.merging import survivors
 from npl_index.ranking.packing import write, write_living
+from npl_mcp.config.programs import python
 from npl_mcp.core.batches import Batch, Indexer, Piece, Reader, index_batch
 from npl_mcp.core.scratch import Place, Scratch, write_file
 
@@ -181,13 +182,8 @@ class _Worker:
 
     def __init__(self, number: int, handles: Sequence[int]) -> None:
         self.number = number
-        # The working directory, which Python would search first, is nobody's to import from.
-        code = (
-            f"import sys; sys.path[:] = {sys.path!a}; from npl_mcp.core.workers import serve; "
-            f"serve({number}, {list(handles)})"
-        )
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            python(f"from npl_mcp.core.workers import serve; serve({number}, {list(handles)})"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from npl_mcp.core.waiting import T, Waiting, waited
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -55,7 +56,11 @@ class Worklogs:
         self.worklog = WorklogStore(self._database, files=files)
         self.news = Changes(self._database)
 
+    def finished(self, call: Waiting[T]) -> T:
+        """Return the result of a call, for which this thread waits."""
+        return waited(call)
+
     def close(self) -> None:
-        """Let nobody wait any longer; close the database."""
+        """End all waits; close the database."""
         self.news.close()
         self._database.close()

@@ -181,7 +181,7 @@ def _dataclass_in(kind: Any) -> Any:
 
 def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]:
     plain = typing.get_origin(kind) or kind
-    meanings = _documented(plain)
+    meanings = {name: text for base in reversed(plain.__mro__) for name, text in _documented(base).items()}
     filled = dict(zip(getattr(plain, "__parameters__", ()), typing.get_args(kind), strict=False))
     for name, declared in get_type_hints(plain).items():
         hint = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -36,6 +36,11 @@ LONGEST_WAIT = 3.0
 """Seconds to wait for such a program; less than others wait for the lock."""
 
 _ATTEMPTS = 100
+
+
+def is_hidden(path: Iterable[str]) -> bool:
+    """Return whether a path has a hidden segment: programs keep what they obey in such folders."""
+    return any(segment.startswith(".") for segment in path)
 
 
 class Stamp(NamedTuple):

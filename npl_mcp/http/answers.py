@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import anyio
 from starlette.types import Message, Send
+
+from npl_mcp.http.shares import Shares
 
 WRITE_SECONDS = 10.0
 """How long a caller may take to read the next part of an answer."""
@@ -35,39 +37,40 @@ class Answers:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._sending: set[Answer] = set()
+        self._most_bytes, self._room = most_bytes, Shares(most_bytes, 0, most_bytes)
+        self._sending: dict[Answer, int] = {}
 
-    def begin(self, send: Send, abort: Abort | None) -> Answer:
+    def begin(self, send: Send, abort: Abort | None, caller: Hashable) -> Answer:
         """Return a new answer.
 
         :param send: sends its parts.
         :param abort: ends its connection.
+        :param caller: gets it.
         """
-        return Answer(self, send, abort)
+        return Answer(self, send, abort, caller)
 
-    def add(self, answer: Answer) -> bool:
-        """Count an answer, and return whether there is room for it."""
-        room = max(self._most_bytes - answer.left, 0)
-        while answer.left >= LARGE and self._left_beside(answer) > room:
-            if not self.drop_stalled():
+    def add(self, answer: Answer, size: int) -> bool:
+        """Count an answer of some bytes, and return whether there is room for it."""
+        large = min(size, self._most_bytes // 2) if size >= LARGE else 0
+        while large and not self._room.has_room(answer.caller, large):
+            if not self.drop_stalled(answer.caller):
                 return False
-        self._sending.add(answer)
+        self._room.take(answer.caller, large)
+        self._sending[answer] = large
         return True
-
-    def _left_beside(self, answer: Answer) -> int:
-        return sum(other.left for other in self._sending if other is not answer)
 
     def remove(self, answer: Answer) -> None:
         """Count an answer no longer."""
-        self._sending.discard(answer)
+        self._room.take(answer.caller, -self._sending.pop(answer, 0))
 
-    def drop_stalled(self) -> bool:
-        """End the connection of the caller that has read nothing for the longest time, if that is long.
+    def drop_stalled(self, caller: Hashable) -> bool:
+        """End the connection on which nothing was read for the longest time, if that is long.
 
+        :param caller: needs what the answer takes; it loses one of its own if it has any.
         :returns: whether there was one.
         """
-        oldest = min(self._sending, key=lambda answer: answer.moved, default=None)
+        own = [answer for answer in self._sending if answer.caller == caller]
+        oldest = min(own or self._sending, key=lambda answer: answer.moved, default=None)
         if oldest is None or time.monotonic() - oldest.moved < STALLED_SECONDS:
             return False
         oldest.drop()
@@ -77,18 +80,18 @@ class Answers:
 class Answer:
     """One answer.
 
-    ``left`` is how many bytes of it are still to be sent, ``moved`` when a part was read last.
+    ``moved`` says when a part was read last.
 
     :param among: it is one of these while it is sent.
     :param send: sends its parts.
     :param abort: ends its connection.
+    :param caller: gets it.
     """
 
-    def __init__(self, among: Answers, send: Send, abort: Abort | None) -> None:
-        self._among, self._send, self._abort = among, send, abort
+    def __init__(self, among: Answers, send: Send, abort: Abort | None, caller: Hashable) -> None:
+        self._among, self._send, self._abort, self.caller = among, send, abort, caller
         self._start: Message | None = None
         self._dropped = False
-        self.left = 0
         self.moved = 0.0
         self.refused = False
         """Whether there is no room for it; nothing of it was sent."""
@@ -99,41 +102,38 @@ class Answer:
             # It goes with the body, for which there may be no room.
             self._start = message
             return
-        body = message.get("body", b"")
-        if self._start is not None:
-            start, self._start = self._start, None
-            self.left, self.moved = len(body), time.monotonic()
-            if len(body) > PART and not self._among.add(self):
-                self.left, self.refused = 0, True
-                return
-            await self._pass_on(start)
-        if self.refused:
+        body, start, self._start = message.get("body", b""), self._start, None
+        self.moved = time.monotonic()
+        if self.refused or self._dropped:
             return
+        if len(body) > PART and not self._among.add(self, len(body)):
+            self.refused = start is not None
+            if not self.refused:
+                await self._end()
+            return
+        if start is not None:
+            await self._pass_on(start)
         if len(body) <= PART:
             await self._pass_on(message)
         else:
             await self._send_parts(message, body)
 
     async def _send_parts(self, message: Message, body: bytes) -> None:
-        self.left, self.moved = len(body), time.monotonic()
-        if not self._among.add(self):
-            await self._end()
-            return
         try:
             for at in range(0, len(body), PART):
                 await self._pass_on({**message, "body": body[at : at + PART], "more_body": True})
                 if self._dropped:
                     return
-                self.left, self.moved = len(body) - at, time.monotonic()
+                self.moved = time.monotonic()
+                await anyio.sleep(0)  # others are served, and the end of the connection is noted
             # The server sends this one when most of the last part is read.
             await self._pass_on({**message, "body": b""})
         finally:
-            self.left = 0
             self._among.remove(self)
 
     def drop(self) -> None:
         """End the connection."""
-        self._dropped, self.left = True, 0
+        self._dropped = True
         self._among.remove(self)
         if self._abort is not None:
             self._abort()

@@ -15,11 +15,10 @@ from fastmcp import FastMCP
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic_core import from_json
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
@@ -32,6 +31,7 @@ from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.access import EVERYTHING
 from npl_mcp.stores.base.errors import StoreError
@@ -48,7 +48,7 @@ READY_SECONDS = 2.0
 """How old the answer to whether the server is ready may be, and how long it may take."""
 
 
-def create_app(settings: Settings, policy: Policy) -> ASGIApp:
+def create_app(settings: Settings, policy: Policy) -> Guard:
     """Build the application; it opens nothing before it runs.
 
     :param policy: who may call.
@@ -69,7 +69,7 @@ def create_app(settings: Settings, policy: Policy) -> ASGIApp:
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
         sight = EVERYTHING if identity is None else identity.sight
-        return Response(await run_in_threadpool(metrics.text, sight), media_type=CONTENT_TYPE)
+        return Response(await lane("light").run(metrics.text, sight), media_type=CONTENT_TYPE)
 
     async def tool(request: Request) -> Response:
         return await _call(server, request)
@@ -139,7 +139,7 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     """Call a tool with the JSON object that is the request's body."""
     name = request.path_params["name"]
     try:
-        arguments = _arguments(await request.body())
+        arguments = await lane("light").run(_arguments, await request.body())
     except InvalidRequestError as error:
         body = as_dict(translate(error, name))
         return JSONResponse(body, STATUS[ErrorCode.INVALID_PARAMETER])

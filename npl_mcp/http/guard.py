@@ -11,28 +11,39 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import anyio
-import anyio.to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
-from npl_mcp.core.calls import ADMITTED_KEY, CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
+from npl_mcp.core.calls import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.answers import ABORT_KEY, Answers
 from npl_mcp.http.identities import SECONDS, Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
+from npl_mcp.http.shares import Place, Shares
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.messages import excess
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, as_dict, encode
-from npl_mcp.web.browsers import SIGN_IN, is_from_elsewhere, is_page, needs_nobody, protecting, signed_in
+from npl_mcp.web.browsers import (
+    FORM_KEY,
+    SIGN_IN,
+    is_form,
+    is_from_elsewhere,
+    is_page,
+    needs_nobody,
+    protecting,
+    signed_in,
+    wants_html,
+)
 
 READY = "/readyz"
 
@@ -42,11 +53,23 @@ OPEN = ("/healthz", READY)
 HELD_BODIES = 4
 """Bodies of the greatest length that may be in memory at one time; several copies of each are made."""
 
+# How long a call waits to be refused: a caller that tries again at once takes the server's time.
+BUSY_SECONDS = 0.5
+
+# The part of the greatest length that bodies of each caller may have while others fill the memory.
+SMALL_BODY = 1 / 256
+
+# How many times the calls in flight there may be if each of their callers has few.
+CROWD = 8
+
 HELD_ANSWERS = 4
 """Answers of the greatest length that may wait for their readers at one time."""
 
 BODY_SECONDS = 10.0
 """How long the next part of a body may take."""
+
+CHECK_SECONDS = 4.0
+"""How long a part of an answer waits to know whether its token still counts; less than WRITE_SECONDS."""
 
 _LARGE_BODY = 256 * 1024
 
@@ -101,6 +124,12 @@ BUSY = Refusal(
     "too many calls are in flight; try again in a second",
     ((b"retry-after", b"1"),),
 )
+ENDING = Refusal(
+    503,
+    ErrorCode.OPERATION_FAILED,
+    "the server ends, and the call may have been done in part or whole; look, then try again",
+    ((b"retry-after", b"1"), (b"connection", b"close")),
+)
 TOO_SLOW = Refusal(
     408,
     ErrorCode.INVALID_PARAMETER,
@@ -140,7 +169,7 @@ class Policy:
     :param token: callers of a port must send it, where there are no tokens of single callers.
     :param own_token: proves that the caller can read this user's files; accepted in place of any other.
     :param body_limit: bytes of the longest body.
-    :param max_calls: calls in flight at one time.
+    :param max_calls: calls in flight at one time; a caller that has few may have more of them.
     :param has_pages: there are pages for people, whose browsers show who they are by a cookie.
     """
 
@@ -181,13 +210,13 @@ class Policy:
                 )
             if (asked := preflight(scope, headers)) is not None:
                 return asked
-        caller = Caller(UNIX if unix else HTTP, trusted=False)
+        caller = Caller(UNIX if unix else HTTP, trusted=False, key=scope.get(ABORT_KEY))
         if scope["path"] not in OPEN:
             given = _bearer(headers) or (signed_in(headers) if page else b"")
             admitted = await self._admit(caller, given, identities)
             if isinstance(admitted, Caller):
                 caller = admitted
-            elif not page or not needs_nobody(scope["path"]):
+            elif not (page and needs_nobody(scope["path"]) and (admitted is NO_TOKEN or not given)):
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
         if scope["method"] == "POST" and not page and not _is_json(headers):
             return NOT_JSON
@@ -217,7 +246,7 @@ class Policy:
             return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error}")
         if known is not None:
             identity = owner(known, given)
-            return NO_TOKEN if identity is None else replace(caller, identity=identity)
+            return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
         trusted = caller.transport == UNIX
         allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
         return replace(caller, trusted=trusted) if allowed else NO_TOKEN
@@ -250,14 +279,19 @@ def _session_owner(caller: Caller) -> dict[str, object]:
 
 def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
     """Return where a browser is led that shows a page; programs are told what is missing."""
-    if scope["method"] != "GET" or b"text/html" not in headers.get(b"accept", b""):
+    if scope["method"] != "GET" or not wants_html(headers):
         return NO_TOKEN
     if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
         # The browser sends the cookie only if our own page asks.
         return replace(NO_TOKEN, headers=(*NO_TOKEN.headers, (b"refresh", b"0")))
-    asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
-    place = f"{SIGN_IN}?{urlencode({'next': asked})}"
+    place = f"{SIGN_IN}?{urlencode({'next': _asked(scope)})}"
     return replace(NO_TOKEN, status=303, headers=((b"location", place.encode()),))
+
+
+def _asked(scope: Scope) -> str:
+    """Return the address that a browser asked for."""
+    query = scope["query_string"].decode("latin-1")
+    return quote(scope["path"], errors="replace") + (f"?{query}" if query else "")
 
 
 def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
@@ -275,42 +309,24 @@ def _declared(headers: Mapping[bytes, bytes]) -> int:
     return int(text) if text.isdigit() else 0
 
 
-class _Place:
-    """The place of one call among those in flight, from now on.
-
-    :param guard: counts them.
-    """
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard, self._taken = guard, True
-        guard.in_flight += 1
-
-    def leave(self) -> None:
-        """Let others have it."""
-        if self._taken:
-            self._taken = False
-            self._guard.in_flight -= 1
-
-
 class Guard:
     """Passes a request to the application once it is allowed and has arrived whole.
 
     A call takes one of the places until its answer is sent, or until it begins to wait for something new.
-    Callers that do not read lose theirs to others when no place is left.
+    Callers share the places as :class:`~npl_mcp.http.shares.Shares` says. A caller for which there is none
+    loses the place of an answer that it does not read.
 
     :param app: gets each body in one message.
     :param identities: the tokens of single callers; ``None`` if there are none.
-
-    ``in_flight`` is how many places are taken.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, identities: Identities | None = None) -> None:
         self._app = app
         self._identities = identities
         self._policy = policy
-        self.in_flight = 0
-        self._held = 0
-        self._most_held = HELD_BODIES * policy.body_limit
+        calls, bodies = policy.max_calls, HELD_BODIES * policy.body_limit
+        self._places = Shares(calls, max(1, calls // CROWD), CROWD * calls)
+        self._held = Shares(bodies, int(SMALL_BODY * policy.body_limit), bodies + policy.body_limit)
         self._answers = Answers(HELD_ANSWERS * policy.body_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -322,15 +338,20 @@ class Guard:
             send = protecting(send)
         headers = dict(scope["headers"])
         judged = await self._policy.judge(scope, headers, self._identities)
+        if judged is NO_TOKEN and self._policy.is_page(scope) and is_form(scope["method"], headers):
+            # Signing in needs no token; what was typed is kept there.
+            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: _asked(scope)}
+            judged = await self._policy.judge(scope, headers, self._identities)
         origin = self._policy.listed_origin(headers)
         if origin is not None:
             send = naming(origin, send)
         if not isinstance(judged, Caller):
             await judged.send(send)
             return
-        if scope["path"] == READY and self.in_flight >= self._policy.max_calls:
+        if scope["path"] == READY and not self._places.has_room(READY):
             await BUSY.send(send)
             return
+        CALLER.set(judged)
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
         scope[ADMITTED_KEY] = partial(self._still_admits, judged, scope, headers)
         if scope["method"] == "POST":
@@ -341,63 +362,62 @@ class Guard:
             await self._answer(scope, receive, send)
 
     async def _still_admits(self, caller: Caller, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a request would be that of the same caller now."""
-        judged = await self._policy.judge(scope, headers, self._identities)
-        return isinstance(judged, Caller) and judged.identity == caller.identity
+        """Return whether a request would be that of the same caller now, as far as that can be checked.
+
+        A call may have written before the database went away: the caller has to be told that it did.
+        """
+        judged: Caller | Refusal | Preflight = NOT_CHECKED
+        with anyio.move_on_after(CHECK_SECONDS):
+            judged = await self._policy.judge(scope, headers, self._identities)
+        if isinstance(judged, Caller):
+            return judged.identity == caller.identity
+        ended = caller.identity is not None and not caller.identity.is_valid()
+        return not ended and isinstance(judged, Refusal) and judged.code is NOT_CHECKED.code
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
         body, held = bytearray(), 0
+        key = scope[CALLER_KEY].key
         try:
-            refusal = await self._read(body, receive)
+            refusal = await self._read(body, receive, key)
+            held = len(body)
             if refusal is None and not self._policy.is_page(scope):
                 refusal = await _measured(body)
-            refusal = refusal or self._crowded()
             if refusal is not None:
                 await refusal.send(send)
                 return
-            whole, held = bytes(body), len(body)
+            whole = bytes(body)
             body.clear()
-            place = _Place(self)
-            scope[CALLER_KEY] = replace(scope[CALLER_KEY], place=place)
-            try:
-                await self._answer(scope, _replayed(whole, receive), send)
-            finally:
-                place.leave()
+            await self._show(scope, _replayed(whole, receive), send)
         except ClientDisconnect:
             return
         finally:
-            self._held -= held or len(body)
+            self._held.take(key, -(held or len(body)))
 
     async def _show(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a page be made, which takes as much as a call."""
-        refusal = self._crowded()
-        if refusal is not None:
-            await refusal.send(send)
+        """Let a call or a page be answered, which takes a place."""
+        caller = scope[CALLER_KEY]
+        if not (self._places.has_room(caller.key) or self._answers.drop_stalled(caller.key)):
+            await anyio.sleep(BUSY_SECONDS)
+            await BUSY.send(send)
             return
-        place = _Place(self)
-        scope[CALLER_KEY] = replace(scope[CALLER_KEY], place=place)
+        place = Place(self._places, caller.key)
+        scope[CALLER_KEY] = replace(caller, place=place)
         try:
             await self._answer(scope, receive, send)
         finally:
             place.leave()
 
-    def _crowded(self) -> Refusal | None:
-        """Return why there is no place for one more call."""
-        if self.in_flight < self._policy.max_calls or self._answers.drop_stalled():
-            return None
-        return BUSY
-
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer, as fast as the caller reads."""
         if not self._policy.is_page(scope):  # a page tells its reader what became of the token
             send = _while_admitted(scope, send)
-        answer = self._answers.begin(send, scope.get(ABORT_KEY))
+        answer = self._answers.begin(send, scope.get(ABORT_KEY), scope[CALLER_KEY].key)
         await self._app(scope, receive, answer.send)
         if answer.refused:
             await BUSY.send(send)
 
-    async def _read(self, body: bytearray, receive: Receive) -> Refusal | None:
+    async def _read(self, body: bytearray, receive: Receive, caller: Hashable) -> Refusal | None:
         """Read a body into ``body`` no further than the limits; return why it is refused, if it is.
 
         Bodies that never end would hold their memory until every other caller is refused.
@@ -413,12 +433,12 @@ class Guard:
             if message["type"] != "http.request":
                 raise ClientDisconnect
             part = message.get("body", b"")
-            body += part
-            self._held += len(part)
-            if len(body) > self._policy.body_limit:
+            if len(body) + len(part) > self._policy.body_limit:
                 return self._policy.too_long
-            if self._held > self._most_held:
+            if not self._held.has_room(caller, len(part)):
                 return BUSY
+            self._held.take(caller, len(part))
+            body += part
             if not message.get("more_body", False):
                 return None
 
@@ -449,7 +469,7 @@ def _while_admitted(scope: Scope, send: Send) -> Send:
 
 async def _measured(body: bytearray) -> Refusal | None:
     """Return why a body is refused before it is parsed: it would take too much memory then."""
-    problem = await anyio.to_thread.run_sync(excess, body) if len(body) > _LARGE_BODY else excess(body)
+    problem = await lane("bodies").run(excess, body) if len(body) > _LARGE_BODY else excess(body)
     if problem is None:
         return None
     return Refusal(400, ErrorCode.INVALID_PARAMETER, f"the message has {problem}; send less at a time")

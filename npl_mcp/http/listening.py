@@ -24,7 +24,7 @@ from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
 from npl_mcp.http.app import create_app
-from npl_mcp.http.guard import Policy, names
+from npl_mcp.http.guard import ENDING, Policy, names
 from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
@@ -34,7 +34,7 @@ KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
 """How long calls in flight may go on after the signal to end."""
 
-LAST_SECONDS = 1.25
+LAST_SECONDS = 1.5
 """When the process ends after that signal, whatever is in flight."""
 
 HEAD_SECONDS = 10.0
@@ -96,6 +96,22 @@ class _Server(Server):
             self._ending()
             self.should_exit = True
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End; calls that uvicorn would cut off, with a bare 500 or nothing, are answered before."""
+        self._telling = asyncio.create_task(self._tell_callers())
+        await super().shutdown(sockets)
+
+    async def _tell_callers(self) -> None:
+        await asyncio.sleep(GRACE_SECONDS)
+        cycles: list[Any] = [getattr(one, "cycle", None) for one in self.server_state.connections]
+        cut = [cycle for cycle in cycles if cycle and not cycle.response_started]
+        if cut:
+            text = "the server ends before %d calls are answered; it tells their callers"
+            logging.getLogger(__name__).warning(text, len(cut))
+        for cycle in cut:
+            await ENDING.send(cycle.send)
+            cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""

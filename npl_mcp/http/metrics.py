@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from cachetools import LRUCache
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -36,8 +35,6 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 UNKNOWN = "unknown"
 """What calls of no tool are counted for."""
 
-_SUGGESTIONS_KEPT = 4096
-
 
 class Metrics:
     """Counts the calls that ``reports`` is told about, and logs them too.
@@ -64,13 +61,7 @@ class Metrics:
             registry=self._registry,
         )
         self._suggested = Counter("npl_suggestions", "Sections suggested", registry=self._registry)
-        self._followed = Counter(
-            "npl_suggestions_followed",
-            "Selectors called for that were suggested before",
-            registry=self._registry,
-        )
         self._registry.register(_CacheMetrics(app))
-        self._remembered: LRUCache[tuple[str, str], bool] = LRUCache(_SUGGESTIONS_KEPT)
 
     def count(self, call: Call) -> None:
         """Count one call."""
@@ -78,7 +69,7 @@ class Metrics:
         self._calls.labels(tool, call.code or "OK").inc()
         self._seconds.labels(tool).observe(call.seconds)
         if isinstance(call.data, Tailored):
-            self._count_followed(call.data, call.arguments)
+            self._suggested.inc(len(call.data.suggestions))
             self._count_tokens(call, call.data)
 
     def text(self, sight: Sight = EVERYTHING) -> bytes:
@@ -88,16 +79,6 @@ class Metrics:
         """
         self.reports.flush()
         return generate_latest(self._registry if sight.domains is None else _Seen(self._registry, sight))
-
-    def _count_followed(self, answer: Tailored, arguments: Mapping[str, object]) -> None:
-        for key in ("selectors", "sections"):
-            given = arguments.get(key)
-            for selector in given if isinstance(given, list) else ():
-                if self._remembered.pop((answer.file, str(selector)), False):
-                    self._followed.inc()
-        for suggestion in answer.suggestions:
-            self._remembered[answer.file, suggestion.selector] = True
-        self._suggested.inc(len(answer.suggestions))
 
     def _count_tokens(self, call: Call, answer: Tailored) -> None:
         whole = self._whole.of(call, answer)

@@ -20,6 +20,7 @@ from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.config.arguments import filled, path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.completion import SHELLS, script
+from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
 from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment, parse_port
 from npl_mcp.http import service
@@ -34,6 +35,7 @@ NOT_RUNNING = 3
 START_SECONDS = 60.0
 
 _FOREGROUND = "--foreground"
+_MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -221,7 +223,8 @@ def _announce(state: ServerState) -> None:
     if state.pages is not None:
         sys.stdout.write(f"pages: {state.pages}/\n")
     if state.guarded:
-        sys.stdout.write("callers of the port need a token; npl-mcp-server config --show-token shows it\n")
+        told = "one of npl-mcp token add; where there is none, that of npl-mcp-server config --show-token"
+        sys.stdout.write(f"callers of the port need a token: {told}\n")
     sys.stdout.flush()
 
 
@@ -300,7 +303,7 @@ def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
     token = settings.listening.token
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "npl_mcp.http.serving", *_without_token(given), _FOREGROUND],
+            [*python(_MAIN), *_without_token(given), _FOREGROUND],
             env=inherited_environment({"NPL_MCP_TOKEN": token} if token else {}),
             stdin=subprocess.DEVNULL,
             stdout=log,

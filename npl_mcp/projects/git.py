@@ -1,7 +1,9 @@
 """What git sees below a folder: files that are tracked, or untracked and not ignored.
 
 git is only asked for a listing: without a shell, without programs, hooks and protocols that a repository may
-configure, with few environment variables, and within a time limit.
+configure, with few environment variables, and within limits of time and memory. It opens what the repository
+names without looking: where that is a pipe, in any folder or included configuration, git would wait until the
+time is up, so it is watched.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -11,11 +13,14 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
+import re
+import select
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -27,12 +32,21 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.roots import too_many, unusable
-from npl_mcp.config.settings import child_environment
+from npl_mcp.config.settings import child_environment, find_program
+
+if sys.platform == "linux":
+    import resource
 
 logger = logging.getLogger(__name__)
 
 LISTING_BYTES = 16 << 20
 """Most bytes git may print."""
+
+MOST_MEMORY = 1 << 30
+"""Bytes of memory git may take, where the system can limit it: a link to a device has no end."""
+
+_LOOK_SECONDS = 0.5
+_ASLEEP = re.compile(rb"^State:\s+S.*?^(voluntary_ctxt_switches:.*)", re.MULTILINE | re.DOTALL)
 
 _OPTIONS = (
     "--no-pager",
@@ -84,10 +98,11 @@ def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> by
     """Run git in a folder and return what it printed.
 
     :raises DocumentTimeoutError: it ran for longer; it was killed, with what it had started.
+    :raises UnreadableDocumentError: it waits for a pipe; likewise.
     :raises DocumentTooLargeError: it printed more than the limit; likewise.
     """
     environment = child_environment(_ENVIRONMENT)
-    program = shutil.which("git", path=environment.get("PATH"))
+    program = find_program("git")
     if program is None:
         raise DocumentError("git was not found", hint="install git, or add its folder to PATH")
     with tempfile.TemporaryFile() as complaints:
@@ -103,11 +118,11 @@ def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> by
             )
         except OSError as error:
             raise unusable(path, error) from None
-        output, in_time = _output(process, seconds)
+        output, problem = _output(process, seconds)
         complaints.seek(0)
         complaint = complaints.read(4096).decode("utf-8", "replace")
-    if not in_time:
-        raise DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint="name a smaller folder")
+    if problem is not None:
+        raise problem
     if len(output) > LISTING_BYTES:
         raise too_many(f"{LISTING_BYTES:,} bytes of file names")
     if process.returncode != 0:
@@ -115,25 +130,62 @@ def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> by
     return output
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool]:
-    """Return what a process prints, up to the limit, and whether it ended in time; if not, kill it."""
-    expired = threading.Event()
+def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NPLError | None]:
+    """Return what a process prints, up to the limit, and the reason why it was killed, if it was."""
+    assert process.stdout is not None
+    ended = threading.Event()
+    problems: list[NPLError] = []
+    end = time.monotonic() + seconds
 
-    def expire() -> None:
-        expired.set()
-        _stop(process)
+    def watch() -> None:
+        before = None
+        while not ended.wait(min(_LOOK_SECONDS, max(0, end - time.monotonic()))):
+            now = _sleep(process)
+            if time.monotonic() >= end:
+                hint = "name a smaller folder"
+                problems.append(DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint=hint))
+            elif now is not None and now == before:
+                hint = "look for a pipe: a .gitignore, a file in .git, or one that its configuration names"
+                reason = "git waits for what is not a regular file"
+                problems.append(UnreadableDocumentError(reason, hint=hint))
+            before = now
+            if problems:
+                _stop(process)
+                return
 
-    timer = threading.Timer(seconds, expire)
+    watcher = threading.Thread(target=watch, name="npl-git", daemon=True)
     with process:
-        timer.start()
+        watcher.start()
         try:
-            output = process.stdout.read(LISTING_BYTES + 1) if process.stdout else b""
+            if sys.platform == "linux":
+                with suppress(OSError, ValueError):  # it has ended, or has a lower limit
+                    resource.prlimit(process.pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+            output = process.stdout.read(LISTING_BYTES + 1)
             if len(output) <= LISTING_BYTES:
                 process.wait()
         finally:
-            timer.cancel()
+            ended.set()
             _stop(process)
-    return output, not expired.is_set()
+    watcher.join()
+    return output, next(iter(problems), None)
+
+
+def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
+    """Return how often a process has run, if it now waits and not for the reader of what it prints.
+
+    Twice the same means that it has not run in between. Waiting for a disk is not this kind of sleep.
+
+    :returns: ``None`` otherwise, and where the system does not tell. Source: proc(5), ``/proc/PID/status``.
+    """
+    assert process.stdout is not None
+    try:
+        with open(f"/proc/{process.pid}/status", "rb") as file:  # noqa: PTH123
+            found = _ASLEEP.search(file.read())
+        unread = select.poll()
+        unread.register(process.stdout, select.POLLIN)
+        return found[1] if found and not unread.poll(0) else None
+    except (OSError, ValueError):  # it has ended
+        return None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

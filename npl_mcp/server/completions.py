@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
 from fastmcp import Context, FastMCP
 from mcp_types import (
     Completion,
@@ -30,7 +29,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, seen, sight
 from npl_mcp.server.access import caller_of
 from npl_mcp.server.documents import DOMAIN, FILE, SECTION
-from npl_mcp.server.registry import workers
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.stdio import InFlight
 from npl_mcp.tools.domains import domains_named
 
@@ -64,8 +63,7 @@ def add_completions(server: FastMCP[Any], app: App, in_flight: InFlight | None) 
             if argument.name not in names or not sight().has_domain(DOMAIN):
                 return Completion(values=[])
             given = (context and context.arguments) or {}
-            work = partial(_values, app, names[argument.name], argument.value, given)
-            return await anyio.to_thread.run_sync(work, limiter=workers("heavy"))
+            return await lane("heavy").run(_values, app, names[argument.name], argument.value, given)
         finally:
             CALLER.reset(token)
 

@@ -7,10 +7,8 @@ not see is not found, as for tools.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from typing import Any
 
-import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.resources import ResourceContent, ResourceResult, ResourceTemplate
 from fastmcp.resources.security import ResourceSecurity
@@ -22,8 +20,8 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import Selected, select
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
-from npl_mcp.server.registry import workers
 from npl_mcp.tools.responses import within
 
 DOMAIN = "npl"
@@ -68,19 +66,18 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 def _reader(app: App) -> Callable[[str, str | None], Awaitable[ResourceResult]]:
     async def read(path: str, selector: str | None) -> ResourceResult:
         with protocol_errors():
-            work = partial(_text, seen(app), path, selector)
-            text = await anyio.to_thread.run_sync(work, limiter=workers("heavy"))
+            text = await lane("heavy").run(_text, app, path, selector)
         return ResourceResult([ResourceContent(text, mime_type=MARKDOWN)])
 
     return read
 
 
 def _text(app: App, path: str, selector: str | None) -> str:
-    """Return the text of a document or of what a selector selects in it.
+    """Return the text of a document or of what a selector selects in it, as far as the caller sees it.
 
     :raises NPLError: there is no such document or section, or it cannot be used.
     """
-    ref = DocumentRef.parse(path)
+    app, ref = seen(app), DocumentRef.parse(path)
     if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
     gathered = app.gather(ref)

@@ -8,9 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from fastmcp import FastMCP
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from npl_mcp.tools.errors import shortened
+
+LONGEST_REFUSAL = 200
+"""Bytes of an error of the protocol: it says what is wrong, and the caller knows what it sent."""
 
 
 def sdk_server(server: FastMCP[Any]) -> Server[Any]:
@@ -36,6 +42,20 @@ def skip_logging(server: FastMCP[Any]) -> None:
     server._mcp_server._request_handlers.pop("logging/setLevel")
 
 
+def shorten_errors(server: FastMCP[Any]) -> None:
+    """Let errors of the protocol repeat little of their input: the SDK repeats a name of any length."""
+
+    async def shorten(ctx: Any, call_next: Any) -> Any:
+        try:
+            return await call_next(ctx)
+        except MCPError as raised:
+            text, data = raised.error.message, raised.error.data
+            kept = data if len(text) + len(str(data)) <= LONGEST_REFUSAL else None
+            raise MCPError(raised.error.code, shortened(text, LONGEST_REFUSAL), kept) from None
+
+    server._mcp_server.middleware.insert(0, shorten)
+
+
 class Sessions(StreamableHTTPSessionManager):
     """Ends the session that was idle for the longest time where the SDK would refuse a new one.
 
@@ -46,7 +66,12 @@ class Sessions(StreamableHTTPSessionManager):
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:
             self._end_idle()
-        return super()._admit_session(requestor)
+        transport = super()._admit_session(requestor)
+        own: Any = transport
+        refuse = getattr(own, "_create_error_response", None)
+        if refuse is not None:  # there is no session where none may begin
+            own._create_error_response = lambda text, *how, **to: refuse(shortened(text, 200), *how, **to)
+        return transport
 
     def _end_idle(self) -> None:
         # The deadline is infinite while a request or a stream is open.

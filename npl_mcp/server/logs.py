@@ -45,3 +45,5 @@ def set_up_log(level: str) -> None:
     listener.start()
     atexit.register(listener.stop)
     logging.basicConfig(level=level, handlers=[_PlainQueueHandler(lines)])
+    # It tells of each rule that it tries on each line.
+    logging.getLogger("markdown_it").setLevel(logging.INFO)

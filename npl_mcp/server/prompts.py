@@ -24,7 +24,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
@@ -39,7 +38,7 @@ from npl_index.library.roots import Found, resolve
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
-from npl_mcp.server.registry import workers
+from npl_mcp.server.lanes import lane
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +130,7 @@ class Prompts(Provider):
     async def _looked(self, look: Callable[[App], _T], nothing: _T) -> _T:
         """Return what there is; FastMCP has no place for why there is nothing, so the log says it."""
         try:
-            return await anyio.to_thread.run_sync(look, seen(self._app), limiter=workers("light"))
+            return await lane("light").run(lambda: look(seen(self._app)))
         except NPLError as error:
             logger.info("no prompts: %s", error)
             return nothing
@@ -158,7 +157,7 @@ class FilePrompt(Prompt):
         given = {name: str(value) for name, value in (arguments or {}).items()}
         if absent := [name for name in self._template.arguments if name not in given]:
             raise ValidationError(f"{self.name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
-        return self._template.filled(given)
+        return await lane("light").run(self._template.filled, given)
 
 
 def found_prompts(app: App) -> dict[str, Found]:

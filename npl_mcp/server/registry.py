@@ -7,12 +7,11 @@ import base64
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache
 from typing import Any, cast
 
-import anyio
-import anyio.to_thread
-from anyio.lowlevel import RunVar
+from anyio.from_thread import check_cancelled
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import Tool, ToolResult
@@ -24,50 +23,22 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
-from npl_mcp.core.progress import tell_progress
-from npl_mcp.core.waiting import Awaited, NotYet, Patience, waiting
+from npl_mcp.core.progress import ENDING, tell_progress
+from npl_mcp.core.waiting import Awaited, Patience, step
 from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
+from npl_mcp.server.lanes import lane
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
-from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, value_type, within
+from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.spec import ToolSpec
-
-WORKERS = 8
-"""Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
-memory, and the event loop takes its turn among them.
-"""
-
-HEAVY_WORKERS = 2
-"""How many of them may be heavy: to read an artifact takes memory of several times its size."""
-
-WOKEN_WORKERS = 2
-"""Calls that run again after they waited, heavy or not. One message may wake a thousand, which must not stand
-before all that come later.
-"""
-
-_LIMITERS: Mapping[str, tuple[RunVar[anyio.CapacityLimiter], int]] = {
-    "light": (RunVar("npl-workers"), WORKERS),
-    "heavy": (RunVar("npl-heavy-workers"), HEAVY_WORKERS),
-    "woken": (RunVar("npl-woken-workers"), WOKEN_WORKERS),
-}
-
-
-def workers(kind: str) -> anyio.CapacityLimiter:
-    """Return the limit of the event loop that runs."""
-    kept, most = _LIMITERS[kind]
-    limiter = kept.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(most)
-        kept.set(limiter)
-    return limiter
 
 
 class BoundTool(Tool):
     """A declared tool and the application its calls are about.
 
-    A call that finds all it needs in memory runs on the event loop, since a change of thread would take
-    longer than the check; any other call runs in a worker thread, where it may wait for a disk. The function
-    is called once, in one of the two places.
+    The arguments are checked, the function is called and its answer is written in a worker thread: a change
+    of thread takes 55 microseconds, and a long text would hold up all callers on the event loop. A call that
+    has to wait gives its thread back until then. The function is called once.
     """
 
     _spec: ToolSpec = PrivateAttr()
@@ -127,21 +98,41 @@ class BoundTool(Tool):
         :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
         """
         call = CURRENT.get()
+        if call is not None:
+            call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
+        patience, answer = Patience(self._app.settings.patience), self._answer(arguments)
+        kind: str = self._spec.lane
+        ENDING.set(check_cancelled)
         try:
-            if call is not None:
-                call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
-            if (who := identity()) is not None:
-                arguments = acting(self._spec, arguments, who)
-            data, result = await self._call(seen(self._app), self._checked(arguments))
+            while True:
+                outcome = await lane(kind).run(step, answer)
+                if not isinstance(outcome, Awaited):
+                    return outcome
+                if call is not None and call.caller.place is not None:
+                    call.caller.place.leave()
+                await _ended(outcome, patience)
+                kind = kind if kind == "search" else "woken"
         except NPLError as error:
             shown = as_shown(error)
             raise ToolError(str(shown), log_level=logging.DEBUG) from shown
+        finally:
+            with suppress(ValueError):  # when the server ends, a thread may still be about it
+                answer.close()
+
+    async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
+        """Make a call; its steps run in worker threads, as :func:`~npl_mcp.core.waiting.step` runs them."""
+        if (who := identity()) is not None:
+            arguments = acting(self._spec, arguments, who)
+        if (call := CURRENT.get()) is not None:
+            call.arguments = arguments
+        data = self._spec.function(seen(self._app).in_call(), **self._checked(arguments))
+        if inspect.iscoroutine(data):
+            data = await data
         if call is not None:
-            # Nobody looks into the others, which may be large.
+            # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored) else None
-            call.arguments = arguments
-        return result
+        return self._result(data)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         arguments = unpacked(arguments, self._containers)
@@ -151,33 +142,6 @@ class BoundTool(Tool):
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
-
-    async def _call(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
-        spec = self._spec
-        if inspect.iscoroutinefunction(spec.function):
-            data = await spec.function(app, **values)
-            return data, self._result(data)
-        work = partial(self._answered, app, values)
-        if spec.in_memory is not None and spec.in_memory(app, **values):
-            return work()
-        patience = Patience(app.settings.patience)
-        kind = "heavy" if spec.heavy else "light"
-        while True:
-            try:
-                with waiting(patience.wait_elsewhere):
-                    return await anyio.to_thread.run_sync(work, limiter=workers(kind))
-            except NotYet as pending:
-                awaited = pending.awaited
-            call = CURRENT.get()
-            if call is not None and call.caller.place is not None:
-                call.caller.place.leave()
-            await _awaited(awaited, patience)
-            kind = "woken"
-
-    def _answered(self, app: App, values: dict[str, Any]) -> tuple[object, ToolResult]:
-        """Call the function and write its answer in the same place: a long one takes its time, too."""
-        data = self._spec.function(app, **values)
-        return data, self._result(data)
 
     def _result(self, data: object) -> ToolResult:
         """Return the answer as it is sent.
@@ -190,6 +154,8 @@ class BoundTool(Tool):
         if written is None or structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
         text = within(settings.body_limit, _json(body or {}) if written is None else written)
+        if (call := CURRENT.get()) is not None:
+            call.size = size(text)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):
             encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
@@ -202,21 +168,17 @@ class BoundTool(Tool):
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
 
 
-async def _awaited(awaited: Awaited, patience: Patience) -> None:
-    """Wait for something, or until the call's patience ends; nobody's place is taken meanwhile.
-
-    :raises Exception: why it cannot be had.
-    """
+async def _ended(awaited: Awaited, patience: Patience) -> None:
+    """Wait for something, or until the call's patience ends; the call takes no thread meanwhile."""
     ended = asyncio.wrap_future(awaited.ended)
     try:
         tell_progress(awaited.progress)
         while not ended.done() and not patience.is_over(awaited):
             await asyncio.wait([ended], timeout=patience.step(awaited))
             tell_progress(awaited.progress)
-        if ended.done():
-            ended.result()
     finally:
-        ended.cancel()  # this call's look at it, no more
+        if not ended.cancel():  # this call's look at it, no more
+            ended.exception()  # which the call raises itself
 
 
 def _json(body: dict[str, Any]) -> str:

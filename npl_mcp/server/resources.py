@@ -10,7 +10,6 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import PromptError
 from fastmcp.prompts import Prompt, PromptArgument
@@ -25,6 +24,7 @@ from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen, sight
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
@@ -101,7 +101,7 @@ class HideMissing(Middleware):
     ) -> Sequence[Resource]:
         """List the resources that can be read."""
         found = await call_next(context)
-        present = await anyio.to_thread.run_sync(self._present)
+        present = await lane("light").run(self._present)
         unread = {f"{NAME}://{name}" for name, (path, _) in RESOURCES.items() if path not in present}
         return [resource for resource in found if str(resource.uri) not in unread]
 
@@ -110,7 +110,7 @@ class HideMissing(Middleware):
     ) -> Sequence[Prompt]:
         """List the prompts whose templates are there."""
         found = await call_next(context)
-        present = await anyio.to_thread.run_sync(self._present)
+        present = await lane("light").run(self._present)
         empty = {f"{NAME}_{kind}" for kind in PROMPTS if template_of(kind) not in present}
         return [prompt for prompt in found if prompt.name not in empty]
 

@@ -40,7 +40,7 @@ from npl_mcp.server.access import KnowCaller, Seen
 from npl_mcp.server.apps import ForHosts, add_apps, icon
 from npl_mcp.server.completions import add_completions
 from npl_mcp.server.documents import add_documents
-from npl_mcp.server.fastmcp_private import skip_header_parameters, skip_logging
+from npl_mcp.server.fastmcp_private import shorten_errors, skip_header_parameters, skip_logging
 from npl_mcp.server.introduction import introduction
 from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.prompts import add_prompts
@@ -49,6 +49,7 @@ from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import prepare_process
 from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
+from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.aliases import Alias, usable_aliases
 from npl_mcp.tools.domains import domains_named, listed_tools, switched_on, unlisted_tools
@@ -88,7 +89,6 @@ class ReportCalls(Middleware):
             CURRENT.reset(token)
             call.seconds = time.perf_counter() - call.started
         if self._reports.running:
-            call.size = sum(size(block.text) for block in result.content if block.type == "text")
             self._reports.add(call)
         return result
 
@@ -134,10 +134,11 @@ class ErrorReplies(Middleware):
             # FastMCP wraps what a tool raised in an error of its own.
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
         body = as_dict(translate(error, context.message.name))
+        text = encode(body)
         if (call := CURRENT.get()) is not None:
-            call.code = body["error_code"]
+            call.code, call.size = body["error_code"], size(text)
         return ToolResult(
-            content=[TextContent(type="text", text=encode(body))],
+            content=[TextContent(type="text", text=text)],
             structured_content=body if self._structured else None,
             meta={FOLDER_KEY: "refused"} if isinstance(error, FolderRefusedError) else None,
             is_error=True,
@@ -181,7 +182,7 @@ class OldNames(Middleware):
         name, arguments = alias.rewrite(context.message.arguments or {})
         if not (self._listed and alias.listed) and old not in self._told:
             self._told.add(old)
-            logger.info("the tool name %r is deprecated; call %r", old, name)
+            logger.warning("the tool name %r is deprecated; call %r", old, name)
         message = context.message.model_copy(update={"name": name, "arguments": arguments})
         return await call_next(context.copy(message=message))
 
@@ -240,6 +241,7 @@ def create_server(
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
+        _warn_of_sqlite(settings)
         reports.start()
         timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
         try:
@@ -282,9 +284,14 @@ def create_server(
     server.add_transform(ForHosts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
-    skip_header_parameters(server)
-    skip_logging(server)
+    for adapt in (skip_header_parameters, skip_logging, shorten_errors):
+        adapt(server)
     return server
+
+
+def _warn_of_sqlite(settings: Settings) -> None:
+    if settings.database_url is None and (problem := weakness()) is not None:
+        logger.warning("%s; %s", problem, REMEDY)
 
 
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import anyio.from_thread
+import anyio.to_thread
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.transforms import GetToolNext
@@ -22,8 +24,10 @@ from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import sight
 from npl_mcp.server.arguments import from_text
+from npl_mcp.server.lanes import lane
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
+from npl_mcp.tools.search import LONGEST_QUERY
 from npl_mcp.tools.spec import ToolSpec
 
 SEARCH, CALL = "search_tools", "call_tool"
@@ -56,10 +60,10 @@ class SmallList(CatalogTransform):
     def __init__(self, app: App, domains: Sequence[str]) -> None:
         super().__init__()
 
-        async def search_tools(_: App, query: str) -> FoundTools:
+        def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
-            every = await self.get_tool_catalog(get_context())
-            found = _best([tool for tool in every if tool.name not in ALWAYS], query)
+            every = anyio.from_thread.run(self.get_tool_catalog, get_context())
+            found = _best([tool for tool in every if tool.name not in ALWAYS], query[:LONGEST_QUERY])
             names = None if found else tuple(tool.name for tool in every)
             return FoundTools(tuple(map(_listed, found)), names)
 
@@ -118,7 +122,7 @@ def call_tool(
     name: str,
     arguments: Annotated[dict[str, Any] | None, "As its inputSchema says"] = None,  # noqa: ARG001
 ) -> None:
-    """Call any tool, e.g. one that search_tools found.
+    """Call any tool, also one that search_tools found.
 
     Only calls that :class:`CallsByName` leaves alone come here.
 
@@ -140,7 +144,7 @@ class CallsByName(Middleware):
         given = message.arguments or {}
         name, arguments = given.get("name"), given.get("arguments")
         if isinstance(arguments, str):
-            arguments = from_text(arguments, dict)
+            arguments = await lane("light").run(from_text, arguments, dict)
         readable = isinstance(name, str) and name != CALL and isinstance(arguments, dict | None)
         if message.name != CALL or not readable or given.keys() - {"name", "arguments"}:
             return await call_next(context)

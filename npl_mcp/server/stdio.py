@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -148,10 +149,15 @@ class LineOutput(io.RawIOBase):
         return len(data)
 
     def send(self, message: bytes) -> None:
-        """Send a message."""
+        """Send a message; end the process as a signal does if the client is gone, which may keep its side of
+        standard input open.
+        """
         with self._lock:
-            self._put(message)
-            self._target.flush()
+            try:
+                self._put(message)
+                self._target.flush()
+            except ConnectionError:
+                os._exit(0)
 
     def _put(self, message: bytes) -> None:
         self._target.write(message)
@@ -192,7 +198,8 @@ class LineInput(io.RawIOBase):
         """Fill a buffer with what is left of a message, or the beginning of the next; return 0 at the end."""
         count = self._message.readinto(buffer)
         if not count:
-            self._message = io.BytesIO(next(self._messages, b""))
+            with suppress(ConnectionError):  # the client is gone, which is the end
+                self._message = io.BytesIO(next(self._messages, b""))
             count = self._message.readinto(buffer)
         return count
 
@@ -230,9 +237,6 @@ class LineInput(io.RawIOBase):
                 self._refuse(INVALID_REQUEST, _NO_REQUEST, identity(line))
             return
         if isinstance(message, JSONRPCRequest):
-            if len(str(message.id)) > _LONGEST_ID:
-                self._refuse(INVALID_REQUEST, f"the id has more than {_LONGEST_ID} characters", None)
-                return
             self._in_flight.add(message.id, len(line))
         elif isinstance(message, JSONRPCNotification):
             # With an id of a wrong type it is taken for a notification, which nobody answers.

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field
+from datetime import timedelta
 from hashlib import sha256
 
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, json_of
+from npl_mcp.stores.base.database import Database, Row, damaged, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
-from npl_mcp.stores.base.paging import now, stamp
+from npl_mcp.stores.base.paging import later, moment_of
 
 PREFIX = "npl_"
 """How tokens begin, so that programs that look for secrets in texts recognise them."""
@@ -58,16 +59,18 @@ class Identity:
     :param sight: what they see.
     :param read_only: they change nothing.
     :param expires_at: when the token ends; UTC, ISO 8601.
+    :param ends: the same by the monotonic clock of this process, in seconds.
     """
 
     name: str
     sight: Sight = EVERYTHING
     read_only: bool = False
     expires_at: str | None = None
+    ends: float | None = field(default=None, compare=False)
 
     def is_valid(self) -> bool:
         """Return whether the token has not ended by now."""
-        return self.expires_at is None or now() < self.expires_at
+        return self.ends is None or time.monotonic() < self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,6 @@ class AccessStore:
         """
         clean = checks.short_name(name, "name")
         token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
-        ends = None if lifetime is None else stamp(datetime.now(timezone.utc) + lifetime)
         values = {
             "name": clean,
             "digest": digest_of(token),
@@ -129,24 +131,23 @@ class AccessStore:
             "read_only": int(read_only),
             "roots": _written(sight.roots),
             "libraries": _written(sight.libraries),
-            "now": now(),
-            "ends": ends,
         }
         with self._database.write() as tx:
             # A mention finds a name in any case.
             for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
-                entry = _entry(row)
+                entry = _entry(row, tx.now)
                 if entry.state == "valid" or row["name"] != clean:
                     raise AlreadyExistsError(
                         f"{row['name']!r} has a token already", hint="revoke it, or choose another name"
                     )
-            tx.run(_ADD, **values)
+            ends = None if lifetime is None else later(tx.now, lifetime)
+            tx.run(_ADD, now=tx.now, ends=ends, **values)
         return token
 
     def list(self) -> tuple[TokenEntry, ...]:
         """Return all tokens, by name."""
         with self._database.read() as tx:
-            return tuple(map(_entry, tx.all(f"{_SELECT} ORDER BY name")))
+            return tuple(_entry(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
 
     def revoke(self, name: str) -> None:
         """Make a token useless; a second time changes nothing.
@@ -156,7 +157,7 @@ class AccessStore:
         with self._database.write() as tx:
             done = tx.run(
                 "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name",
-                now=now(),
+                now=tx.now,
                 name=name,
             )
             if not done:
@@ -176,7 +177,7 @@ class AccessStore:
             rows = tx.all(_SELECT)
         if not rows:
             return None
-        return {row["digest"]: _entry(row).identity for row in rows if row["revoked_at"] is None}
+        return {row["digest"]: _entry(row, tx.now).identity for row in rows if row["revoked_at"] is None}
 
 
 _SELECT = """
@@ -197,12 +198,18 @@ def _written(values: Sequence[str] | None) -> str | None:
     return None if values is None else json.dumps(list(values))
 
 
-def _entry(row: Row) -> TokenEntry:
+def _entry(row: Row, moment: str) -> TokenEntry:
     def values(column: str) -> tuple[str, ...] | None:
         text = row[column]
         return None if text is None else tuple(json_of(text, f"a row of access_token, column {column}"))
 
     domains = values("domains")
     sight = Sight(None if domains is None else frozenset(domains), values("roots"), values("libraries"))
-    identity = Identity(row["name"], sight, bool(row["read_only"]), row["expires_at"])
+    expires_at, ends = row["expires_at"], None
+    if expires_at is not None:
+        try:
+            ends = time.monotonic() + (moment_of(expires_at) - moment_of(moment)).total_seconds()
+        except ValueError:
+            raise damaged("a row of access_token, column expires_at, holds no time") from None
+    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends)
     return TokenEntry(identity, row["created_at"], row["revoked_at"])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Literal
 
-from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
-from npl_mcp.stores.base.paging import Page, Slice, stamp
+from npl_mcp.stores.base.database import Database, Row, Transaction, filled, json_of
+from npl_mcp.stores.base.paging import Page, Slice, later
 
 MOST_CALLS = 100_000
 """Rows that are kept: some 30 MB with what they offered."""
@@ -170,7 +170,7 @@ class Seen:
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
         """Return a condition of SQL, and its parameters."""
-        parts, values = ["created_at >= :since"], dict[str, Any](since=_oldest())
+        parts, values = ["created_at >= :since"], dict[str, Any](since=_oldest(tx))
         for name in ("tool", "owner", "who"):
             value = getattr(self, name)
             if value is not None:
@@ -199,7 +199,7 @@ class CallStore:
             for call in calls:
                 _add(tx, call)
             last = tx.value("SELECT max(id) FROM tool_call") or 0
-            aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest())
+            aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest(tx))
             gone = max(last - MOST_CALLS, aged or 0)
             tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)
             tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
@@ -320,8 +320,8 @@ def _digest(call: Logged, selector: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _oldest() -> str:
-    return stamp(datetime.now(timezone.utc) - timedelta(days=KEPT_DAYS))
+def _oldest(tx: Transaction) -> str:
+    return later(tx.now, timedelta(days=-KEPT_DAYS))
 
 
 def _offers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Offer]]:
@@ -341,19 +341,12 @@ def _rows(tx: Transaction, ids: Sequence[int]) -> Iterator[Row]:
 
 def _entry(row: Row, offers: Sequence[Offer] | None) -> CallEntry:
     taken = row["taken"]
-    return CallEntry(
-        row["id"],
-        row["created_at"],
-        row["tool"],
-        row["who"],
-        row["error"],
-        round(row["micros"] / 1000, 2),
-        row["bytes"],
-        row["file"],
-        row["asked"],
-        row["used"],
-        row["whole"],
-        None if taken is None else tuple(json_of(taken, f"a row of tool_call ({row['id']}), column taken")),
-        row["context"],
-        None if offers is None else tuple(offers),
+    return filled(
+        CallEntry,
+        row,
+        ms=round(row["micros"] / 1000, 2),
+        taken=None
+        if taken is None
+        else tuple(json_of(taken, f"a row of tool_call ({row['id']}), column taken")),
+        offers=None if offers is None else tuple(offers),
     )

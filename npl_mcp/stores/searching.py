@@ -24,7 +24,7 @@ MOST = 1_000
 class Match:
     """A row that holds words.
 
-    :param row: its columns.
+    :param row: its columns; those that are shown have the names of an answer's fields.
     :param text: what is shown of it.
     :param held: how many of the words it holds.
     """
@@ -32,6 +32,10 @@ class Match:
     row: Mapping[str, Any]
     text: str
     held: int
+
+
+Rows = tuple[Sequence[Match], tuple[str, ...]]
+"""Rows of one kind that hold words, and what was not looked through."""
 
 
 class SearchStore:
@@ -43,17 +47,17 @@ class SearchStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def messages(self, words: Sequence[str]) -> list[Match]:
+    def messages(self, words: Sequence[str]) -> Rows:
         """Return messages and todos of rooms that are not archived."""
-        return self._found(_MESSAGES, words, _said)
+        return self._found(_MESSAGES, _OLDER_MESSAGES, words, _said)
 
-    def worklog(self, words: Sequence[str], project: str) -> list[Match]:
+    def worklog(self, words: Sequence[str], project: str) -> Rows:
         """Return entries of a project's worklogs that are not archived."""
-        return self._found(_ENTRIES, words, _words, project=project)
+        return self._found(_ENTRIES, _OLDER_ENTRIES, words, _words, project=project)
 
-    def artifacts(self, words: Sequence[str]) -> list[Match]:
+    def artifacts(self, words: Sequence[str]) -> Rows:
         """Return artifacts that are not archived, by their names and what is said of their revisions."""
-        return self._found(_ARTIFACTS, words, _words)
+        return self._found(_ARTIFACTS, _OLDER_ARTIFACTS, words, _words)
 
     def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
         """Return the newest messages, worklog entries and artifacts.
@@ -70,14 +74,16 @@ class SearchStore:
             }
 
     def _found(
-        self, rows: str, words: Sequence[str], text_of: Callable[[Row], str], **given: object
-    ) -> list[Match]:
+        self, rows: str, older: str, words: Sequence[str], text_of: Callable[[Row], str], **given: object
+    ) -> Rows:
         if not words or not self._database.engine.exists():  # looking must not make a data folder
-            return []
+            return [], ()
         with self._database.read() as tx:
             matches = [_match(row, text_of(row), words) for row in _holding(tx, rows, words, given)]
+            last = tx.value(older, newest=NEWEST, **given)
         # Names of fields, and words that others are a part of, are found as well.
-        return sorted((one for one in matches if one.held), key=lambda one: -one.held)
+        held = sorted((one for one in matches if one.held), key=lambda one: -one.held)
+        return held, () if last is None else (last,)
 
 
 def _match(row: Row, text: str, words: Sequence[str]) -> Match:
@@ -139,7 +145,8 @@ def _said(row: Row) -> str:
 
 
 _MESSAGES = """
-SELECT event.id AS place, event.id AS event_id, room_id, room.name AS room, persona, timestamp, data AS words
+SELECT event.id AS place, event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at,
+    data AS words
 FROM event JOIN room ON room.id = room_id
 WHERE archived_at IS NULL AND event_type IN ('message', 'handoff', 'todo_create')
     AND event.id > (SELECT coalesce(max(id), 0) FROM event) - :newest
@@ -147,19 +154,32 @@ ORDER BY event.id DESC
 """
 
 _ENTRIES = """
-SELECT entry.session_number * 1000000000 + seq AS place, session.id AS session_id, seq, ts AS timestamp,
-    agent_id, action, summary, action || ' ' || summary || ' ' || coalesce(tags, '') AS words
+SELECT entry.session_number * 1000000000 + seq AS place, session.id AS session_id, seq, ts AS at,
+    agent_id AS "by", action AS title, summary, action || ' ' || summary || ' ' || coalesce(tags, '') AS words
 FROM worklog_entry AS entry JOIN worklog_session AS session ON session.number = entry.session_number
 WHERE project = :project AND archived_as IS NULL
 ORDER BY entry.session_number DESC, seq DESC LIMIT :newest
 """
 
 _ARTIFACTS = """
-SELECT artifact.id AS place, artifact.id AS artifact_id, name, type, revision_num AS revision, filename,
-    revision.created_at AS timestamp,
+SELECT artifact.id AS place, artifact.id AS artifact_id, name AS title, revision_num AS revision,
+    revision.created_at AS at,
     filename || ': ' || purpose AS summary,
     name || ' ' || filename || ' ' || purpose || ' ' || coalesce(notes, '') AS words
 FROM artifact JOIN revision ON artifact.id = artifact_id AND revision_num = revision_count - 1
 WHERE archived_at IS NULL
 ORDER BY artifact.id DESC LIMIT :newest
 """
+
+# The newest row that is not looked through, where there are more than are.
+
+_OLDER_MESSAGES = """SELECT 'messages up to event ' || max(id) FROM event
+WHERE id <= (SELECT coalesce(max(id), 0) FROM event) - :newest"""
+
+_OLDER_ENTRIES = """SELECT 'worklog entries up to ' || ts
+FROM worklog_entry AS entry JOIN worklog_session AS session ON session.number = entry.session_number
+WHERE project = :project AND archived_as IS NULL
+ORDER BY entry.session_number DESC, seq DESC LIMIT 1 OFFSET :newest"""
+
+_OLDER_ARTIFACTS = """SELECT 'names up to that of artifact ' || id FROM artifact
+WHERE archived_at IS NULL ORDER BY id DESC LIMIT 1 OFFSET :newest"""

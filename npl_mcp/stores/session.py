@@ -16,7 +16,7 @@ from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
-from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 
 STATUSES = ("active", "completed", "archived")
@@ -162,7 +162,7 @@ def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> N
     changed = tx.run(
         "UPDATE session SET updated_at = :now, room_count = room_count + :rooms,"
         " artifact_count = artifact_count + :artifacts WHERE number = :number AND status != 'archived'",
-        now=now(),
+        now=tx.now,
         rooms=rooms,
         artifacts=artifacts,
         number=number,
@@ -187,7 +187,7 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
         " VALUES (:number, :artifact, :now) ON CONFLICT DO NOTHING",
         number=number,
         artifact=artifact_id,
-        now=now(),
+        now=tx.now,
     )
     touch(tx, number, artifacts=made)
 
@@ -259,7 +259,7 @@ class SessionStore:
             after = before | {
                 "title": before["title"] if clean is None else clean,
                 "status": wanted or before["status"],
-                "updated_at": now(),
+                "updated_at": tx.now,
             }
             tx.run(
                 "UPDATE session SET title = :title, status = :status, updated_at = :updated_at"
@@ -289,7 +289,6 @@ WHERE link.session_number = :number ORDER BY link.artifact_id DESC LIMIT :most
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
-    moment = now()
     row = None
     while row is None:
         row = tx.one(
@@ -297,7 +296,7 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
             f" ON CONFLICT (id) DO NOTHING RETURNING {_COLUMNS}",
             id=wanted or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH)),
             title=title,
-            now=moment,
+            now=tx.now,
         )
         if row is None and wanted is not None:
             raise AlreadyExistsError(

@@ -12,7 +12,7 @@ from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
 from npl_mcp.stores.base.database import Database, Row, Transaction
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice, now
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.feed import Event
@@ -206,8 +206,9 @@ def timeline(
         about = session.find(tx, session_id)
         scope = _scope(tx, project, about)
         found = {kind: _Source(tx, kind, scope, name) for kind in KINDS if kind in wanted}
-        spans = [source.span for source in found.values() if source.span]
-        unit = unit_for(min(one for one, _ in spans), max(one for _, one in spans)) if spans else Unit(19, 1)
+        ends = [source.ends for source in found.values() if source.ends["first"]]
+        firsts, lasts = ([one[end] for one in ends] for end in ("first", "last"))
+        unit = unit_for(min(firsts), max(lasts)) if ends else Unit(19, 1)
         parts: dict[str, Any] = {kind: source.part(place, unit, most) for kind, source in found.items()}
     return Timeline(about["id"], unit.seconds, **parts)
 
@@ -255,30 +256,33 @@ class _Source:
         key = "worklog" if kind == "worklog" else "number"
         self._values: dict[str, Any] = {key: scope[key]}
         self._all = f"FROM ({_SOURCES[kind]}) AS found"
-        self._theirs = f"{self._all} WHERE TRUE"
-        if who is not None:
-            self._theirs = f"{self._all} WHERE found.who = :who"
+        self._which = "TRUE" if who is None else "found.who = :who"
+        self._theirs = f"{self._all} WHERE {self._which}"
         self._named = {**self._values, **({} if who is None else {"who": who})}
 
     @cached_property
-    def span(self) -> tuple[str, str] | None:
-        """When the first thing happened, and the last; ``None`` if nothing did."""
-        ends = f"SELECT min(found.at) AS first, max(found.at) AS last {self._theirs}"
-        row = self._tx.one(ends, **self._named)
-        return None if row is None or row["first"] is None else (row["first"], row["last"])
+    def ends(self) -> Row:
+        """When the first thing happened, and the last, and the number of the last, whoever did it."""
+        theirs = f"FILTER (WHERE {self._which})"
+        ends = f"min(found.at) {theirs} AS first, max(found.at) {theirs} AS last, max(found.number) AS cursor"
+        return self._tx.one(f"SELECT {ends} {self._all}", **self._named) or {}
 
     def part(self, place: Place, unit: Unit, most: int) -> Part[Any]:
         """Return what happened before a place."""
         where = f"{self._theirs} AND (found.at < :before OR (found.at = :before AND found.id < :before_id))"
         values = {**self._named, **place.values(self._kind)}
-        total = self._tx.value(f"SELECT count(*) {where}", **values)
+        first, last, cursor = (self.ends[name] for name in ("first", "last", "cursor"))
+        counts = self._counts(unit)
+        if place.at > (last or ""):
+            total = sum(one.count for one in counts)
+            where += _NEWEST.get(self._kind, "") if self._named == self._values else ""
+        else:
+            total = self._tx.value(f"SELECT count(*) {where}", **values)
         page = self._tx.some(
             f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most", most=most, **values
         )
-        first, last = self.span or (None, None)
-        cursor = self._tx.value(f"SELECT max(found.number) {self._all}", **self._values) or 0
         items = tuple(_ITEMS[self._kind](self._tx, page[::-1]))
-        return Part(items, total, self._names(), self._counts(unit), first, last, cursor)
+        return Part(items, total, self._names(), counts, first, last, cursor or 0)
 
     def newer(self, cursor: int) -> Newer[Any]:
         """Return what happened after a cursor."""
@@ -314,7 +318,7 @@ def _entries(_: Transaction, page: Sequence[Row]) -> list[Entry]:
 
 
 def _events(tx: Transaction, page: Sequence[Row]) -> list[Event]:
-    ids, moment = [row["id"] for row in page], now()
+    ids, moment = [row["id"] for row in page], tx.now
     reactions = feed.reactions(tx, "event.id IN :ids", {"ids": ids}) if ids else {}
     return [
         feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, moment, reactions.get(row["id"]))
@@ -337,7 +341,7 @@ _ITEMS: Mapping[str, Any] = {
 _SOURCES = {
     "events": f"""
 SELECT event.id AS number, event.id, event.timestamp AS at, event.persona AS who, event.room_id,
-    event.event_type, event.data, event.reply_to_id, {feed.PRESENT}
+    event.event_type, event.data, event.reply_to_id, event.position, room.event_count, {feed.PRESENT}
 FROM room JOIN event ON event.room_id = room.id {feed.PRESENT_FROM} WHERE room.session_number = :number""",
     "artifacts": """
 SELECT revision.id AS number, revision.id, revision.created_at AS at, revision.created_by AS who,
@@ -379,6 +383,9 @@ JOIN artifact ON artifact.id = review.artifact_id {more} = :number"""
 SELECT seq AS number, seq AS id, ts AS at, agent_id AS who, agent_type, action, summary, data, tags, refs
 FROM worklog_entry WHERE session_number = :worklog""",
 }
+
+# Times in a room do not fall, so the latest events of all rooms are among the last of each.
+_NEWEST = {"events": " AND found.position > found.event_count - :most"}
 
 _POSITIONS = """
 SELECT session.number AS key,

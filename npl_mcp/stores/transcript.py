@@ -6,7 +6,7 @@ What somebody wrote stands in quotes or on one line, so that no heading of their
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from npl_mcp.stores import session
@@ -20,6 +20,9 @@ from npl_mcp.stores.worklog import rows
 LONGEST = 8 * 1024 * 1024
 """Characters of a text; nobody reads a longer one, and an answer holds it whole."""
 
+SHORTEST = 36
+"""Characters that an event takes at least: its number, its time, and who."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -31,9 +34,12 @@ def transcript(database: Database, session_id: str, project: str) -> str:
     :raises StoreError: it is too long.
     """
     parts: list[str] = []
-    left = LONGEST
     with database.read() as tx:
-        for part in _parts(tx, session_id, project):
+        about = session.find(tx, session_id)
+        rooms = tx.all(_ROOMS, number=about["number"])
+        # A text that is too long in any case is not read first.
+        left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
+        for part in _parts(tx, about, rooms, project):
             left -= len(part) + 1
             if left < 0:
                 raise StoreError(
@@ -44,12 +50,10 @@ def transcript(database: Database, session_id: str, project: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _parts(tx: Transaction, session_id: str, project: str) -> Iterator[str]:
-    about = session.find(tx, session_id)
+def _parts(tx: Transaction, about: Row, rooms: Sequence[Row], project: str) -> Iterator[str]:
     yield f"# {_line(about['title'] or about['id'])}"
     yield f"\nSession `{about['id']}`, {about['status']}, {about['created_at']} to {about['updated_at']}."
     yield from _artifacts(tx, about["number"])
-    rooms = tx.all(_ROOMS, number=about["number"])
     for room in rooms:
         yield from _room(tx, room)
     yield from _worklog(tx, project, about["id"])

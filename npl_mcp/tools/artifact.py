@@ -8,23 +8,21 @@ from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.stores.artifact.files import as_text, given_content
-from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, RevisionEntry, Stored
+from npl_mcp.stores.artifact.values import (
+    ArchivedArtifact,
+    ArtifactEntry,
+    RevisionEntry,
+    RevisionOrigin,
+    Stored,
+)
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.tools.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionContent:
+class RevisionContent(RevisionOrigin):
     """One revision of an artifact, whole.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision, unique over all artifacts.
-    :param revision_num: number of the revision, from 0 on.
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
     :param filename: name of its file, as given.
     :param file_content: the file in base64.
     :param file_path: absolute path of the file.
@@ -32,14 +30,6 @@ class RevisionContent:
     :param content: in place of ``file_content``: the text of the file.
     """
 
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    created_by: str | None
-    created_at: str
-    purpose: str
     filename: str
     file_content: str | None
     file_path: str
@@ -50,7 +40,7 @@ class RevisionContent:
 def artifact_create(
     app: App,
     name: str,
-    artifact_type: Annotated[str, "e.g. document, code, image"],
+    artifact_type: Annotated[str, "kind of file"],
     filename: str,
     content: str | None = None,
     file_content_base64: str | None = None,
@@ -62,6 +52,7 @@ def artifact_create(
 
     :param content: the file, if it is text.
     :param file_content_base64: the file, whatever it is.
+    :returns: a revision that was stored.
     :raises InvalidRequestError: an argument cannot be used.
     :raises TooLargeError: the file has too many bytes.
     :raises AlreadyExistsError: the name is taken.
@@ -96,6 +87,7 @@ def artifact_add_revision(
 
     :param content: the file, if it is text.
     :param file_content_base64: the file, whatever it is.
+    :returns: a revision that was stored.
     :raises InvalidRequestError: an argument cannot be used.
     :raises TooLargeError: the file has too many bytes.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -123,6 +115,7 @@ def artifact_get(
     """Get an artifact's file and metadata.
 
     :param revision: its number; by default the newest.
+    :returns: one revision of an artifact, whole.
     :raises InvalidRequestError: a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
@@ -132,18 +125,8 @@ def artifact_get(
     found, content = app.stores.artifact.content(artifact_id, revision)
     plain = as_text(content) if text else None
     return RevisionContent(
-        artifact_id=found.artifact_id,
-        artifact_name=found.artifact_name,
-        artifact_type=found.artifact_type,
-        revision_id=found.revision_id,
-        revision_num=found.revision_num,
-        created_by=found.created_by,
-        created_at=found.created_at,
-        purpose=found.purpose,
-        filename=found.filename,
+        **found.shared(RevisionContent),
         file_content=base64.b64encode(content).decode("ascii") if plain is None else None,
-        file_path=found.file_path,
-        metadata=found.metadata,
         content=plain,
     )
 
@@ -154,6 +137,7 @@ def artifact_list(
     """List artifacts, newest first.
 
     :param archived: those that are archived, in place of the others.
+    :returns: a page; each item is an artifact in a list.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DatabaseError: the database cannot be used.
     """
@@ -165,6 +149,7 @@ def artifact_history(
 ) -> Page[RevisionEntry]:
     """List an artifact's revisions, newest first.
 
+    :returns: a page; each item is a revision in a history.
     :raises InvalidRequestError: a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises DatabaseError: the database cannot be used.
@@ -175,6 +160,7 @@ def artifact_history(
 def artifact_archive(app: App, artifact_id: int, archived: bool = True) -> ArchivedArtifact:
     """Archive an artifact, or bring it back.
 
+    :returns: an artifact that was archived or brought back.
     :raises InvalidRequestError: the number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises DatabaseError: the database cannot be used.
@@ -183,9 +169,9 @@ def artifact_archive(app: App, artifact_id: int, archived: bool = True) -> Archi
 
 
 TOOLS = (
-    ToolSpec(artifact_create, title="Create Artifact", read_only=False, idempotent=False, heavy=True),
-    ToolSpec(artifact_add_revision, title="Add Revision", read_only=False, idempotent=False, heavy=True),
-    ToolSpec(artifact_get, title="Get Artifact", heavy=True),
+    ToolSpec(artifact_create, title="Create Artifact", read_only=False, idempotent=False, lane="heavy"),
+    ToolSpec(artifact_add_revision, title="Add Revision", read_only=False, idempotent=False, lane="heavy"),
+    ToolSpec(artifact_get, title="Get Artifact", lane="heavy"),
     ToolSpec(artifact_list, title="List Artifacts"),
     ToolSpec(artifact_history, title="List Revisions"),
     ToolSpec(artifact_archive, title="Archive Artifact", read_only=False),

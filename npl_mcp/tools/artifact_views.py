@@ -5,16 +5,17 @@ These tools are called by name and not listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.core.app import App
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.artifact.files import as_text, picture_type
-from npl_mcp.stores.artifact.values import Revision
+from npl_mcp.stores.artifact.values import RevisionOrigin
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
-from npl_mcp.stores.review.annotation import split_lines
+from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -37,17 +38,9 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(RevisionOrigin):
     """A revision as people look at it.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
     :param notes: text about it.
     :param filename: name of its file, as given.
     :param size: bytes of its file.
@@ -57,14 +50,6 @@ class Looked:
     :param total: lines it has.
     """
 
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    created_by: str | None
-    created_at: str
-    purpose: str
     notes: str | None
     filename: str
     size: int
@@ -84,6 +69,7 @@ def artifact_look(
 ) -> Looked:
     """Show some lines of an artifact's file, and what else is known of it.
 
+    :returns: a revision as people look at it.
     :raises InvalidRequestError: a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
@@ -93,18 +79,14 @@ def artifact_look(
     page = Slice.parse(limit, offset, LARGEST_PAGE)
     found, content = app.stores.artifact.content(artifact_id, revision)
     whole = as_text(content)
-    lines = None if whole is None else split_lines(whole)
-    shown = None if lines is None else lines[page.offset : page.offset + page.limit]
+    shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return Looked(
-        **{name: getattr(found, name) for name in _SAME},
+        **found.shared(Looked),
         media_type=picture_type(content),
         text=None if whole is None or text is None else whole[: max(0, text)],
         lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),
-        total=len(lines or ()),
+        total=count_lines(whole or ""),
     )
-
-
-_SAME = tuple(field.name for field in fields(Revision) if field.name in Looked.__slots__)
 
 
 def artifact_compare(
@@ -115,6 +97,7 @@ def artifact_compare(
 ) -> Compared:
     """Show what changed between two revisions of a text.
 
+    :returns: two revisions of an artifact.
     :raises InvalidRequestError: a revision is no text, or a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
@@ -134,6 +117,6 @@ def artifact_compare(
 
 
 TOOLS = (
-    ToolSpec(artifact_look, listed=False, heavy=True),
-    ToolSpec(artifact_compare, listed=False, heavy=True),
+    ToolSpec(artifact_look, listed=False, lane="heavy"),
+    ToolSpec(artifact_compare, listed=False, lane="heavy"),
 )

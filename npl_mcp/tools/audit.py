@@ -21,6 +21,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_mcp.core.app import App
+from npl_mcp.core.waiting import waits
 from npl_mcp.stores.labels import LabelledQuestion, RightSection
 from npl_mcp.tools.npl import Count, File, Format, Item, Kind, found_in
 from npl_mcp.tools.responses import ENVELOPE
@@ -35,7 +36,8 @@ MOST_RIGHT = 256
 Rows = Annotated[int, Ge(1), Le(MOST_ROWS)]
 
 
-def npl_audit(
+@waits
+async def npl_audit(
     app: App,
     context: Annotated[str | None, "As for npl_load_tailored, like all up to format"] = None,
     topics: list[str] | None = None,
@@ -56,6 +58,7 @@ def npl_audit(
 ) -> Audit:
     """Answer as npl_load_tailored does, and say of every section what became of it.
 
+    :returns: an answer and what it was made from.
     :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
     """
     ref = DocumentRef.parse(file, resource_type, item)
@@ -68,16 +71,16 @@ def npl_audit(
         exclude=exclude,
     )
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
-    return _audited(app, ref, request, asked, format)
+    return await _audited(app, ref, request, asked, format)
 
 
-def _audited(
+async def _audited(
     app: App, ref: DocumentRef, request: TailorRequest, asked: AuditRequest, format: str | None
 ) -> Audit:
     forms: dict[str, Form] = {"json": Json(*ENVELOPE), "markdown": Markdown()}
 
-    def answer() -> Audit:
-        with found_in(app, ref, request) as (wanted, documents):
+    async def answer() -> Audit:
+        async with found_in(app, ref, request) as (wanted, documents):
             return audit(
                 wanted,
                 asked,
@@ -88,10 +91,11 @@ def _audited(
                 companions=app.state.companions,
             )
 
-    return app.unchanging(answer)
+    return await app.unchanging(answer)
 
 
-def npl_ask(
+@waits
+async def npl_ask(
     app: App,
     context: Annotated[str | None, "Task description"] = None,
     topics: list[str] | None = None,
@@ -106,6 +110,7 @@ def npl_ask(
 ) -> Written[Audit]:
     """Load the sections a task needs, as npl_load_tailored does, and show a person what was taken and left.
 
+    :returns: the answer, and what became of every section.
     :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
     """
     ref = DocumentRef.parse(file)
@@ -113,7 +118,7 @@ def npl_ask(
         context=context, topics=topics, selectors=selectors, token_budget=token_budget
     )
     asked = AuditRequest(tuple(open or ()), matching, section, offset)
-    shown = _audited(app, ref, request, asked, format)
+    shown = await _audited(app, ref, request, asked, format)
     return Written(shown, shown.answers[shown.form].text)
 
 
@@ -129,7 +134,8 @@ class LabelReply:
     questions: int
 
 
-def npl_label(
+@waits
+async def npl_label(
     app: App,
     right: Annotated[list[str], "Selectors of the sections that answer the question"],
     name: Annotated[str, "Of the list of questions: letters, digits, - and _"] = "questions",
@@ -142,6 +148,7 @@ def npl_label(
 ) -> LabelReply:
     """Save a question with the sections that are right, so that the ranking can be measured with it.
 
+    :returns: a question that was saved.
     :raises MissingRequestError: no question, or no section.
     :raises InvalidRequestError: a section does not lie in a file.
     :raises SectionNotFoundError: a selector selects nothing.
@@ -158,14 +165,14 @@ def npl_label(
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(context=question, selectors=selectors)
 
-    def sections() -> tuple[RightSection, ...]:
-        with found_in(app, ref, request) as (_, documents):
+    async def sections() -> tuple[RightSection, ...]:
+        async with found_in(app, ref, request) as (_, documents):
             scope = documents.scope()
             found = (one for text in right for one in select_in(scope, compile_selector(text)))
             places = dict.fromkeys((one.tree, one.head) for one in found)
             return tuple(_right_section(documents, place) for place in places)
 
-    labelled = LabelledQuestion(question, app.unchanging(sections))
+    labelled = LabelledQuestion(question, await app.unchanging(sections))
     path, questions = app.stores.labels.add(name, labelled)
     return LabelReply(path, questions)
 
@@ -186,7 +193,7 @@ def _right_section(documents: DocumentSet, place: Place) -> RightSection:
 
 
 TOOLS = (
-    ToolSpec(npl_audit, heavy=True, listed=False),
-    ToolSpec(npl_ask, heavy=True, app="ui://npl/ask", title="Ask"),
-    ToolSpec(npl_label, read_only=False, idempotent=False, heavy=True, listed=False),
+    ToolSpec(npl_audit, lane="heavy", listed=False),
+    ToolSpec(npl_ask, lane="heavy", app="ui://npl/ask", title="Ask"),
+    ToolSpec(npl_label, read_only=False, idempotent=False, lane="heavy", listed=False),
 )

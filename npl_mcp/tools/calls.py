@@ -66,6 +66,7 @@ def calls_list(
 ) -> CallList:
     """List logged calls, the latest first.
 
+    :returns: calls, the latest first.
     :raises InvalidRequestError: an argument cannot be used.
     """
     page = app.stores.calls.list(_seen(app, who, tool), Slice.parse(limit, offset))
@@ -83,6 +84,7 @@ def calls_list(
 def calls_figures(app: App, who: Who = None, tool: Tool = None, span: Span = "day") -> CallFigures:
     """Sum up logged calls by day or hour.
 
+    :returns: sums over calls.
     :raises InvalidRequestError: an argument cannot be used.
     """
     checks.choice(span, "span", _SPANS)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from npl_mcp.core.app import App
-from npl_mcp.core.waiting import when_new
+from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
@@ -30,6 +30,7 @@ def chat_create_room(
     :param members: personas.
     :param session_id: the session it belongs to; it is made if absent.
     :param session_title: of a session that is made.
+    :returns: a room that was made.
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     :raises InvalidRequestError: an argument cannot be used.
@@ -46,6 +47,7 @@ def chat_update_room(
 ) -> RoomState:
     """Join, leave, archive or reopen a room.
 
+    :returns: a room after a change.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona archives or reopens a room it is not a member of.
     :raises ClosedError: the room or its session is archived.
@@ -66,6 +68,7 @@ def chat_send_message(
 ) -> Message:
     """Send a message; @name notifies a member, @all everybody.
 
+    :returns: a message that was sent.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises RecordNotFoundError: what is answered is not in the room.
@@ -79,6 +82,7 @@ def chat_send_message(
 def chat_react(app: App, event_id: int, persona: str, emoji: str) -> Reaction:
     """React to an event.
 
+    :returns: a reaction to an event.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     :raises InvalidRequestError: an argument cannot be used.
@@ -97,6 +101,7 @@ def chat_share_artifact(
     """Share an artifact with a room.
 
     :param revision: its number; by default the current one.
+    :returns: an artifact that was shared in a room.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -118,6 +123,7 @@ def chat_create_todo(
     """Create a todo in a room.
 
     :param blocked_by: todos that must be done first.
+    :returns: a todo that was made.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     :raises InvalidRequestError: an argument cannot be used.
@@ -138,6 +144,7 @@ def chat_update_todo(
 
     :param event_id: that of the todo.
     :param blocked_by: todos that must be done first.
+    :returns: a change of a todo.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
     :raises ConflictError: somebody else has claimed it.
@@ -147,7 +154,8 @@ def chat_update_todo(
     return app.stores.chat.update_todo(event_id, persona, status, assigned_to, blocked_by)
 
 
-def chat_claim_todo(
+@waits
+async def chat_claim_todo(
     app: App,
     persona: str,
     event_id: int | None = None,
@@ -159,6 +167,7 @@ def chat_claim_todo(
 
     :param event_id: that of the todo.
     :param lease: seconds, by default 600; claim again to renew.
+    :returns: what came of a claim.
     :raises RecordNotFoundError: there is no such event.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of the room.
@@ -171,7 +180,9 @@ def chat_claim_todo(
     claim = partial(chat.claim_todo, persona, event_id, room_id, lease)
     if room_id is None:
         return claim()
-    return when_new(app.news, partial(chat.room_topic, room_id), wait, claim, lambda made: not made.claimed)
+    return await when_new(
+        app.news, partial(chat.room_topic, room_id), wait, claim, lambda made: not made.claimed
+    )
 
 
 def chat_list_todos(
@@ -184,6 +195,7 @@ def chat_list_todos(
 ) -> Page[ListedTodo]:
     """List todos, oldest first; ready ones can be claimed.
 
+    :returns: a page; each item is a todo as it is now.
     :raises RoomNotFoundError: there is no such room.
     :raises MissingRequestError: a persona is needed.
     :raises InvalidRequestError: an argument cannot be used.
@@ -192,7 +204,8 @@ def chat_list_todos(
     return app.stores.chat.list_todos(room_id, persona, filter or "open", limit, offset)
 
 
-def chat_get_feed(
+@waits
+async def chat_get_feed(
     app: App,
     room_id: int,
     since: Annotated[
@@ -204,12 +217,13 @@ def chat_get_feed(
 ) -> Page[Event]:
     """Read a room's latest events, oldest first.
 
+    :returns: a page; each item is something that happened in a room.
     :raises RoomNotFoundError: there is no such room.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
     chat = app.stores.chat
-    return when_new(
+    return await when_new(
         app.news,
         partial(chat.room_topic, room_id),
         wait,
@@ -233,13 +247,15 @@ def chat_list_rooms(
 
     :param persona: only rooms it is a member of.
     :param archived: those that are archived, in place of the others.
+    :returns: a page; each item is a room as it is listed.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
     return app.stores.chat.list_rooms(persona, limit, offset, archived=archived)
 
 
-def chat_get_notifications(
+@waits
+async def chat_get_notifications(
     app: App,
     persona: str,
     unread_only: bool = True,
@@ -251,11 +267,12 @@ def chat_get_notifications(
     """List notifications, newest first.
 
     :param since: cursor of the last answer; what came after it, oldest first.
+    :returns: a page; each item is a notification and the event it is about.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
     chat = app.stores.chat
-    return when_new(
+    return await when_new(
         app.news,
         partial(chat.mailbox_topic, persona),
         wait,
@@ -271,6 +288,7 @@ def chat_mark_read(
 ) -> MarkedRead:
     """Mark a notification as read.
 
+    :returns: a notification that was read.
     :raises RecordNotFoundError: there is no such notification.
     :raises InvalidRequestError: the id cannot be one.
     :raises DatabaseError: the database cannot be used.
@@ -288,7 +306,7 @@ TOOLS = (
     ToolSpec(chat_update_todo, title="Update Todo", read_only=False, idempotent=False),
     ToolSpec(chat_claim_todo, title="Claim Todo", read_only=False, idempotent=False),
     ToolSpec(chat_list_todos, title="List Todos"),
-    ToolSpec(chat_get_feed, title="Read Room", heavy=True),
+    ToolSpec(chat_get_feed, title="Read Room"),
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False, implied=("persona",)),

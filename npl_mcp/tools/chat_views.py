@@ -17,6 +17,7 @@ from npl_mcp.tools.spec import ToolSpec
 def chat_room(app: App, room_id: int) -> RoomDetails:
     """Show a room and its members.
 
+    :returns: a room, and whether it takes more.
     :raises RoomNotFoundError: there is no such room.
     :raises InvalidRequestError: the id cannot be one.
     :raises DatabaseError: the database cannot be used.
@@ -29,6 +30,7 @@ def chat_events(
 ) -> tuple[Event, ...]:
     """Show some events of a room.
 
+    :returns: each is something that happened in a room.
     :raises RoomNotFoundError: there is no such room.
     :raises InvalidRequestError: an id cannot be one.
     :raises DatabaseError: the database cannot be used.
@@ -39,6 +41,7 @@ def chat_events(
 def chat_thread(app: App, event_id: int, limit: int | None = None, offset: int | None = None) -> Page[Event]:
     """Show an event with what it answers and what answers it, oldest first.
 
+    :returns: a page; each item is something that happened in a room.
     :raises RecordNotFoundError: there is no such event.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -48,6 +51,6 @@ def chat_thread(app: App, event_id: int, limit: int | None = None, offset: int |
 
 TOOLS = (
     ToolSpec(chat_room, listed=False),
-    ToolSpec(chat_events, listed=False, heavy=True),
-    ToolSpec(chat_thread, listed=False, heavy=True),
+    ToolSpec(chat_events, listed=False),
+    ToolSpec(chat_thread, listed=False),
 )

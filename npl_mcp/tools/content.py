@@ -12,11 +12,13 @@ from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
+from npl_mcp.core.waiting import waits
 from npl_mcp.tools.npl import Count, File, Item, Kind, written
 from npl_mcp.tools.spec import ToolSpec
 
 
-def content_tailored(
+@waits
+async def content_tailored(
     app: App,
     context: Annotated[str | None, "Task or agent description"] = None,
     topics: Annotated[list[str] | None, "Concepts"] = None,
@@ -29,13 +31,14 @@ def content_tailored(
 ) -> Tailored:
     """Load the sections that a task needs; the budget bounds their text.
 
+    :returns: the answer.
     :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
         context=context, topics=topics, selectors=selectors, token_budget=token_budget, depth=depth
     )
-    return written(app, ref, request, Plain()).value
+    return (await written(app, ref, request, Plain())).value
 
 
-TOOLS = (ToolSpec(content_tailored, heavy=True, listed=False),)
+TOOLS = (ToolSpec(content_tailored, lane="heavy", listed=False),)

@@ -64,6 +64,7 @@ def get_cr(
 
     :param project: code; by default the key's, or the current project.
     :param mode: text and attributes, the attributes alone, or key metadata.
+    :returns: a change request, or the part that was asked for.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -86,6 +87,7 @@ def manage_cr_sections(
     the one above.
 
     :param expect: digest that was read; refused if the section is another by now.
+    :returns: sections of a change request: a list, the content of one, or what was changed.
     :raises MissingRequestError: the operation needs a section or a content.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
     :raises ProjectNotFoundError: there is no such project.
@@ -114,6 +116,7 @@ def create_cr(
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
 
+    :returns: a new change request.
     :raises MissingRequestError: there is no title.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
@@ -129,6 +132,7 @@ def update_cr_status(
     """Set a CR's status.
 
     :param expect: digest that was read; refused if the file is another by now.
+    :returns: a change of status.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -152,6 +156,7 @@ def update_cr_attrs(
     """Set attributes of a CR.
 
     :param expect: digest that was read; refused if the file is another by now.
+    :returns: a change of attributes.
     :raises InvalidRequestError: an attribute is unknown or its value does not fit.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -166,6 +171,7 @@ def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None
     """Delete a CR's file.
 
     :param expect: digest that was read; refused if the file is another by now.
+    :returns: a deleted change request.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -189,6 +195,7 @@ def list_crs(
 
     :param filters: by ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list of values
         allows each.
+    :returns: a page; each item is a line of a list of change requests.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     """
@@ -198,6 +205,7 @@ def list_crs(
 def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Suggestions:
     """Suggest what a CR lacks.
 
+    :returns: what a change request lacks.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -208,6 +216,7 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Sugg
 def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> ProjectList:
     """List projects with CRs.
 
+    :returns: projects with change requests, a page of them.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises StorageError: a folder cannot be listed.
     """
@@ -221,6 +230,7 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:
     """Describe a project with CRs.
 
+    :returns: a project with change requests.
     :raises InvalidRequestError: the code cannot be one.
     :raises ProjectNotFoundError: there is no such project.
     """

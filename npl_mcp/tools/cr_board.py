@@ -18,6 +18,7 @@ def board_crs(
 ) -> Board:
     """Show a project's CRs by status.
 
+    :returns: a project's change requests by their status.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     """

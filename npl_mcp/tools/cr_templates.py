@@ -34,13 +34,17 @@ class Template:
 
 
 def list_cr_templates(app: App) -> TemplateList:  # noqa: ARG001 - the interface of all tools
-    """List the types of change requests."""
+    """List the types of change requests.
+
+    :returns: the types of change requests, each of which has a template.
+    """
     return TemplateList(TYPES)
 
 
 def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the interface of all tools
     """Read the template of a type of change requests.
 
+    :returns: the template of a type.
     :raises InvalidRequestError: there is no such type.
     """
     return Template(type, template(checks.choice(type, "type", TYPES)))

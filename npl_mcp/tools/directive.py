@@ -59,6 +59,7 @@ class BundleReply:
 def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> FilesReply:
     """List files under directive/.
 
+    :returns: what the folder holds.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
     :raises OutsideRootError: it is a link that leads out of every root.
@@ -71,8 +72,9 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
 
 
 def directive_file_get(app: App, path: str) -> TextFile:
-    """Read a file under directive/.
+    """Read a file under directive/ by `path`.
 
+    :returns: a file and its text.
     :raises InvalidRequestError: no file can have this name.
     :raises DocumentNotFoundError: there is no such file, or no ``directive/`` folder.
     :raises OutsideRootError: it lies outside the folder, or a link leads there.
@@ -83,8 +85,9 @@ def directive_file_get(app: App, path: str) -> TextFile:
 
 
 def directive_spec_template(app: App) -> BundleReply:
-    """Spec template and how to fill it in.
+    """Return AOP, Agent Context, Spec template, and a concise Primer.
 
+    :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
@@ -92,8 +95,9 @@ def directive_spec_template(app: App) -> BundleReply:
 
 
 def directive_impact_template(app: App) -> BundleReply:
-    """Impact analysis template and how to fill it in.
+    """Return AOP, Agent Context, Impact template, and a concise Primer.
 
+    :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
@@ -101,8 +105,9 @@ def directive_impact_template(app: App) -> BundleReply:
 
 
 def directive_tdr_template(app: App) -> BundleReply:
-    """Technical design review template and how to fill it in.
+    """Return AOP, Agent Context, TDR template, and a concise Primer.
 
+    :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """

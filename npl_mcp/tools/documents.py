@@ -25,6 +25,7 @@ from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
 from npl_mcp.core.places import Crumb, Entry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
+from npl_mcp.core.waiting import waits
 from npl_mcp.tools.spec import ToolSpec
 
 MOST_OUTLINED = 1_000
@@ -172,7 +173,8 @@ class Look:
     file: Sections | None = None
 
 
-def documents_look(
+@waits
+async def documents_look(
     app: App,
     file: File = None,
     selector: Annotated[str | None, "The section of a file that is shown first"] = None,
@@ -181,31 +183,32 @@ def documents_look(
 ) -> Look:
     """Show a folder with its files, or a file with its sections and text.
 
+    :returns: a folder or a file, whatever lies at the address.
     :raises DocumentNotFoundError: there is no such file or folder.
     :raises DocumentError: the file cannot be used.
     :raises SelectorSyntaxError: the selector cannot be read.
     :raises SectionNotFoundError: it selects nothing.
     """
     if file is None:
-        return Look(folder=_roots(app, offset, limit))
+        return Look(folder=await _roots(app, offset, limit))
     ref = DocumentRef.parse(file)
 
-    def look() -> Look:
-        gathered = app.gather(ref)
+    async def look() -> Look:
+        gathered = await app.gathered(ref)
         if gathered.several:
             return Look(folder=_folder(app, file, gathered, offset, limit))
         return Look(file=_file(app, gathered, selector, offset, limit))
 
-    return app.unchanging(look)
+    return await app.unchanging(look)
 
 
-def _roots(app: App, offset: int, limit: int) -> Folder:
-    every = tuple(tops(app))
+async def _roots(app: App, offset: int, limit: int) -> Folder:
+    every = [one async for one in tops(app)]
     return Folder(
         name="",
         address="",
         crumbs=(),
-        items=every[offset : offset + limit],
+        items=tuple(every[offset : offset + limit]),
         total=len(every),
         limit=limit,
         offset=offset,
@@ -383,18 +386,20 @@ class Links:
     offset: int
 
 
-def documents_links(app: App, file: File = None, offset: Offset = 0, limit: Limit = 100) -> Links:
+@waits
+async def documents_links(app: App, file: File = None, offset: Offset = 0, limit: Limit = 100) -> Links:
     """Show the links of documents that lead nowhere, and what links to a file.
 
+    :returns: how documents refer to each other.
     :raises DocumentNotFoundError: there is no such file or folder.
     :raises DocumentError: the file cannot be used.
     """
-    return app.unchanging(lambda: _links(app, DocumentRef.parse(file), offset, limit))
+    return await app.unchanging(lambda: _links(app, DocumentRef.parse(file), offset, limit))
 
 
-def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
-    asked = app.gather(ref)
-    relations = Relations(app, app.gather(around(app, asked.founds[0])))
+async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
+    asked = await app.gathered(ref)
+    relations = Relations(app, await app.gathered(around(app, asked.founds[0])))
     own = {relations.number_of(found) for found in asked.founds} - {None}
     if not own:
         raise DocumentNotFoundError(f"{ref.file!r} is none of the documents of its root")
@@ -425,6 +430,6 @@ def _link(relations: Relations, document: int, reference: Reference, why: str | 
 
 
 TOOLS = (
-    ToolSpec(documents_look, heavy=True, listed=False),
-    ToolSpec(documents_links, heavy=True, listed=False),
+    ToolSpec(documents_look, lane="heavy", listed=False),
+    ToolSpec(documents_links, lane="heavy", listed=False),
 )

@@ -21,6 +21,7 @@ def npl_update_section(
     """Change a section of a Markdown file; content may begin with a new heading. Append to the section above
     to add one.
 
+    :returns: a section that was changed.
     :raises NotAllowedError: the server was started without --write, or the file lies below no root that
         the user gave.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.

@@ -53,6 +53,7 @@ def items_load(
 ) -> ItemsReply:
     """Load whole items of several kinds.
 
+    :returns: whole items of one or more kinds.
     :raises InvalidRequestError: a group or its pattern cannot be read, or there is no such kind.
     :raises DocumentTooLargeError: the items are too large together.
     """
@@ -90,11 +91,12 @@ class TextReply:
 
 def items_raw(
     app: Files,
-    kind: Annotated[str, "e.g. schema or init"],
+    kind: Annotated[str, "kind of item"],
     name: Annotated[str | None, "May be left out for init"] = None,
 ) -> TextReply:
     """Load one item as it is.
 
+    :returns: one item.
     :raises DocumentNotFoundError: there is no such item.
     """
     return TextReply(load_raw(app.own, kind, name).content)
@@ -103,6 +105,7 @@ def items_raw(
 def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
     """Load an agent.
 
+    :returns: one item.
     :raises DocumentNotFoundError: there is no such agent.
     """
     return TextReply(load_agent(app.own, name, with_definition=definition).content)

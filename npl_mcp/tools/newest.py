@@ -36,6 +36,7 @@ def search_newest(
 ) -> Newest:
     """Show the newest messages, worklog entries and artifacts.
 
+    :returns: what is new.
     :raises DatabaseError: the database cannot be used.
     """
     kinds = seen(app)

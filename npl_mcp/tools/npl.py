@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -14,13 +14,12 @@ from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError, NPLError, SectionNotFoundError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.indexing import IndexedDocument
-from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
+from npl_mcp.core.waiting import waits
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 from npl_mcp.tools.spec import CommaList, ToolSpec
@@ -31,7 +30,7 @@ File = Annotated[
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
-Item = Annotated[str | None, "e.g. syntax.placeholder"]
+Item = Annotated[str | None, "item name"]
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Names: a, b.*", CommaList]
@@ -109,6 +108,7 @@ def npl_load_components(app: App, items: Items, skip: Skip = None, format: Forma
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
     :param items: names with commas between them; ``*`` matches any.
+    :returns: the items as they are, with their origin.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "component", items, skip, format)
@@ -118,6 +118,7 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = No
     """Load whole metadata files.
 
     :param items: names with commas between them; ``*`` matches any.
+    :returns: the items as they are, with their origin.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "meta", items, skip, format)
@@ -127,6 +128,7 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = N
     """Load whole style guides.
 
     :param items: names with commas between them; ``*`` matches any.
+    :returns: the items as they are, with their origin.
     :raises DocumentNotFoundError: nothing was found.
     """
     return _load(app, "style", items, skip, format)
@@ -140,12 +142,14 @@ def npl_load_agent(
 ) -> LoadAnswer:
     """Load an agent definition.
 
+    :returns: the items as they are, with their origin.
     :raises DocumentNotFoundError: there is no such agent.
     """
     return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
 
 
-def npl_section_index(
+@waits
+async def npl_section_index(
     app: App,
     file: Annotated[str | None, "As for npl_load_tailored", CommaList] = None,
     filter: Annotated[
@@ -166,6 +170,7 @@ def npl_section_index(
     :param item: name of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels that are shown.
     :param token_budget: most tokens of the answer.
+    :returns: the tree of sections, or a page of it.
     :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
     :raises DocumentNotFoundError: there is no such file or item.
     :raises DocumentError: the file cannot be used.
@@ -176,10 +181,15 @@ def npl_section_index(
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
     request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
-    return app.unchanging(lambda: section_index(app, ref, app.gather(ref), request))
+
+    async def answer() -> IndexReply | Written[IndexReply]:
+        return section_index(app, ref, await app.gathered(ref), request)
+
+    return await app.unchanging(answer)
 
 
-def npl_load_tailored(
+@waits
+async def npl_load_tailored(
     app: App,
     context: Annotated[str | None, "Task or agent description"] = None,
     topics: list[str] | None = None,
@@ -203,6 +213,7 @@ def npl_load_tailored(
     :param item: as for ``npl_section_index``.
     :param sections: the same as ``selectors``.
     :param explain: add all hits and their scores.
+    :returns: the sections with what to ask for next, written in the form asked for.
     :raises MissingRequestError: there is nothing to look for.
     :raises InvalidRequestError: the arguments contradict each other or are out of range.
     :raises SelectorSyntaxError: a selector cannot be read.
@@ -221,28 +232,28 @@ def npl_load_tailored(
         exclude=exclude,
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
-    return written(app, ref, request, form)
+    return await written(app, ref, request, form)
 
 
-def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     """Return the answer to a request about some documents, in a form."""
-    return app.unchanging(lambda: _written(app, ref, request, form))
+    return await app.unchanging(lambda: _written(app, ref, request, form))
 
 
-def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
-    with found_in(app, ref, request) as (request, documents):
+async def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
+    async with found_in(app, ref, request) as (request, documents):
         return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
 
 
-@contextmanager
-def found_in(
+@asynccontextmanager
+async def found_in(
     app: App, ref: DocumentRef, request: TailorRequest
-) -> Iterator[tuple[TailorRequest, DocumentSet]]:
+) -> AsyncIterator[tuple[TailorRequest, DocumentSet]]:
     """Give the documents of a request as answers show them, and the request as it is about these.
 
     :raises SectionNotFoundError: nothing is found; it may be in a file that is still to come.
     """
-    gathered = app.gather(ref, request.selectors, request.exclude)
+    gathered = await app.gathered(ref, request.selectors, request.exclude)
     name = app.name_of(ref, gathered)
     clock = app.clock(name)
     counter, counts = app.counting(gathered.collection, clock)
@@ -267,104 +278,11 @@ def found_in(
         raise SectionNotFoundError(error.message, hint=partial_note(gathered.missing)) from None
 
 
-# Together these bounds keep a call on the event loop to a few milliseconds: of the labelled questions about
-# such documents half take 1.2, one in a hundred 3.6. A longer one loses less by the change of thread than all
-# other callers would by waiting for it.
-
-INLINE_OUTLINE = 100
-"""Sections of a document whose outline is made on the event loop."""
-
-INLINE_COUNTED = 20
-"""Sections of a document whose outline is counted there, to fit into a budget."""
-
-INLINE_SECTIONS = 2_000
-"""Sections of a document that is ranked there."""
-
-INLINE_BYTES = 16_384
-"""Bytes of a document's longest section: what a ranking brings is a few of them."""
-
-INLINE_CUT = 4_096
-"""Bytes that are parsed there to find out where a section can be cut: as many as fit, or the section."""
-
-_WIDTH = 5
-"""Bytes of a token, more or less."""
-
-INLINE_WORDS = 500
-"""Characters of a task that is analysed there."""
-
-INLINE_TOPICS = 4_000
-"""Topics times sections: each is compared with each."""
-
-INLINE_SELECTORS = 256
-"""Selectors times sections."""
-
-INLINE_SELECTED = 65_536
-"""Bytes of a document from which a selector may bring everything."""
-
-
-def _outlined_in_memory(
-    app: App,
-    file: str | None = None,
-    resource_type: str | None = None,
-    item: str | None = None,
-    token_budget: int | None = None,
-    **_: object,
-) -> bool:
-    kept = _kept(app, file, resource_type, item)
-    most = INLINE_OUTLINE if token_budget is None else INLINE_COUNTED
-    return kept is not None and len(kept[0].tree.sections) <= most
-
-
-def _tailored_in_memory(
-    app: App,
-    context: str | None = None,
-    topics: list[str] | None = None,
-    selectors: list[str] | None = None,
-    token_budget: int | None = None,
-    file: str | None = None,
-    resource_type: str | None = None,
-    item: str | None = None,
-    sections: list[str] | None = None,
-    exclude: list[str] | None = None,
-    **_: object,
-) -> bool:
-    paths = [*(selectors or ()), *(sections or ())]
-    # Where neither a file nor an item is given, selectors may name any document; those of what the caller
-    # has may always do.
-    if exclude or (paths and file is None and item is None) or len(context or "") > INLINE_WORDS:
-        return False
-    kept = _kept(app, file, resource_type, item)
-    if kept is None:
-        return False
-    indexed = kept[0]
-    size = len(indexed.tree.sections)
-    if size > INLINE_SECTIONS or size * len(topics or ()) > INLINE_TOPICS or indexed.longest > INLINE_BYTES:
-        return False
-    if paths and (size * len(paths) > INLINE_SELECTORS or len(indexed.tree.source) > INLINE_SELECTED):
-        return False
-    return token_budget is None or min(indexed.longest, _WIDTH * token_budget) <= INLINE_CUT
-
-
-def _kept(
-    app: App, file: str | None, resource_type: str | None, item: str | None
-) -> tuple[IndexedDocument, TokenCounts] | None:
-    try:
-        return app.in_memory(DocumentRef.parse(file, resource_type, item))
-    except NPLError:  # the tool says what is wrong
-        return None
-
-
 TOOLS = (
     ToolSpec(npl_load_components, title="Load Components"),
     ToolSpec(npl_load_meta, title="Load Metadata"),
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
-    ToolSpec(npl_section_index, title="Browse Sections", heavy=True, in_memory=_outlined_in_memory),
-    ToolSpec(
-        npl_load_tailored,
-        title="Load Sections",
-        heavy=True,
-        in_memory=_tailored_in_memory,
-        implied=("sections",),
-    ),
+    ToolSpec(npl_section_index, title="Browse Sections", lane="heavy"),
+    ToolSpec(npl_load_tailored, title="Load Sections", lane="heavy", implied=("sections",)),
 )

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from npl_index.answer.values import Written
 from npl_index.errors import NPLError
+from npl_mcp.stores.review.values import Picture
 
 T = TypeVar("T")
 
@@ -47,24 +48,6 @@ class Failure:
     success: bool = False
     error: str
     error_code: str
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
-
-    :param data: the file.
-    :param media_type: e.g. ``image/png``.
-    """
-
-    data: bytes
-    media_type: str
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
-        """Return the schema of what the envelope holds."""
-        properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
-        return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

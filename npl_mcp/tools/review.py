@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from npl_mcp.core.app import App
@@ -11,49 +9,24 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.review.annotation import Spot
 from npl_mcp.stores.review.overlay import MOST_PIXELS
-from npl_mcp.stores.review.values import Completion, NewComment, NewReview, ReviewContent, ReviewEntry
-from npl_mcp.tools.responses import Picture
+from npl_mcp.stores.review.values import (
+    AnnotatedRevision,
+    Completion,
+    NewComment,
+    NewReview,
+    ReviewContent,
+    ReviewEntry,
+)
 from npl_mcp.tools.spec import ToolSpec
 
 RevisionId = Annotated[int, "Not its number"]
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotatedReply:
-    """A revision with all its reviews.
-
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param annotated_content: of a text: the text with footnotes.
-    :param image: of a picture: the picture with marks and a legend; sent beside this text.
-    :param annotated_revision_id: of a picture: row id of the revision it was stored as.
-    :param annotated_revision_num: its number.
-    :param file_path: its absolute path.
-    :param reviewer_files: each reviewer's comments and overall comment; the numbers are those of the copy.
-    :param total_comments: comments of all reviews.
-    :param reviewers: in the order of their first reviews.
-    """
-
-    artifact_id: int
-    artifact_name: str
-    revision_id: int
-    revision_num: int
-    annotated_content: str | None
-    image: Picture | None
-    annotated_revision_id: int | None
-    annotated_revision_num: int | None
-    file_path: str | None
-    reviewer_files: Mapping[str, str]
-    total_comments: int
-    reviewers: Sequence[str]
 
 
 def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_persona: str) -> NewReview:
     """Begin a review of a revision.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
+    :returns: a review that was begun.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises ClosedError: the artifact is archived.
@@ -73,6 +46,7 @@ def review_add_comment(
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
+    :returns: a comment that was added.
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises SelectorSyntaxError: the selector cannot be read.
@@ -87,6 +61,7 @@ def review_add_comment(
 def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str, persona: str) -> NewComment:
     """Comment on a pixel of an image.
 
+    :returns: a comment that was added.
     :raises ReviewNotFoundError: there is no such review.
     :raises InvalidRequestError: the spot lies outside the picture, or another argument cannot be used.
     :raises ClosedError: the review is complete.
@@ -107,6 +82,7 @@ def review_list(
 ) -> Page[ReviewEntry]:
     """List reviews, newest first.
 
+    :returns: a page; each item is a review in a list.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -119,6 +95,7 @@ def review_get(
 ) -> ReviewContent:
     """Get a review with its comments.
 
+    :returns: a review with its comments.
     :raises ReviewNotFoundError: there is no such review.
     :raises InvalidRequestError: the id cannot be one, or the limit or the offset is out of range.
     :raises DatabaseError: the database cannot be used.
@@ -126,10 +103,11 @@ def review_get(
     return app.stores.review.get(review_id, limit, offset)
 
 
-def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedReply:
+def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes, or marks on an image.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
+    :returns: a revision with all its reviews.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises InvalidRequestError: an id cannot be one.
@@ -137,22 +115,7 @@ def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionI
     :raises StorageError: a file cannot be read or written.
     :raises DatabaseError: the database cannot be used.
     """
-    done = app.stores.review.annotated(artifact_id, revision_id)
-    drawn = done.drawn
-    return AnnotatedReply(
-        artifact_id=done.artifact_id,
-        artifact_name=done.artifact_name,
-        revision_id=done.revision_id,
-        revision_num=done.revision_num,
-        annotated_content=done.content,
-        image=Picture(drawn.data, drawn.media_type) if drawn else None,
-        annotated_revision_id=drawn.revision_id if drawn else None,
-        annotated_revision_num=drawn.revision_num if drawn else None,
-        file_path=drawn.file_path if drawn else None,
-        reviewer_files=done.reviewer_files,
-        total_comments=done.total_comments,
-        reviewers=done.reviewers,
-    )
+    return app.stores.review.annotated(artifact_id, revision_id)
 
 
 def review_complete(
@@ -163,6 +126,7 @@ def review_complete(
 ) -> Completion:
     """Complete a review.
 
+    :returns: a review that is complete.
     :raises ReviewNotFoundError: there is no such review.
     :raises NotAllowedError: it is somebody else's.
     :raises ClosedError: it is complete, with another overall comment.
@@ -174,10 +138,10 @@ def review_complete(
 
 TOOLS = (
     ToolSpec(review_create, title="Begin Review", read_only=False, idempotent=False),
-    ToolSpec(review_add_comment, title="Comment", read_only=False, idempotent=False, heavy=True),
+    ToolSpec(review_add_comment, title="Comment", read_only=False, idempotent=False, lane="heavy"),
     ToolSpec(review_add_annotation, title="Annotate Image", read_only=False, idempotent=False),
     ToolSpec(review_list, title="List Reviews"),
     ToolSpec(review_get, title="Get Review"),
-    ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, heavy=True),
+    ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False, implied=("reviewer_persona",)),
 )

@@ -13,6 +13,7 @@ from npl_mcp.tools.spec import ToolSpec
 def review_places(app: App, artifact_id: int, revision_id: int) -> Places:
     """Show all comments on a revision, each with its place.
 
+    :returns: the comments on a revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises InvalidRequestError: an id cannot be one.
@@ -22,4 +23,4 @@ def review_places(app: App, artifact_id: int, revision_id: int) -> Places:
     return app.stores.review.places(artifact_id, revision_id)
 
 
-TOOLS = (ToolSpec(review_places, listed=False, heavy=True),)
+TOOLS = (ToolSpec(review_places, listed=False, lane="heavy"),)

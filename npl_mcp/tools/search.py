@@ -11,6 +11,7 @@ from npl_index.library.references import near_names
 from npl_mcp.core.app import App
 from npl_mcp.core.searching import KINDS, Hit
 from npl_mcp.core.searching import search as find
+from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.domain_names import domains_named
 from npl_mcp.tools.spec import CommaList, ToolSpec
@@ -33,6 +34,7 @@ class Hits:
     :param offset: hits left out before the first.
     :param capped: kinds of which there may be more: only the best were counted.
     :param missing_files: how many files are not indexed yet; ask again for them.
+    :param not_searched: what else was not looked through: the oldest rows of many, and what cannot be read.
     """
 
     items: tuple[Hit, ...]
@@ -42,9 +44,11 @@ class Hits:
     offset: int
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
+    not_searched: tuple[str, ...] | None = None
 
 
-def search(
+@waits
+async def search(
     app: App,
     query: str,
     kinds: Annotated[str | None, "Some of document, message, worklog, artifact, cr", CommaList] = None,
@@ -55,6 +59,7 @@ def search(
 
     :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, with commas between
         them; by default all.
+    :returns: what was found.
     :raises MissingRequestError: the query is empty.
     :raises InvalidRequestError: a kind is unknown, or another argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -66,20 +71,20 @@ def search(
     most = min(page.limit, LARGEST_PAGE)
     wanted = _wanted(kinds)
 
-    def found() -> Hits:
-        every = find(app, text, seen(app), wanted)
-        shown = tuple(made() for made in every.hits[page.offset : page.offset + most])
+    async def found() -> Hits:
+        every = await find(app, text, seen(app), wanted)
         return Hits(
-            items=shown,
+            items=tuple(made() for made in every.hits[page.offset : page.offset + most]),
             total=len(every.hits),
             counts=every.counts,
             limit=most,
             offset=page.offset,
-            capped=every.capped or None,
+            capped=tuple(kind for kind in every.counts if kind in every.capped) or None,
             missing_files=every.missing or None,
+            not_searched=tuple(every.not_searched) or None,
         )
 
-    return app.unchanging(found)
+    return await app.unchanging(found)
 
 
 def seen(app: App) -> tuple[str, ...]:
@@ -98,4 +103,4 @@ def _wanted(kinds: str | None) -> list[str]:
     return wanted
 
 
-TOOLS = (ToolSpec(search, title="Search", heavy=True),)
+TOOLS = (ToolSpec(search, title="Search", lane="search"),)

@@ -13,10 +13,11 @@ from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
-from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.tools.responses import Reply, as_dict, encode
 
@@ -84,7 +85,8 @@ def section_index(
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     name = app.name_of(ref, gathered)
-    counter, counts = app.counting(gathered.collection, app.clock(name))
+    clock = app.clock(name)
+    counter, counts = app.counting(gathered.collection, clock)
     depth = request.depth
     if depth is None and gathered.several and request.conditions == TraitFilter():
         depth = 0
@@ -134,8 +136,8 @@ def section_index(
         digest=_digest(app, ref, gathered),
     )
     if not request.as_text:
-        return reply if request.budget is None else _within(reply, request.budget, counter)
-    written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter)
+        return reply if request.budget is None else _within(reply, request.budget, counter, clock)
+    written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter, clock)
     return Written(replace(reply, sections=nodes), written)
 
 
@@ -174,36 +176,37 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _within(reply: IndexReply, budget: int, counter: TokenCounter) -> IndexReply:
+def _within(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadline) -> IndexReply:
     """Fold what does not fit into a budget for the whole answer as it is sent."""
-    everything = _cost(reply, counter)
+    count = partial(count_tokens, counter=counter, clock=clock)
+
+    def cost_of(reply: IndexReply) -> int:
+        return counter.upper_bound(count(_sent(reply)))
+
+    everything = cost_of(reply)
     if everything <= budget:
         return reply
     unfold = f"token_budget={everything} shows all"
     frame = replace(reply, sections=(), unfold=unfold)
-    if 2 * _cost(frame, counter) > budget:
+    if 2 * cost_of(frame) > budget:
         remarks = len(reply.unreadable or ()) + len(reply.warnings or ())
         unfold += f", with {remarks} remarks" if remarks else ""
         frame = replace(frame, unreadable=None, warnings=None, unfold=unfold)
-    used = counter.count(_sent(frame))
+    used = count(_sent(frame))
     spare = 0
 
     def cost(node: OutlineNode, _: int) -> int:
-        return counter.count(encode(as_dict(replace(node, children=()))) + ",")
+        return count(encode(as_dict(replace(node, children=()))) + ",")
 
     for _ in range(_TRIES):
         room = budget - spare
         folded = fold(reply.sections, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
         result = replace(frame, sections=folded.nodes)
-        over = _cost(result, counter) - budget
+        over = cost_of(result) - budget
         if over <= 0:
             return result
         spare += over  # counts of parts may add up to less than that of the whole
     return frame
-
-
-def _cost(reply: IndexReply, counter: TokenCounter) -> int:
-    return counter.upper_bound(counter.count(_sent(reply)))
 
 
 def _sent(reply: IndexReply) -> str:

@@ -78,11 +78,12 @@ def _linked(app: App, session: Session) -> Session:
 def session_create(
     app: App,
     title: str | None = None,
-    session_id: Annotated[str | None, "e.g. review-2024"] = None,
+    session_id: Annotated[str | None, "own id"] = None,
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
     :param session_id: own id, e.g. ``review-2024``; by default one is made.
+    :returns: a new session.
     :raises InvalidRequestError: the title or the id cannot be used.
     :raises AlreadyExistsError: the id is taken.
     :raises DatabaseError: the database cannot be used.
@@ -100,6 +101,7 @@ def session_create(
 def session_get(app: App, session_id: str) -> SessionView:
     """Get a session with its rooms, artifacts, reviews and worklog.
 
+    :returns: a session with what belongs to it.
     :raises SessionNotFoundError: there is no such session.
     :raises DatabaseError: the database cannot be used.
     """
@@ -118,6 +120,7 @@ def session_get(app: App, session_id: str) -> SessionView:
 def session_export(app: App, session_id: str) -> SessionText:
     """Get all that happened in a session as Markdown.
 
+    :returns: a session as one text.
     :raises SessionNotFoundError: there is no such session.
     :raises StoreError: the text would be too long.
     :raises DatabaseError: the database cannot be used.
@@ -130,6 +133,7 @@ def session_list(
 ) -> Page[Session]:
     """List sessions, newest first.
 
+    :returns: a page; each item is a session.
     :raises InvalidRequestError: an argument is out of range.
     :raises DatabaseError: the database cannot be used.
     """
@@ -140,6 +144,7 @@ def session_list(
 def session_update(app: App, session_id: str, title: str | None = None, status: Status = None) -> Session:
     """Change a session's title or status.
 
+    :returns: a session.
     :raises MissingRequestError: there is nothing to change.
     :raises ClosedError: it is archived, and its status stays so.
     :raises InvalidRequestError: the title or the status cannot be used.
@@ -152,7 +157,7 @@ def session_update(app: App, session_id: str, title: str | None = None, status: 
 TOOLS = (
     ToolSpec(session_create, title="Create Session", read_only=False, idempotent=False),
     ToolSpec(session_get, title="Get Session"),
-    ToolSpec(session_export, title="Export Session", heavy=True),
+    ToolSpec(session_export, title="Export Session", lane="heavy"),
     ToolSpec(session_list, title="List Sessions"),
     ToolSpec(session_update, title="Update Session", read_only=False, destructive=True),
 )

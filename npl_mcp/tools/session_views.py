@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated
 
 from npl_mcp.core.app import App
-from npl_mcp.core.waiting import when_new
+from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores import timeline
 from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.tools.spec import ToolSpec, Wait
@@ -25,6 +25,7 @@ def session_timeline(
 ) -> Timeline:
     """Show what happened in a session before a time.
 
+    :returns: what happened in a session before a place.
     :raises SessionNotFoundError: there is no such session.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -32,7 +33,8 @@ def session_timeline(
     return timeline.timeline(app.stores.database, session_id, app.project, kinds or (), who, before, limit)
 
 
-def session_news(
+@waits
+async def session_news(
     app: App,
     session_id: str,
     events: Annotated[int | None, "Cursor of the timeline; without it this kind is left out"] = None,
@@ -44,6 +46,7 @@ def session_news(
 ) -> SessionNews:
     """Show what happened in a session after cursors.
 
+    :returns: what happened in a session after cursors.
     :raises SessionNotFoundError: there is no such session.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -51,7 +54,7 @@ def session_news(
     database = app.stores.database
     given = {"events": events, "artifacts": artifacts, "reviews": reviews, "worklog": worklog}
     since = {kind: cursor for kind, cursor in given.items() if cursor is not None}
-    return when_new(
+    return await when_new(
         app.news,
         partial(timeline.topic, database, session_id),
         wait,
@@ -61,6 +64,6 @@ def session_news(
 
 
 TOOLS = (
-    ToolSpec(session_timeline, listed=False, heavy=True),
-    ToolSpec(session_news, listed=False, heavy=True),
+    ToolSpec(session_timeline, listed=False),
+    ToolSpec(session_news, listed=False),
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
 """By tool: ``run``, arguments of a call that works in the small project of the documentation, in which the
@@ -31,14 +31,14 @@ class ToolSpec:
     """One tool.
 
     :param function: takes the :class:`~npl_mcp.core.app.App` first and the tool's parameters by keyword; its
-        name is the tool's name, the first paragraph of its docstring the description agents read.
+        name is the tool's name, the first paragraph of its docstring the description agents read. A call
+        of the tool calls it once, in a worker thread. One that waits is made by
+        :func:`~npl_mcp.core.waiting.waits`.
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.
     :param destructive: may remove or overwrite what was there.
-    :param in_memory: takes what the function takes and returns, without any effect, whether a call with these
-        arguments needs nothing from a disk. Such a call runs on the event loop, all others run in a worker
-        thread; so does every call where this is ``None``.
-    :param heavy: may need many megabytes or seconds; few such calls run at once, so that others find room.
+    :param lane: which calls it takes turns with: ``light`` ones; ``heavy`` ones, which may need many
+        megabytes or seconds, so that few run at once; or ``search``, which holds up no other lane.
     :param listed: shown to agents; a tool that is not can still be called by name.
     :param switch: the setting with which a tool that is not listed is listed all the same.
     :param implied: parameters that are taken and not shown: a caller's token fills them in, or another one
@@ -55,8 +55,7 @@ class ToolSpec:
     read_only: bool = True
     idempotent: bool = True
     destructive: bool = False
-    in_memory: Callable[..., bool] | None = None
-    heavy: bool = False
+    lane: Literal["light", "heavy", "search"] = "light"
     listed: bool = True
     closed: bool = False
     app: str | None = None

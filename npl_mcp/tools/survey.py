@@ -62,6 +62,7 @@ def survey_agents(
 ) -> AgentsReply:
     """List agents.
 
+    :returns: agents by name.
     :raises InvalidRequestError: the field is not of the form ``field:value``.
     """
     condition = field_condition(field) if field is not None else None
@@ -103,6 +104,7 @@ def survey_notation(
 ) -> NotationReply:
     """Count the notations of NPL in a text.
 
+    :returns: the notations a text uses.
     :raises InvalidRequestError: the text is too long.
     """
     _check_size(text)
@@ -144,6 +146,7 @@ def survey_versions(
 ) -> VersionsReply:
     """Compare versioned sections with their sources; return the text with newer ones.
 
+    :returns: versioned sections of a text, compared with their sources, and the updated text.
     :raises InvalidRequestError: the text is too long.
     """
     _check_size(text)

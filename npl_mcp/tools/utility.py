@@ -106,11 +106,12 @@ class DepthReply:
 def dump_files(
     app: App,
     path: Annotated[str, "Folder or file"],
-    glob_filter: Annotated[str | None, "e.g. *.py or src/**/*.md"] = None,
+    glob_filter: Annotated[str | None, "glob of the paths"] = None,
 ) -> DumpReply:
     """Show the text of all files git sees below a folder.
 
     :param path: a folder or a file in a git repository.
+    :returns: text files, one after the other.
     :raises InvalidRequestError: the path lies in no git repository, or the glob cannot be used.
     :raises DocumentNotFoundError: there is no such path, or git does not see the file.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -136,6 +137,7 @@ def git_tree(app: App, path: str = ".") -> TreeReply:
     """Draw the tree of the files git sees below a folder.
 
     :param path: a folder in a git repository.
+    :returns: a drawn tree.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -152,6 +154,7 @@ def git_tree_depth(app: App, path: str) -> DepthReply:
     """List the folders git sees below a folder, with their depths.
 
     :param path: a folder in a git repository.
+    :returns: folders and their depths.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
     :raises OutsideRootError: the path lies outside the search roots.
@@ -321,7 +324,7 @@ def _bounded(lines: Sequence[str]) -> str:
 
 
 TOOLS = (
-    ToolSpec(dump_files, title="Dump Files", heavy=True),
+    ToolSpec(dump_files, title="Dump Files", lane="heavy"),
     ToolSpec(git_tree, title="Draw Tree"),
     ToolSpec(git_tree_depth, title="List Folders"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from npl_mcp.core.waiting import when_new
+from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
@@ -16,6 +16,7 @@ def worklog_init(app: WorklogUser, session_id: str | None = None, task: str | No
     """Start or resume a worklog session; it becomes current.
 
     :param session_id: by default today.
+    :returns: a session that was asked for.
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
@@ -26,11 +27,11 @@ def worklog_init(app: WorklogUser, session_id: str | None = None, task: str | No
 def worklog_log(
     app: WorklogUser,
     agent_id: str,
-    action: Annotated[str, "e.g. found, decided, blocked, done"],
+    action: Annotated[str, "what was done, one verb"],
     summary: str,
     data: Annotated[Any, {"type": "object"}] = None,
     tags: list[str] | None = None,
-    refs: Annotated[dict[str, Any] | None, "e.g. files: [a.py:3]"] = None,
+    refs: Annotated[dict[str, Any] | None, "lists by kind of reference"] = None,
     session_id: str | None = None,
     agent_type: str | None = None,
 ) -> Logged:
@@ -39,6 +40,7 @@ def worklog_log(
     :param data: any JSON.
     :param refs: e.g. ``{"files": ["a.py:3"]}``.
     :param session_id: by default the current one.
+    :returns: an entry that was written.
     :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
@@ -56,7 +58,8 @@ def worklog_log(
     )
 
 
-def worklog_read(
+@waits
+async def worklog_read(
     app: WorklogUser,
     agent_id: str,
     peek: Annotated[bool, "Keep the cursor"] = False,
@@ -68,10 +71,11 @@ def worklog_read(
     """Read worklog entries the agent has not seen; moves its cursor.
 
     :param session_id: by default the current one.
+    :returns: entries an agent had not seen.
     :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return when_new(
+    return await when_new(
         app.news,
         partial(app.worklog.topic, app.project, session_id),
         wait,
@@ -92,6 +96,7 @@ def worklog_status(app: WorklogUser, session_id: str | None = None) -> WorklogSe
     """Show a worklog session's state, agents and counts.
 
     :param session_id: by default the current one.
+    :returns: one worklog.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.status(app.project, session_id)
@@ -101,6 +106,7 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: str | Non
     """Close a worklog session for good.
 
     :param session_id: by default the current one.
+    :returns: a session that takes no more entries.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.worklog.close(app.project, session_id, archive=archive)

@@ -24,6 +24,7 @@ def worklog_open(
 ) -> Opened:
     """Start a worklog session; an existing one is left as it is.
 
+    :returns: a session that was asked for.
     :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     """
@@ -41,7 +42,10 @@ class CurrentReply:
 
 
 def worklog_current(app: WorklogUser) -> CurrentReply:
-    """Return the current worklog session."""
+    """Return the current worklog session.
+
+    :returns: the current session.
+    """
     return CurrentReply(app.worklog.current(app.project))
 
 
@@ -58,7 +62,10 @@ class SessionsReply:
 def worklog_sessions(
     app: WorklogUser, archived: Annotated[bool, "Add the archived ones"] = False
 ) -> SessionsReply:
-    """List worklog sessions."""
+    """List worklog sessions.
+
+    :returns: the worklog sessions of a project.
+    """
     return SessionsReply(app.worklog.sessions(app.project, archived=archived))
 
 
@@ -79,6 +86,7 @@ def worklog_export(
 ) -> ExportReply:
     """Write the files of a worklog session again.
 
+    :returns: files that were written.
     :raises SessionNotFoundError: there is no such session, or no current one.
     :raises InvalidRequestError: no folder can have this name.
     :raises OutsideRootError: the folder is not below the working directory.
@@ -123,7 +131,10 @@ class ImportReply:
 
 
 def worklog_import(app: WorklogUser) -> ImportReply:
-    """Import worklogs of the project's folder that are not known yet."""
+    """Import worklogs of the project's folder that are not known yet.
+
+    :returns: what was imported from a project's ``.npl`` folder.
+    """
     done = app.worklog.import_folder(app.project)
     return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
 

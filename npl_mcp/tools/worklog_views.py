@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from npl_mcp.core.waiting import when_new
+from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.stores.worklog.format import Entry
 from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
@@ -25,6 +25,7 @@ def worklog_view(
 ) -> WorklogView:
     """Show the latest entries of a worklog, and when each agent did something.
 
+    :returns: a part of a worklog.
     :raises SessionNotFoundError: there is no such session.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
@@ -32,7 +33,8 @@ def worklog_view(
     return app.worklog.view(app.project, session_id, Wanted.parse(who, action, tag), before, limit)
 
 
-def worklog_news(
+@waits
+async def worklog_news(
     app: WorklogUser,
     session_id: str,
     since: int,
@@ -43,11 +45,12 @@ def worklog_news(
 ) -> tuple[Entry, ...]:
     """Show the entries of a worklog that come after one.
 
+    :returns: each is one line of a worklog.
     :raises SessionNotFoundError: there is no such session.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """
-    return when_new(
+    return await when_new(
         app.news,
         partial(app.worklog.topic, app.project, session_id),
         wait,
@@ -57,6 +60,6 @@ def worklog_news(
 
 
 TOOLS = (
-    ToolSpec(worklog_view, listed=False, heavy=True),
-    ToolSpec(worklog_news, listed=False, heavy=True),
+    ToolSpec(worklog_view, listed=False),
+    ToolSpec(worklog_news, listed=False),
 )

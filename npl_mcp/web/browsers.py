@@ -25,6 +25,9 @@ SIGNED_IN_SECONDS = 30 * 24 * 3600
 STATIC = "/static/"
 SIGN_IN = "/sign-in"
 
+FORM_KEY = "npl.form"
+"""Key of the scope of a request to sign in with the path that a form was sent to."""
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -52,6 +55,16 @@ def is_page(path: str) -> bool:
 def needs_nobody(path: str) -> bool:
     """Return whether a page is shown before anybody has signed in."""
     return path == SIGN_IN or path.startswith(STATIC)
+
+
+def wants_html(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a person sees the answer: programs ask for anything, or for JSON."""
+    return b"text/html" in headers.get(b"accept", b"")
+
+
+def is_form(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a person sends a form."""
+    return method == "POST" and wants_html(headers)
 
 
 def is_from_elsewhere(method: str, headers: Mapping[bytes, bytes]) -> bool:

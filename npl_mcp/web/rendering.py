@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from anyio import to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from npl_mcp.server.registry import workers
+from npl_mcp.server.lanes import lane
 from npl_mcp.web.markdown import markdown
 from npl_mcp.web.mentions import named
 from npl_mcp.web.visible import visible
@@ -25,7 +24,7 @@ async def beside(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
     """Return what some work returns, done beside the event loop: what is long takes its time, and others are
     answered meanwhile.
     """
-    return await to_thread.run_sync(partial(work, *given, **named), limiter=workers("heavy"))
+    return await lane("heavy").run(work, *given, **named)
 
 
 def _shown(value: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import anyio
 from fastmcp import FastMCP
 from markupsafe import Markup
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -24,7 +25,15 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import ADMITTED_KEY
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
-from npl_mcp.web.browsers import SESSION_COOKIE, is_page
+from npl_mcp.web.browsers import (
+    FORM_KEY,
+    SESSION_COOKIE,
+    SIGNED_IN_SECONDS,
+    TOKEN_COOKIE,
+    as_cookie,
+    form_token,
+    is_page,
+)
 from npl_mcp.web.rendering import beside, fragments, render
 from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
 
@@ -32,6 +41,9 @@ Data = dict[str, Any]
 
 WAIT_SECONDS = 30
 """How long one look for news waits for some."""
+
+AWAY_SECONDS = 1
+"""How long after a look that the database did not answer the next one comes."""
 
 
 class _Id(Convertor[int]):
@@ -75,11 +87,13 @@ class Shown:
     :param template: of the page.
     :param data: what it shows.
     :param status: of HTTP.
+    :param token: the browser keeps it from now on.
     """
 
     template: str
     data: Data
     status: int = 409
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +205,21 @@ class Site:
             visit = self._visit(request)
             try:
                 visit = replace(visit, form=await read_form(request))
-                _check_form(visit, action.writes)
-                done = await action.run(visit)
+                if (sent_to := request.scope.get(FORM_KEY)) is not None:
+                    done: str | Shown | Response
+                    done = again(visit, sent_to, visit.form.multi_items(), signs_in=True)
+                else:
+                    _check_writes(visit, action.writes)
+                    done = await action.run(visit) if _is_ours(visit) else _outdated(visit, action.writes)
             except CallError as error:
                 return await self.failed(visit, error)
             if isinstance(done, Response):
                 return done
             if isinstance(done, Shown):
-                return await self.shown(visit, done.template, done.data, done.status)
+                response = await self.shown(visit, done.template, done.data, done.status)
+                if done.token:
+                    keep_token(visit, response, done.token)
+                return response
             return RedirectResponse(done, 303)
 
         return answer
@@ -273,7 +294,14 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
     since = visit.request.headers.get("last-event-id") or visit.text("since")
     try:
         while True:
-            rows = await stream.news(visit, since)
+            try:
+                rows = await stream.news(visit, since)
+            except CallError as error:
+                if error.code is not ErrorCode.DATABASE_ERROR:
+                    raise
+                # A browser that is told of a failure asks no more, and the database may come back.
+                rows = ()
+                await anyio.sleep(AWAY_SECONDS)
             await _check_admitted(visit)
             parts = await beside(fragments, stream.template, stream.macro, [row.values for row in rows])
             for row, html in zip(rows, parts, strict=True):
@@ -300,12 +328,53 @@ def _check_domain(visit: Visit, domain: str | None) -> None:
         raise CallError(f"there is no page {path!r}", ErrorCode.NOT_FOUND)
 
 
-def _check_form(visit: Visit, writes: bool) -> None:
+def _check_writes(visit: Visit, writes: bool) -> None:
     if writes and not visit.may_write:
         raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
+
+
+def _is_ours(visit: Visit) -> bool:
+    """Return whether a form is one that this browser was sent."""
     given = visit.form.get(FORM_TOKEN, "").encode()
-    if visit.is_new or not hmac.compare_digest(given, visit.form_token.encode()):
+    return not visit.is_new and hmac.compare_digest(given, visit.form_token.encode())
+
+
+def _outdated(visit: Visit, writes: bool) -> Shown:
+    """Return a page with the fields of a form that cannot be taken as it is.
+
+    :raises CallError: nothing was typed into it.
+    """
+    if not writes:
         raise CallError(
             "the form is too old, or not of this page; go back, reload the page and send it again",
             ErrorCode.PERMISSION_DENIED,
         )
+    return again(visit, visit.here(), visit.form.multi_items())
+
+
+def again(
+    visit: Visit, to: str, fields: Sequence[tuple[str, str]], *, signs_in: bool = False, token: str = ""
+) -> Shown:
+    """Return a page that keeps the fields of a form, for the sender to send them.
+
+    :param to: the address that the form was sent to.
+    :param signs_in: the sender has to sign in before.
+    :param token: the sender has just signed in with it.
+    """
+    kept = [(name, value) for name, value in fields if name != FORM_TOKEN]
+    proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
+    typed = max((value for _, value in kept), key=len, default="")
+    data = {"to": to, "fields": kept, "signs_in": signs_in, "proof": proof, "typed": typed}
+    return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
+
+
+def keep_token(visit: Visit, response: Response, token: str) -> None:
+    """Let a browser keep the token that somebody signs in with."""
+    response.set_cookie(
+        TOKEN_COOKIE,
+        as_cookie(token),
+        max_age=SIGNED_IN_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=visit.is_secure,
+    )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.web.browsers import SIGN_IN, SIGNED_IN_SECONDS, TOKEN_COOKIE, as_cookie
-from npl_mcp.web.routing import Action, Data, Page
+from npl_mcp.web.browsers import SIGN_IN, TOKEN_COOKIE
+from npl_mcp.web.routing import Action, Data, Page, Shown, again, keep_token
 from npl_mcp.web.visits import Visit
+
+KEPT = "kept"
+"""Stands before the names of fields that are kept while their sender signs in."""
 
 
 def _target(text: str) -> str:
@@ -21,17 +24,14 @@ async def sign_in_page(visit: Visit) -> Data:
     return {"next": _target(visit.text("next")), "refused": refused}
 
 
-async def sign_in(visit: Visit) -> Response:
+async def sign_in(visit: Visit) -> Response | Shown:
     """Keep a token; the next request shows whether it is accepted."""
-    response = RedirectResponse(_target(visit.form.get("next", "")), 303)
-    response.set_cookie(
-        TOKEN_COOKIE,
-        as_cookie(visit.form.get("token", "").strip()),
-        max_age=SIGNED_IN_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=visit.is_secure,
-    )
+    target, token = _target(visit.form.get("next", "")), visit.form.get("token", "").strip()
+    fields = ((name.partition("."), value) for name, value in visit.form.multi_items())
+    if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
+        return again(visit, target, kept, token=token)
+    response = RedirectResponse(target, 303)
+    keep_token(visit, response, token)
     return response
 
 

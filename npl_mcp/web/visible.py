@@ -13,5 +13,8 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 
 
 def visible(text: str) -> str:
-    """Return a text in which characters that cannot be seen are replaced by signs that can."""
-    return _UNSEEN.sub(lambda found: _PICTURES.get(ord(found[0]), "\ufffd"), text)
+    """Return a text in which characters that cannot be seen are replaced by signs that can.
+
+    CR LF is a line break, as pages of earlier versions stored each that a person typed.
+    """
+    return _UNSEEN.sub(lambda found: _PICTURES.get(ord(found[0]), "\ufffd"), text.replace("\r\n", "\n"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from anyio import to_thread
 from fastmcp import FastMCP
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
@@ -17,6 +16,7 @@ from starlette.requests import Request
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
 from npl_mcp.server.calling import STATUS, call, text_of
+from npl_mcp.server.lanes import lane
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
@@ -166,7 +166,7 @@ class Visit:
         given = {name: value for name, value in arguments.items() if value is not None}
         result = await call(self.server, tool, given, self.caller)
         assert result is not None
-        answer = json.loads(text_of(result))
+        answer = await lane("light").run(json.loads, text_of(result))
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]])
         return answer["data"]
@@ -184,7 +184,7 @@ def address(path: str, /, **parameters: object) -> str:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the fields of a form.
+    """Return the fields of a form, with line breaks as they were typed: browsers send CR LF for each.
 
     Anybody may send one to sign in, so it is read as our pages send it and no other way: Starlette decodes
     other forms as the sender says, which may take for ever, and reads all of them on the event loop.
@@ -197,8 +197,12 @@ async def read_form(request: Request) -> Form:
     body = await request.body()
     if len(body) > LONGEST_FORM:
         raise CallError(f"the form has {len(body):,} bytes; send at most {LONGEST_FORM:,}")
-    parse = partial(parse_qsl, keep_blank_values=True, max_num_fields=MOST_FIELDS)
     try:
-        return ImmutableMultiDict(await to_thread.run_sync(parse, body.decode("utf-8", "replace")))
+        return ImmutableMultiDict(await lane("light").run(_fields, body.decode("utf-8", "replace")))
     except ValueError:
         raise CallError(f"the form has too many fields; send at most {MOST_FIELDS:,}") from None
+
+
+def _fields(body: str) -> list[tuple[str, str]]:
+    pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    return [(name, value.replace("\r\n", "\n").replace("\r", "\n")) for name, value in pairs]

@@ -68,6 +68,9 @@ def lay_out(root: Path) -> None:
     )
     (root / "chinese.md").write_text("# 堆\n\n" + "堆肥和浇水的方法很重要" * 150_000, encoding="utf-8")
     (root / "images.md").write_text("# I\n\n" + "![[]()" * 300_000, encoding="utf-8")
+    (root / "heading.md").write_text("# " + "a" * 15_900_000, encoding="utf-8")
+    (root / "spaces.md").write_text("# a" + " " * 5_000_000 + "#b\n", encoding="utf-8")
+    (root / "keys.md").write_text("---\n" + "? " * 300_000 + "\n---\n\n# K\n", encoding="utf-8")
     many = root / "many"
     many.mkdir()
     for number in range(2_000):
@@ -149,6 +152,36 @@ def leave_lying(line: Line) -> None:
     time.sleep(3)
     for connection in lines:
         connection.close()
+
+
+def crowd(tool: str, **arguments: Any) -> Round:
+    """Return a round of a hundred connections that make the same call at once."""
+    body = json.dumps(arguments).encode()
+    head = f"POST /mcp/tools/{tool} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+    def act(line: Line) -> None:
+        lines = [connection for _ in range(100) if (connection := line.connect()) is not None]
+        for _ in range(10):
+            for connection in lines:
+                start = _hosted(head.encode(), connection)
+                connection.sendall(start + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            for connection in lines:
+                connection.recv(65536)
+        for connection in lines:
+            connection.close()
+
+    return act
+
+
+def search_everywhere(line: Line) -> None:
+    """Search in artifacts, of which each round stores some more."""
+    content = base64.b64encode(b"compost and water " * 200).decode()
+    for _ in range(50):
+        name = f"found {time.monotonic_ns()}"
+        text = {"artifact_type": "text", "filename": "x.md", "file_content_base64": content}
+        line.call("artifact_create", {"name": name, **text})
+    for word in ("compost", "nowhere"):
+        line.call("search", {"query": word})
 
 
 def dribble(line: Line) -> None:
@@ -280,6 +313,26 @@ ATTACKS = (
     ),
     Attack("readers that do not read", leave_lying, stdio=False),
     Attack("callers that dribble", dribble, stdio=False),
+    Attack(
+        "outlines of huge headings",
+        each(
+            *(
+                one("npl_section_index", file=file, token_budget=300)
+                for file in ("heading.md", "spaces.md", "keys.md")
+            )
+        ),
+    ),
+    Attack("searches", search_everywhere),
+    Attack(
+        "pictures, texts and dumps at once",
+        each(
+            annotate(png(4_000, 4_000), "c.png", {"x": 1, "y": 1}),
+            annotate(b"text " * 1_000_000, "long.md", {"location": "line:1"}),
+            one("dump_files", path="."),
+        ),
+    ),
+    Attack("a hundred writers", crowd("session_create", title="crowd"), stdio=False),
+    Attack("a hundred loaders", crowd("npl_load_components", items="*"), stdio=False),
     Attack("handshakes", shake_hands, stdio=False),
     Attack("half bodies", half_bodies, stdio=False),
 )

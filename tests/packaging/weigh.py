@@ -42,7 +42,10 @@ ROWS = (
         "the protocol on standard streams and over HTTP, tokens, TLS; fastmcp-slim alone has no server",
     ),
     Row(("sqlalchemy", "alembic"), "migrations of the database; a data folder of any version opens"),
-    Row(("pysqlite3",), "a SQLite that several processes can write; on Linux, others use Python's own"),
+    Row(
+        ("pysqlite3",),
+        "a SQLite that several processes can write; where it has a wheel; others use Python's own",
+    ),
     Row(("rapidfuzz",), "near names in errors and suggestions"),
     Row(("tiktoken",), "exact counts, where a vocabulary is there"),
     Row(

@@ -13,7 +13,8 @@ from npl_index.errors import DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Roots
-from npl_index.tokens.exact import load_vocabulary
+from npl_index.tokens.counting import base_vocabulary
+from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, add
 from npl_mcp.cli.terminal.outcome import Outcome
@@ -22,19 +23,17 @@ from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greet
 from npl_mcp.config.clients import Configuration, configurations
 from npl_mcp.config.server_state import is_held, running_server
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.stores.base.database import HEAD
+from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.base.extras import EXTRAS, how_to_install, is_installed
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.base.sqlite import driver
+from npl_mcp.stores.base.sqlite import REMEDY, driver, weakness
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 MOST_ENTRIES = 20_000
 """Entries of a root that are looked at: a fraction of a second."""
-
-SOUND_SQLITE = (3, 51, 3)
-"""Older ones can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug)."""
 
 
 class Finding(NamedTuple):
@@ -98,12 +97,9 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 
 def _sqlite() -> Finding:
-    found = driver()
-    text = f"{found.sqlite_version}, driver {found.__name__.partition('.')[0]}"
-    if found.sqlite_version_info >= SOUND_SQLITE:
-        return Finding("SQLite", OK, text)
-    fix = "use a Python with SQLite 3.51.3 or later, or pip install pysqlite3"
-    return Finding("SQLite", WARNING, f"{text}: two programs that write at once can damage the database", fix)
+    if (problem := weakness()) is not None:
+        return Finding("SQLite", WARNING, problem, REMEDY)
+    return Finding("SQLite", OK, f"{driver().sqlite_version}, driver {driver().__name__.partition('.')[0]}")
 
 
 def _writing(settings: Settings) -> Finding:
@@ -134,10 +130,14 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
 
 
 def _vocabulary(settings: Settings) -> Finding:
-    if load_vocabulary(settings.vocabulary, settings.vocabulary_folders) is not None:
-        return Finding("vocabulary", OK, f"{settings.vocabulary}: tokens are counted exactly")
-    fix = f"for exact counts: {how_to_install('exact')}"
-    return Finding("vocabulary", OK, f"{settings.vocabulary}: tokens are estimated", fix)
+    counter = best_counter(settings.vocabulary, settings.vocabularies)
+    if counter.exact:
+        return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
+    text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
+    fix = f"for exact counts: {how_to_install('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
+        return Finding("vocabulary", WARNING, f"{text}: {path} is not as published", fix)
+    return Finding("vocabulary", OK, text, fix)
 
 
 def _data_folder(folder: Path) -> Finding:
@@ -157,8 +157,7 @@ def _database(settings: Settings) -> Finding:
             return Finding("database", OK, f"{kind}: made when it is first needed")
         schema = database.schema()
     except NPLError as error:
-        fix = "restore a backup, or see NPL_DATABASE_URL" if settings.database_url else "restore a backup"
-        return Finding("database", PROBLEM, f"{kind}: {error}", None if error.hint else fix)
+        return Finding("database", PROBLEM, f"{kind}: {error}", None if error.hint else RESTORE)
     if schema is None or schema >= HEAD:
         return Finding("database", OK, f"{kind}: schema {schema or 'made when it is first needed'}")
     fix = "servers migrate it when they open it, or: npl-mcp migrate"
@@ -205,7 +204,7 @@ def _client(one: Configuration) -> Finding:
         command = server.get("command")
         # Clients put values in the place of ${…}.
         if isinstance(command, str) and "$" not in command and shutil.which(command) is None:
-            fix = f"write {shutil.which('npl-mcp') or 'the full path of npl-mcp'} as its command"
+            fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
             return Finding(one.client, PROBLEM, f"{one.path} names npl, but there is no {command!r}", fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
     return Finding(one.client, OK, f"{one.path} names npl: {shown}")

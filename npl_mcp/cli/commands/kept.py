@@ -10,7 +10,7 @@ from typing import Any
 
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.terminal.outcome import Outcome, counted
 from npl_mcp.config.arguments import path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.building import SMALL
@@ -77,8 +77,7 @@ def run_cache(given: argparse.Namespace, settings: Settings) -> Outcome:
             text, problems = f"removed: {total}", []
         elif given.step == "check":
             problems += store.problems()
-            found = f"{len(problems)} problems" if problems else "no problem"
-            text = f"checked: {total}: {found}"
+            text = f"checked: {total}: {counted(problems)}"
         else:
             text = "\n".join([*map(_line, sets), total])
         return Outcome(text, _data(store, sets, size, problems), problems)

@@ -8,7 +8,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.terminal.outcome import Outcome, counted
 from npl_mcp.config.arguments import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.maintenance import back_up, check
@@ -41,6 +41,15 @@ def add_stores(commands: Any) -> None:
     export.add_argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID")
 
 
+def stores_of(settings: Settings) -> Stores:
+    """Return the stores of the data folder.
+
+    :raises DatabaseError: the address of the database cannot be read.
+    """
+    folder, most, files = settings.data_folder, settings.max_artifact_bytes, settings.worklog_files
+    return Stores(folder, most, settings.database_url, worklog_files=files)
+
+
 def run_backup(given: argparse.Namespace, stores: Stores) -> Outcome:
     """Copy the stores into a new folder.
 
@@ -57,9 +66,8 @@ def run_check(stores: Stores) -> Outcome:
     :raises DatabaseError: the database cannot be read at all.
     """
     report = check(stores)
-    found = f"{len(report.problems)} problems" if report.problems else "no problem"
     data = {"ok": not report.problems, "revisions": report.revisions, "problems": report.problems}
-    text = f"database and {report.revisions} revisions checked: {found}"
+    text = f"database and {report.revisions} revisions checked: {counted(report.problems)}"
     return Outcome(text, data, report.problems)
 
 

@@ -36,3 +36,8 @@ class Outcome:
         else:
             display.text(f"{self.text}\n")
         return PROBLEMS if self.problems else 0
+
+
+def counted(problems: Sequence[str]) -> str:
+    """Return the number of problems in words."""
+    return "1 problem" if len(problems) == 1 else f"{len(problems) or 'no'} problem{'s' if problems else ''}"

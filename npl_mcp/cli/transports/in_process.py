@@ -93,10 +93,11 @@ class InProcess:
         from npl_mcp.core.app import App
 
         if self._settings is not None:
-            return App(self._settings)
+            return App(replace(self._settings, warm_up=False))
         roots = tuple(map(Path, self._roots))
         # A command that changes files names them, and the others read their digests.
-        settings = Settings.from_env(search_cwd=True, write=True, roots=roots if self._only else None)
+        given = roots if self._only else None
+        settings = Settings.from_env(search_cwd=True, write=True, warm_up=False, roots=given)
         return App(settings if self._only else replace(settings, roots=(*roots, *settings.roots)))
 
 

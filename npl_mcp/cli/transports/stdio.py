@@ -17,19 +17,17 @@ from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
+from npl_mcp.config.programs import SERVER, python
 from npl_mcp.config.settings import Settings, inherited_environment
 from npl_mcp.core.progress import PROGRESS
 
 START_SECONDS = 30.0
-# What the server would warn of is in its answers as well.
-COMMAND = (sys.executable, "-m", "npl_mcp", "--log-level", "ERROR")
-"""Starts a server."""
 
 
 class StdioTransport:
     """Starts a server with the first call, and ends it with :meth:`close`.
 
-    :param command: starts the server.
+    :param command: starts the server; by default that of this installation.
     :param roots: folders to search before those of the environment.
     :param only: and not those at all.
     :param start_seconds: how long that may take.
@@ -40,14 +38,16 @@ class StdioTransport:
 
     def __init__(
         self,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         *,
         roots: Sequence[str] = (),
         only: bool = False,
         start_seconds: float = START_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        self._command, self._start_seconds, self._call_seconds = command, start_seconds, call_seconds
+        # What the server would warn of is in its answers as well.
+        self._command = command or [*python(SERVER), "--log-level", "ERROR"]
+        self._start_seconds, self._call_seconds = start_seconds, call_seconds
         self._roots, self._only = roots, only
         self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.artifact.files import RevisionDraft, RevisionFiles, check_filename, description
 from npl_mcp.stores.artifact.recovery import Recovery
-from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
-from npl_mcp.stores.base.errors import StorageError, StoreError
+from npl_mcp.stores.base.database import Database, Row, Transaction, damaged, digest_of
+from npl_mcp.stores.base.errors import RESTORE, StorageError, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Kept(NamedTuple):
     :param owner: id of the artifact.
     :param number: of the revision.
     :param filename: of the content.
-    :param digest: see :func:`digest_of`.
+    :param digest: see :func:`~npl_mcp.stores.base.database.digest_of`.
     :param content: bytes.
     :param meta: its description.
     """
@@ -41,11 +41,6 @@ class Kept(NamedTuple):
     digest: str
     content: bytes
     meta: bytes
-
-
-def digest_of(content: bytes) -> str:
-    """Return the digest by which a content is known."""
-    return blake2b(content, digest_size=16).hexdigest()
 
 
 def contents_of(database: Database, folder: Path) -> Contents:
@@ -101,6 +96,14 @@ class Contents(ABC):
         content, meta = self.fetch(tx, artifact, row)
         return content, meta.decode()
 
+    def many(self, tx: Transaction, rows: Sequence[Row]) -> dict[str, bytes]:
+        """Return the contents of a batch of revisions by their digests, those that are what was stored."""
+        found = {}
+        for row in rows:
+            with suppress(StoreError):
+                found[row["digest"]] = self.fetch(tx, {}, row)[0]
+        return found
+
 
 class FileContents(Contents):
     """Contents in files.
@@ -148,11 +151,11 @@ class FileContents(Contents):
             meta.decode()
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise StorageError(f"the files of {which} cannot be read: {reason}", hint=_RESTORE) from None
+            raise StorageError(f"the files of {which} cannot be read: {reason}", hint=RESTORE) from None
         except UnicodeDecodeError:
-            raise StorageError(f"the description of {which} was changed", hint=_RESTORE) from None
+            raise StorageError(f"the description of {which} was changed", hint=RESTORE) from None
         if digest_of(content) != row["digest"]:
-            raise StorageError(f"the file of {which} is not the one that was stored", hint=_RESTORE)
+            raise StorageError(f"the file of {which} is not the one that was stored", hint=RESTORE)
         return content, meta
 
 
@@ -186,10 +189,14 @@ class TableContents(Contents):
     def fetch(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, bytes]:
         """Return the content from its row."""
         which, meta = _checked(row), _description(artifact, row)
-        content = tx.value("SELECT data FROM content WHERE digest = :digest", digest=row["digest"])
-        if content is None or digest_of(content) != row["digest"]:
+        content = self.many(tx, [row]).get(row["digest"])
+        if content is None:
             raise damaged(f"the content of {which} is not the one that was stored")
         return content, meta
+
+    def many(self, tx: Transaction, rows: Sequence[Row]) -> dict[str, bytes]:
+        """Return the contents, which one statement reads."""
+        return tx.contents("content", [row["digest"] for row in rows])
 
     def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
         """Return the content, from its file if that is a copy; if it is none, make one."""
@@ -221,6 +228,3 @@ def _checked(row: Row) -> str:
     except (InvalidRequestError, TypeError):
         raise damaged(f"{which} has a file name that no file can have") from None
     return which
-
-
-_RESTORE = "restore it from a backup of the data folder"

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.contents import Kept, contents_of, digest_of
+from npl_mcp.stores.artifact.contents import Kept, contents_of
 from npl_mcp.stores.artifact.files import RevisionDraft, check_filename, check_size, description
 from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, Revision, RevisionEntry, Stored
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -24,7 +24,7 @@ from npl_mcp.stores.base.errors import (
     RecordNotFoundError,
     StoreError,
 )
-from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 
 logger = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class ArtifactStore:
             row = require(tx, artifact_id)
             moment = row["archived_at"]
             if archived != (moment is not None):
-                moment = now() if archived else None
+                moment = tx.now if archived else None
                 tx.run(
                     "UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"]
                 )
@@ -284,7 +284,7 @@ class ArtifactStore:
         )
 
     def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> tuple[Stored, Kept]:
-        owner, number, moment = artifact["id"], artifact["revision_count"], now()
+        owner, number, moment = artifact["id"], artifact["revision_count"], tx.now
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
         digest = digest_of(draft.content)
         revision_id = tx.value(
@@ -355,7 +355,7 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
         " ON CONFLICT (name) DO NOTHING RETURNING id, name, type, revision_count",
         name=name,
         type=kind,
-        now=now(),
+        now=tx.now,
     )
     if row is None:
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)

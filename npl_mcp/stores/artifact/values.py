@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A revision that was stored.
+class RevisionName:
+    """Which revision of which artifact.
 
     :param artifact_id: the artifact.
     :param artifact_name: its name.
     :param artifact_type: its type.
     :param revision_id: row id of the revision, unique over all artifacts.
     :param revision_num: number of the revision, from 0 on.
-    :param file_path: absolute path of its file.
-    :param meta_path: absolute path of its description.
     """
 
     artifact_id: int
@@ -23,22 +22,38 @@ class Stored:
     artifact_type: str
     revision_id: int
     revision_num: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(RevisionName):
+    """A revision that was stored.
+
+    :param file_path: absolute path of its file.
+    :param meta_path: absolute path of its description.
+    """
+
     file_path: str
     meta_path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
-    """A revision of an artifact.
+class RevisionOrigin(RevisionName):
+    """A revision, and where it comes from.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
-    :param revision_id: row id of the revision, unique over all artifacts.
-    :param revision_num: number of the revision, from 0 on.
     :param created_by: who made it.
     :param created_at: UTC, ISO 8601.
     :param purpose: what it is for.
+    """
+
+    created_by: str | None
+    created_at: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(RevisionOrigin):
+    """A revision of an artifact.
+
     :param notes: text about it.
     :param filename: name of its file, as given.
     :param size: bytes of its content.
@@ -47,20 +62,17 @@ class Revision:
     :param metadata: text of its description.
     """
 
-    artifact_id: int
-    artifact_name: str
-    artifact_type: str
-    revision_id: int
-    revision_num: int
-    created_by: str | None
-    created_at: str
-    purpose: str
     notes: str | None
     filename: str
     size: int
     digest: str
     file_path: str
     metadata: str
+
+    def shared(self, kind: type[RevisionOrigin]) -> dict[str, Any]:
+        """Return the fields that another description of a revision has as well."""
+        names = {field.name for field in fields(kind)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
 
 
 @dataclass(frozen=True, slots=True)

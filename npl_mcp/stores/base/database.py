@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import fields
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from npl_mcp.stores.base.engine import (
     READERS,
@@ -32,7 +34,9 @@ from npl_mcp.stores.base.engine import (
     Schema,
 )
 from npl_mcp.stores.base.engine import Row as Row
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+
+T = TypeVar("T")
 
 HEAD = "0006"
 """The newest migration, by its number; a database that has it needs no Alembic to open."""
@@ -54,10 +58,12 @@ class Transaction:
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
 
     :param raw: the driver's connection, for the engine.
+    :param now: when it began, by the database's clock, which all replicas share; UTC, ISO 8601. A transaction
+        that may write begins after the one before it has ended.
     """
 
-    def __init__(self, raw: Any, engine: Engine) -> None:
-        self.raw, self._engine = raw, engine
+    def __init__(self, raw: Any, engine: Engine, now: str) -> None:
+        self.raw, self._engine, self.now = raw, engine, now
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
@@ -102,6 +108,16 @@ class Transaction:
         rows = self._first(sql, values)
         return None if rows is None else rows[1][0]
 
+    def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
+        """Return contents of a table by their digests, those of them that are what was stored.
+
+        :param digests: of a batch at most.
+        """
+        sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
+        rows = self.all(sql, digests=sorted(set(digests)))
+        # Drivers return bytes, memory views or buffers.
+        return {row["digest"]: data for row in rows if digest_of(data := bytes(row["data"])) == row["digest"]}
+
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of rows it changed."""
         changed: int = self.raw.execute(*self._engine.statement(sql, values)).rowcount
@@ -131,15 +147,26 @@ class Transaction:
         return None if place is None else damaged(f"{place} holds no text")
 
 
+def digest_of(data: bytes) -> str:
+    """Return the digest by which a content is kept; that of documents, too."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
 def damaged(what: str) -> DatabaseError:
     """Return the error for a row that cannot be read.
 
     :param what: which, and what is wrong with it.
     """
-    return DatabaseError(f"the database is damaged: {what}", hint=_RESTORE)
+    return DatabaseError(f"the database is damaged: {what}", hint=RESTORE)
 
 
-_RESTORE = "restore a backup"
+def filled(kind: type[T], row: Mapping[str, Any], **more: object) -> T:
+    """Return a dataclass that takes its values from a row's columns of the same names.
+
+    :param more: values of the other fields, and those that differ from the column.
+    """
+    names = (field.name for field in fields(kind))  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names if name not in more}, **more)
 
 
 def json_of(text: Any, where: str) -> Any:
@@ -254,11 +281,11 @@ class Database:
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
-                    raw = begun.enter_context(kind.transaction(deadline))
+                    raw, moment = begun.enter_context(kind.transaction(deadline))
                 except MigratedError:
                     self.close()
-                    raw = begun.enter_context(self._opened(deadline)[which].transaction(deadline))
-                yield Transaction(raw, self.engine)
+                    raw, moment = begun.enter_context(self._opened(deadline)[which].transaction(deadline))
+                yield Transaction(raw, self.engine, moment)
         except (BusyError, RefusedError):
             raise
         except DatabaseError:
@@ -294,8 +321,9 @@ class Database:
         needed = engine.prepare()
         writer = Connections(engine, 1, read_only=False)
         readers = Connections(engine, READERS, read_only=True)
+        writer.others, readers.others = readers, writer
         try:
-            with readers.transaction(deadline) as raw:
+            with readers.transaction(deadline) as (raw, _):
                 found = engine.schema(raw)
                 self._found = None if found is None else found.number
                 if found is not None:
@@ -337,5 +365,5 @@ def _usable(found: Schema) -> bool:
     whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
     raise DatabaseError(
         f"the database was made by {whose} (schema {found.number[:20]!r})",
-        hint="install that version or a later one" if newer else _RESTORE,
+        hint="install that version or a later one" if newer else RESTORE,
     )

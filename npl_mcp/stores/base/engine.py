@@ -22,11 +22,20 @@ BUSY_MILLISECONDS = 10_000
 
 READERS = 4
 
+SCARCE_SECONDS = 10
+"""How long a process keeps no idle connection after its server had none left."""
+
+_RETRY_SECONDS = 0.1
+
 Row = dict[str, Any]
 
 
 class BusyError(DatabaseError):
     """Others held the database for too long; the connections are sound."""
+
+
+class FullError(BusyError):
+    """The server takes no further connection; those that are open are sound."""
 
 
 def page_of(table: str) -> int:
@@ -151,15 +160,22 @@ class Engine(ABC):
     keeps_contents = False
     """Whether the contents of artifacts are kept in the database; else they are files beside it."""
 
+    full: tuple[float, FullError] | None = None
+    """When the server last had no connection left, by the monotonic clock, and what it said."""
+
     @property
     def name(self) -> str:
         """What tells this database from others, as a part of a file's name."""
         return ""
 
-    @property
     @abstractmethod
+    def driver(self) -> Any:
+        """Return the driver's module."""
+
+    @property
     def operational(self) -> type[Exception]:
         """The driver's class of errors that are not the statement's fault."""
+        return self.driver().OperationalError  # type: ignore[no-any-return]
 
     @abstractmethod
     def exists(self) -> bool:
@@ -168,6 +184,11 @@ class Engine(ABC):
     def is_lost(self) -> bool:
         """Return whether the database is missing though something is there that only it describes."""
         return False
+
+    def scarcity(self) -> FullError | None:
+        """Return what the server said when it had no connection left, if that was a short time ago."""
+        at, error = self.full or (0.0, None)
+        return error if time.monotonic() - at < SCARCE_SECONDS else None
 
     def mark(self) -> object:
         """Return what connections belong to; when it is another, they must be opened again."""
@@ -201,10 +222,11 @@ class Engine(ABC):
         return nullcontext()
 
     @abstractmethod
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write is the only one of its kind.
 
         :param schema: number of the schema that the database had when it was opened; ``None`` for any.
+        :returns: when it began, by the database's clock.
         :raises MigratedError: it has another one, as far as an engine looks: others may migrate it.
         """
 
@@ -216,9 +238,13 @@ class Engine(ABC):
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement and its parameters as the driver takes them; ``IN :name`` takes a list."""
 
-    @abstractmethod
-    def translated(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def translated(self) -> Iterator[None]:
         """Turn errors of the driver into :class:`DatabaseError`."""
+        try:
+            yield
+        except self.driver().Error as error:
+            raise self.as_database_error(error) from error
 
     @abstractmethod
     def as_database_error(self, error: BaseException) -> DatabaseError:
@@ -294,29 +320,29 @@ class Connections:
     :param most: connections that are open at once.
     :param read_only: they can change nothing.
 
-    ``schema`` is what :meth:`Engine.begin` takes.
+    ``schema`` is what :meth:`Engine.begin` takes; ``others`` are the connections of the other kind.
     """
 
     def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
         self._engine, self._read_only = engine, read_only
         self.schema: str | None = None
+        self.others: Connections | None = None
         self._turns = threading.Semaphore(most)
         self._lock = threading.Lock()
         self._idle: list[Any] = []
         self._closed = False
 
     @contextmanager
-    def transaction(self, deadline: Deadline) -> Iterator[Any]:
+    def transaction(self, deadline: Deadline) -> Iterator[tuple[Any, str]]:
         """Begin a transaction; it is committed at the end, or rolled back on any error.
 
-        :returns: the driver's connection.
+        :returns: the driver's connection, and when it began.
         :raises BusyError: there was no turn, or no lock, before the deadline.
         """
         engine = self._engine
         with self._connection(deadline) as raw, engine.waiting(raw, deadline):
             try:
-                engine.begin(raw, deadline, read_only=self._read_only, schema=self.schema)
-                yield raw
+                yield raw, engine.begin(raw, deadline, read_only=self._read_only, schema=self.schema)
                 engine.commit(raw, read_only=self._read_only)
             except BaseException:
                 # Some errors, such as a full disk, have already rolled it back.
@@ -325,10 +351,13 @@ class Connections:
                         raw.execute("ROLLBACK")
                 raise
 
-    def close(self) -> None:
-        """Close the connections; those in use are closed when their callers are done."""
+    def close(self, *, keeps_open: bool = False) -> None:
+        """Close the connections; those in use are closed when their callers are done.
+
+        :param keeps_open: close those alone that are idle now.
+        """
         with self._lock:
-            self._closed = True
+            self._closed |= not keeps_open
             idle, self._idle = self._idle, []
         for raw in idle:
             raw.close()
@@ -336,9 +365,10 @@ class Connections:
     @contextmanager
     def _connection(self, deadline: Deadline) -> Iterator[Any]:
         if not self._turns.acquire(timeout=deadline.seconds):
-            raise BusyError("the database cannot be used: too many calls wait for it; try again")
+            busy = BusyError("the database cannot be used: too many calls wait for it; try again")
+            raise self._engine.scarcity() or busy
         try:
-            raw = self._idle_one() or self._engine.connect(deadline, read_only=self._read_only)
+            raw = self._idle_one() or self._opened(deadline)
             try:
                 yield raw
             finally:
@@ -354,8 +384,22 @@ class Connections:
                 return raw
             raw.close()
 
+    def _opened(self, deadline: Deadline) -> Any:
+        """Open a connection; where the server has none left, wait until it has, or until the deadline."""
+        while True:
+            try:
+                return self._engine.connect(deadline, read_only=self._read_only)
+            except FullError as error:
+                self._engine.full = time.monotonic(), error
+                if self.others is not None:
+                    self.others.close(keeps_open=True)
+                if not deadline.seconds:
+                    raise
+                time.sleep(min(_RETRY_SECONDS, deadline.seconds))
+
     def _put_back(self, raw: Any) -> None:
-        if self._engine.is_idle(raw):
+        # An idle connection would be missed by other processes that share the server.
+        if self._engine.is_idle(raw) and self._engine.scarcity() is None:
             with self._lock:
                 if not self._closed:
                     self._idle.append(raw)

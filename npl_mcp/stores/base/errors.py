@@ -25,6 +25,9 @@ from __future__ import annotations
 
 from npl_index.errors import NotFoundError, NPLError
 
+RESTORE = "stop all servers and replace the whole data folder (npl.db, npl.db-wal, npl.db-shm) with a backup"
+"""What to do about damage: a log that belongs to another state damages a file that is replaced alone."""
+
 
 class SessionNotFoundError(NotFoundError):
     """No session has the id that was given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Generic, TypeVar
 
 from npl_index.errors import InvalidRequestError
@@ -62,7 +62,10 @@ class Slice:
 
 
 def now() -> str:
-    """Return the present time as it is stored and shown everywhere: UTC, ISO 8601, microseconds, ``Z``."""
+    """Return the time of this machine's clock as it is stored: UTC, ISO 8601, microseconds, ``Z``.
+
+    Times that replicas compare are those of :attr:`~npl_mcp.stores.base.database.Transaction.now`.
+    """
     return stamp(datetime.now(timezone.utc))
 
 
@@ -70,3 +73,13 @@ def stamp(moment: datetime) -> str:
     """Write a time as it is stored; a time without zone counts as UTC."""
     aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
     return aware.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment_of(text: str) -> datetime:
+    """Read a time that :func:`stamp` wrote."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def later(text: str, by: timedelta) -> str:
+    """Return the time that is later than a stored one."""
+    return stamp(moment_of(text) + by)

@@ -19,7 +19,7 @@ import re
 import selectors
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -32,6 +32,7 @@ from npl_mcp.stores.base.engine import (
     Commits,
     Deadline,
     Engine,
+    FullError,
     MigratedError,
     Migration,
     RefusedError,
@@ -132,10 +133,9 @@ class PostgresEngine(Engine):
         """What tells this database from others: a digest of where it is, without user and password."""
         return blake2b(self._where.encode(), digest_size=6).hexdigest()
 
-    @property
-    def operational(self) -> type[Exception]:
-        """The driver's class of errors that are not the statement's fault."""
-        return driver().OperationalError  # type: ignore[no-any-return]
+    def driver(self) -> Any:
+        """Return the driver's module."""
+        return driver()
 
     def exists(self) -> bool:
         """Return that there is a database: its address was given."""
@@ -154,7 +154,8 @@ class PostgresEngine(Engine):
         # Less than two seconds would be none (libpq).
         waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
         where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
-        raw = _connection_class().connect(where, autocommit=True)
+        with self.translated():
+            raw = _connection_class().connect(where, autocommit=True)
         try:
             _check_server(raw)
             # A pooler greets in its own name.
@@ -178,7 +179,7 @@ class PostgresEngine(Engine):
         idle = driver().pq.TransactionStatus.IDLE
         return not raw.closed and raw.pgconn.transaction_status == idle
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write waits for its turn among all that use the database."""
         # A statement sees what was committed before it, so the first one after the lock sees everything.
         # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
@@ -196,14 +197,14 @@ class PostgresEngine(Engine):
         if not read_only:
             # Others are told when it is committed.
             begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
-        if schema is None:
-            raw.execute(begun, prepare=False)
-            return
-        cursor = raw.execute(f"{begun}; SELECT version_num FROM alembic_version", prepare=False)
+        version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
+        cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
         while cursor.nextset():
             pass
-        if cursor.fetchone() != (schema,):
+        moment, found = cursor.fetchone()
+        if found != schema:
             raise MigratedError("the database was migrated by another server; try again")
+        return str(moment)
 
     def commit(self, raw: Any, *, read_only: bool) -> None:
         """Commit a transaction.
@@ -228,21 +229,13 @@ class PostgresEngine(Engine):
         given = {**values, **{name: list(values[name]) for name in lists}} if lists else values
         return _translated(sql, lists), given
 
-    @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Turn errors of the driver into :class:`DatabaseError`."""
-        try:
-            yield
-        except driver().Error as error:
-            raise self.as_database_error(error) from error
-
     def as_database_error(self, error: BaseException) -> DatabaseError:
         """Return the error for one of the driver, in words that show no address and no password."""
         state = getattr(error, "sqlstate", None)
         if state is None and isinstance(error, driver().DataError):
             state = "22000"  # the driver itself refused a value
         if state is None:
-            return _unreachable(str(error).lower())
+            return _unreachable(str(error))
         for start, meaning, hint, kind in _REASONS:
             if state.startswith(start):
                 return kind(f"the database cannot be used: {meaning}", hint=hint)
@@ -435,27 +428,40 @@ def _unreadable() -> DatabaseError:
 
 
 def _unreachable(text: str) -> DatabaseError:
-    """Return the error for a connection that was refused or lost; only its text says why."""
+    """Return the error for a connection that was refused or lost; only its text says why, without names."""
+    said = re.sub("\"[^\"]*\"|'[^']*'", "", text.lower())
+    for part, limit in _LIMITS:
+        if re.search(part, said):
+            full = f"the database cannot be used: the server has no connection left, {limit} is reached"
+            return FullError(full, hint=_MORE)
     for part, meaning in _REFUSALS:
-        if part in text:
+        if re.search(part, said):
             return DatabaseError(f"the database cannot be used: {meaning}")
     return DatabaseError(
         "the database cannot be used: PostgreSQL cannot be reached, or the connection was lost", hint=_AGAIN
     )
 
 
+_NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 _OWN = "give npl a database of its own"
 _AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
 _LOG = "see in its log why, then try again"
 _FOREIGN = "its tables are another program's"
 
+_MORE = "try again; if it stays so, raise that limit: each npl server takes up to six connections"
+
+_LIMITS = (
+    ("clients already|connection slots", "its max_connections"),
+    ("too many connections for role", "the CONNECTION LIMIT of the user of NPL_DATABASE_URL"),
+    ("too many connections for database", "the CONNECTION LIMIT of the database"),
+    ("no more connections|too many connections", "a limit of connections"),
+)
+
 _REFUSALS = (
-    ("password", "the server refuses the user or the password of NPL_DATABASE_URL"),
-    ("authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
-    ("pg_hba.conf", "the server lets nobody in from here"),
+    ("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
+    ("pg_hba", "the server lets nobody in from here"),
     ("role", "the server does not know the user of NPL_DATABASE_URL"),
     ("does not exist", "the server has no database of that name"),
-    ("too many", "the server has no connection left; try again, or let it take more"),
 )
 
 # By the beginning of the SQLSTATE.
@@ -464,7 +470,7 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("40", "somebody else changed the same; try again", None, BusyError),
     ("57014", "the server ended a statement that took too long; try again", None, BusyError),
     ("53100", "the server's disk is full", "make room there, then try again", DatabaseError),
-    ("53300", "the server has no connection left; try again, or let it take more", None, DatabaseError),
+    ("53300", "the server has no connection left", _MORE, FullError),
     ("53", "the server has too little room or memory", _AGAIN, DatabaseError),
     ("57P", "the server is starting or ending", _AGAIN, DatabaseError),
     ("08", "the connection was lost", _AGAIN, DatabaseError),
@@ -474,9 +480,9 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("3D", "the server has no database of that name", None, DatabaseError),
     ("42501", "the user of NPL_DATABASE_URL may not do that", None, DatabaseError),
     ("42P07", _FOREIGN, _OWN, DatabaseError),
-    ("42P01", "tables are missing; restore a backup", None, DatabaseError),
-    ("XX001", "it is damaged; restore a backup", None, DatabaseError),
-    ("XX002", "it is damaged; restore a backup", None, DatabaseError),
+    ("42P01", "tables are missing; stop all servers, then restore a backup", None, DatabaseError),
+    ("XX001", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
+    ("XX002", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
     # Among them errors of disks that are not called full: a quota that is used up.
     ("XX", "the server failed", _LOG, DatabaseError),
     ("58", "the server failed", _LOG, DatabaseError),

@@ -8,6 +8,7 @@ refused at once, whatever the busy timeout, when somebody else wrote in between.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -28,8 +29,11 @@ from npl_mcp.stores.base.engine import (
     Table,
     TableRow,
 )
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.folder import private_folder
+from npl_mcp.stores.base.paging import now
+
+logger = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x4E504C44  # "NPLD"
 JOURNAL_BYTES = 16 * 1024 * 1024
@@ -43,14 +47,25 @@ _NO_WAIT_MILLISECONDS = 50
 
 @cache
 def driver() -> Any:
-    """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python.
-
-    Versions before 3.51.3 can damage a database in WAL mode when two connections write and checkpoint in
-    the same instant (https://sqlite.org/wal.html#walresetbug).
-    """
+    """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python."""
     # Loaded when a store is first used, so that calls without stores need not wait for it.
     name = "pysqlite3" if importlib.util.find_spec("pysqlite3") else "sqlite3"
     return importlib.import_module(f"{name}.dbapi2")
+
+
+def weakness() -> str | None:
+    """Return what is wrong with this SQLite; ``None`` if two connections may write and checkpoint at once.
+
+    Elsewhere that can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
+    """
+    found = driver().sqlite_version_info
+    if found >= (3, 51, 3) or (3, 50, 7) <= found < (3, 51) or (3, 44, 6) <= found < (3, 45):
+        return None
+    return f"two programs that write at once can damage the database with SQLite {driver().sqlite_version}"
+
+
+REMEDY = "pip install pysqlite3, or use a Python with SQLite 3.51.3 or later"
+"""What to do about it."""
 
 
 def remove(path: Path) -> None:
@@ -74,10 +89,9 @@ class SqliteEngine(Engine):
         self._beside = beside
         self._checks = check
 
-    @property
-    def operational(self) -> type[Exception]:
-        """The driver's class of errors that are not the statement's fault."""
-        return driver().OperationalError  # type: ignore[no-any-return]
+    def driver(self) -> Any:
+        """Return the driver's module."""
+        return driver()
 
     def exists(self) -> bool:
         """Return whether the file is there."""
@@ -137,9 +151,10 @@ class SqliteEngine(Engine):
             with suppress(driver().Error):
                 raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> None:  # noqa: ARG002
-        """Begin a transaction, whatever the schema."""
+    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
+        """Begin a transaction, whatever the schema; all who use the file have the clock of one machine."""
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        return now()
 
     def commit(self, raw: Any, *, read_only: bool) -> None:  # noqa: ARG002
         """Commit a transaction."""
@@ -157,17 +172,11 @@ class SqliteEngine(Engine):
             given |= parts
         return sql, given
 
-    @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Turn errors of the driver into :class:`DatabaseError`."""
-        try:
-            yield
-        except driver().Error as error:
-            raise self.as_database_error(error) from error
-
     def as_database_error(self, error: BaseException) -> DatabaseError:
         """Return the error for one of the driver, in words that show no path of this machine."""
         text = str(error).lower()
+        if "malformed" in text:
+            logger.warning("the database is damaged: %s", getattr(error, "sqlite_errorname", text))
         for part, meaning, kind in _REASONS:
             if part in text:
                 return kind(f"the database cannot be used: {meaning}")
@@ -195,9 +204,7 @@ class SqliteEngine(Engine):
             return
         found = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise DatabaseError(
-                f"the database is damaged: {found}", hint="restore a backup of the data folder"
-            )
+            raise DatabaseError(f"the database is damaged: {found}", hint=RESTORE)
 
     def before_migration(self, found: Schema) -> None:
         """Copy the file beside itself."""
@@ -288,7 +295,7 @@ class SqliteEngine(Engine):
         beside = "" if self._beside is None else self._beside.name
         return DatabaseError(
             f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
-            hint=f"put {self.path.name} back from a backup, or move {beside!r} away to begin with nothing",
+            hint=f"{RESTORE}; or move {beside!r} away to begin with nothing",
         )
 
 
@@ -417,7 +424,7 @@ _REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
         DatabaseError,
     ),
     ("locked", "it was locked by another program for too long; try again", BusyError),
-    ("malformed", "it is damaged; restore a backup", DatabaseError),
+    ("malformed", f"it is damaged; {RESTORE}", DatabaseError),
     ("could not decode", "a text in it is damaged; 'npl-mcp check' names the row", DatabaseError),
     ("not a database", _FOREIGN, DatabaseError),
     ("disk i/o", "the disk reports an error, or its files were removed", DatabaseError),

@@ -11,8 +11,8 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
-from npl_mcp.stores.base.paging import Page, Slice, now, stamp
+from npl_mcp.stores.base.database import Row, Transaction, damaged, filled, json_of
+from npl_mcp.stores.base.paging import Page, Slice, stamp
 
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)"
@@ -195,7 +195,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     )
     if order.endswith("DESC"):
         rows.reverse()
-    found, moment = reactions(tx, where, values), now()
+    found, moment = reactions(tx, where, values), tx.now
     return tuple(event(row, moment, found.get(row["id"])) for row in rows)
 
 
@@ -205,16 +205,7 @@ def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None
     :param row: its columns but the position, with :data:`PRESENT`.
     :param moment: the present.
     """
-    return Event(
-        id=row["id"],
-        room_id=row["room_id"],
-        event_type=row["event_type"],
-        persona=row["persona"],
-        timestamp=row["timestamp"],
-        data=present_data(row, moment),
-        reply_to_id=row["reply_to_id"],
-        reactions=reactions,
-    )
+    return filled(Event, row, data=present_data(row, moment), reactions=reactions)
 
 
 def reactions(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.database import Transaction, filled
 from npl_mcp.stores.base.errors import RecordNotFoundError
-from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.rooms import Posted
 
@@ -130,22 +130,7 @@ def read(
         offset=page.offset,
         **values,
     )
-    moment = now()
-    items = tuple(
-        Notification(
-            id=row["id"],
-            event_id=row["event_id"],
-            notification_type=row["notification_type"],
-            created_at=row["created_at"],
-            read_at=row["read_at"],
-            room_id=row["room_id"],
-            event_type=row["event_type"],
-            event_persona=row["event_persona"],
-            timestamp=row["timestamp"],
-            event_data=feed.present_data(row, moment),
-        )
-        for row in rows
-    )
+    items = tuple(filled(Notification, row, event_data=feed.present_data(row, tx.now)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return Page(items, total, page.limit, page.offset, cursor)
 
@@ -156,17 +141,16 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
     :param whose: only if it is that persona's.
     :raises RecordNotFoundError: there is no such notification.
     """
-    moment = now()
     which = "id = :id" if whose is None else "id = :id AND persona = :whose"
     values = {"id": notification_id} if whose is None else {"id": notification_id, "whose": whose}
     persona = tx.value(
         f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona",
-        moment=moment,
+        moment=tx.now,
         **values,
     )
     if persona is not None:
         tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
-        return MarkedRead(notification_id, moment)
+        return MarkedRead(notification_id, tx.now)
     earlier = tx.value(f"SELECT read_at FROM notification WHERE {which}", **values)
     if earlier is None:
         raise RecordNotFoundError(

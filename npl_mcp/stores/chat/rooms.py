@@ -21,7 +21,7 @@ from npl_mcp.stores.base.errors import (
     RecordNotFoundError,
     RoomNotFoundError,
 )
-from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 
 _NEAR = 5
@@ -136,13 +136,12 @@ def create(
     if session_id is not None or session_title is not None:
         number, its_id = session.ensure(tx, session_id, session_title)
         session.touch(tx, number, rooms=1)
-    moment = now()
     room_id = tx.value(
         "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
         " VALUES (:name, :moment, :description, :session, :count, :count)"
         " ON CONFLICT (name) DO NOTHING RETURNING id",
         name=name,
-        moment=moment,
+        moment=tx.now,
         description=description,
         session=number,
         count=len(personas),
@@ -152,7 +151,7 @@ def create(
         raise AlreadyExistsError(
             f"there is already a room {name!r}, room {taken}", hint="choose another name"
         )
-    _join(tx, room_id, personas, moment)
+    _join(tx, room_id, personas, tx.now)
     add_total(tx, _TOTAL, 1)
     return NewRoom(room_id, its_id, name, description, tuple(personas))
 
@@ -214,7 +213,7 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
         "INSERT INTO member (room_id, persona, position, joined_at)"
         " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room",
         persona=persona,
-        moment=now(),
+        moment=tx.now,
         room=room_id,
     )
     post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
@@ -363,7 +362,7 @@ def post(
         position=room["event_count"],
         event_type=event_type,
         persona=persona,
-        moment=now(),
+        moment=tx.now,
         data=_json(data),
         reply_to_id=reply_to_id,
     )

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction, filled
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.stores.base.paging import Page, Slice, now, stamp
+from npl_mcp.stores.base.paging import Page, Slice, later
 from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
 
@@ -155,7 +155,7 @@ def update(
     :param blocked_by: todos that have to be done first; ``None``: as before.
     :raises ConflictError: somebody else has claimed it.
     """
-    before = _require(tx, event_id, now())
+    before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
     if before["lease_until"] and persona not in (before["assigned_to"], before["creator"]):
         raise _claimed(event_id, before)
@@ -175,8 +175,7 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedT
 
     :raises ConflictError: somebody else has claimed it, or is to do it; it waits for others; it is not open.
     """
-    moment = now()
-    before = _require(tx, event_id, moment)
+    before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
     if before["status"] not in STATUSES[:2]:
         raise ConflictError(
@@ -189,14 +188,15 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedT
         names = ", ".join(map(str, waits[:5]))
         raise ConflictError(f"todo {event_id} waits for todo {names}", hint="claim that first")
     _claim(tx, before, persona, seconds)
-    return _listed(tx, [_require(tx, event_id, moment)])[0]
+    return _listed(tx, [_require(tx, event_id)])[0]
 
 
 def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> ListedTodo | None:
     """Claim the oldest todo of a room that is ready for a persona; ``None`` if none is."""
     rooms.require_member(tx, room_id, persona)
     where, values = _which(room_id, "ready", persona)
-    ready = tx.value(f"SELECT event.id {_FROM} WHERE {where} ORDER BY event.id LIMIT 1", **values)
+    first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
+    ready = tx.value(first, moment=tx.now, **values)
     return None if ready is None else claim(tx, ready, persona, seconds)
 
 
@@ -205,7 +205,7 @@ def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
 
     :param event_id: an event; if it made no todo, nothing happens.
     """
-    before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=now())
+    before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
         _change(tx, before, taker, before["status"], taker, None)
 
@@ -222,9 +222,11 @@ def read(
     if room_id is not None:
         rooms.require_room(tx, room_id)
     where, values = _which(room_id, which, persona)
-    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
+    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", moment=tx.now, **values)
+    by = "event.id" if which == "done" else "+event.id"
     rows = tx.some(
-        f"{_SELECT} {_FROM} WHERE {where} ORDER BY event.id LIMIT :limit OFFSET :offset",
+        f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset",
+        moment=tx.now,
         limit=page.limit,
         offset=page.offset,
         **values,
@@ -234,9 +236,10 @@ def read(
 
 def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
     """Return the condition for todos that are asked for, as :func:`read` takes them, and its values."""
-    values: dict[str, Any] = {"moment": now()}
+    values: dict[str, Any] = {}
     parts = [_CONDITIONS[which]]
-    # Few todos are open, many are done: the sign keeps a database from looking at all of a room.
+    # Few todos are open, many are done: the sign, here and in the order, keeps a database from looking at
+    # all events of a room.
     room = "event.room_id" if which == "done" else "+event.room_id"
     if room_id is None:
         parts.append(
@@ -281,9 +284,9 @@ _CONDITIONS = {
 }
 
 
-def _require(tx: Transaction, event_id: int, moment: str) -> Row:
-    """Return a todo as it is at a moment."""
-    row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=moment)
+def _require(tx: Transaction, event_id: int) -> Row:
+    """Return a todo as it is now."""
+    row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if row is None:
         kind = tx.value("SELECT event_type FROM event WHERE id = :event", event=event_id)
         if kind is None:
@@ -304,7 +307,7 @@ def _claimed(event_id: int, row: Row) -> ConflictError:
 
 
 def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
-    until = stamp(datetime.now(timezone.utc) + timedelta(seconds=seconds))
+    until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
         # No event: whoever works on renews often, and nothing has changed for others.
         tx.run(
@@ -398,14 +401,11 @@ def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, tuple[int, ...]]
 def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[ListedTodo, ...]:
     waits = _blockers(tx, [row["event_id"] for row in rows])
     return tuple(
-        ListedTodo(
-            event_id=row["event_id"],
-            room_id=row["room_id"],
+        filled(
+            ListedTodo,
+            row,
             persona=row["creator"],
             description=feed.data_of(row)["description"],
-            status=row["status"],
-            assigned_to=row["assigned_to"],
-            lease_until=row["lease_until"],
             blocked_by=waits.get(row["event_id"]),
         )
         for row in rows

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.stores.base.paging import now
 
 PART_BYTES = 4 * 1024 * 1024
 """Bytes of a row: drivers and logs of databases hold a row several times over."""
@@ -100,7 +99,7 @@ class LibraryIndexes:
                 " SELECT id, :format, :now, '', :members FROM library WHERE name = :library RETURNING id",
                 library=library,
                 format=f"{_UNFINISHED}{os.urandom(12).hex()}",
-                now=now(),
+                now=tx.now,
                 members=members,
             )
         if number is None:

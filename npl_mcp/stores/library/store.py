@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice
 from typing import TypeVar
 
 from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
-from npl_mcp.stores.base.errors import ConflictError, DatabaseError, RecordNotFoundError
-from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
+from npl_mcp.stores.base.errors import RESTORE, ConflictError, DatabaseError, RecordNotFoundError
 from npl_mcp.stores.library.names import check_library, check_path, sound_path
 
 T = TypeVar("T")
@@ -157,7 +155,7 @@ class LibraryStore:
                 return Push(number, found)
             fresh = [*found.added, *found.changed]
             _write_contents(tx, {files[path].digest: path for path in fresh}, read)
-            moment, number = now(), number + 1
+            moment, number = tx.now, number + 1
             library = _moved(tx, name, number, moment)
             _write_files(tx, library, number, files, found)
             tx.run(
@@ -222,15 +220,8 @@ class LibraryStore:
 
     def contents(self, digests: Collection[str]) -> dict[str, bytes]:
         """Return contents by their digests, those of them that are what was stored."""
-        found = {}
         with self._database.read() as tx:
-            for part in _parts(sorted(digests), _NAMED):
-                statement = "SELECT digest, data FROM library_content WHERE digest IN :digests"
-                for row in tx.all(statement, digests=part):
-                    data = bytes(row["data"])  # drivers return bytes, memory views or buffers
-                    if digest_of(data) == row["digest"]:
-                        found[row["digest"]] = data
-        return found
+            return tx.contents("library_content", digests)
 
     def content(self, path: str, digest: str) -> bytes:
         """Return the content of a file.
@@ -295,12 +286,7 @@ class LibraryStore:
 
 def damaged_file(path: str) -> UnreadableDocumentError:
     """Return the error for a file whose content is not what was stored."""
-    return UnreadableDocumentError(f"{path!r} is damaged in the database", hint="restore a backup of it")
-
-
-def digest_of(data: bytes) -> str:
-    """Return the digest by which a content is kept; that of documents, too."""
-    return blake2b(data, digest_size=16).hexdigest()
+    return UnreadableDocumentError(f"{path!r} is damaged in the database", hint=RESTORE)
 
 
 _REVISION_COLUMNS = (

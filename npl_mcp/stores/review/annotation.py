@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
@@ -15,7 +16,6 @@ PLACEHOLDER = "[Add overall review here]"
 
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # The bracket may be missing: a search that began anew at each of many open marks would take quadratic time.
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]+)(\]?)")
 _UNFIT = re.compile(r"[^\w-]+")
@@ -96,9 +96,14 @@ def is_selector(text: str) -> bool:
     return not text.lstrip().startswith(("line:", "@x:"))
 
 
-def split_lines(text: str) -> list[str]:
-    """Cut a text into its lines, each with its line end."""
-    return _LINE.findall(text)
+def split_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text, each with its line end; a list made in one go would stop other threads."""
+    return (line for line in io.StringIO(text, newline=""))
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines a text has; any line end counts, and none is needed behind the last."""
+    return text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in ("", "\n", "\r"))
 
 
 def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
@@ -107,7 +112,8 @@ def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
     :param text: labels of footnotes that it already has are not used.
     :returns: label by id of the remark, in the order of the numbers.
     """
-    taken = {label for label, end in _FOOTNOTE.findall(text) if end}
+    # One match at a time: a list made in one go would stop other threads.
+    taken = {found[1] for found in _FOOTNOTE.finditer(text) if found[2]}
     found: dict[int, str] = {}
     number = 0
     for remark in sorted(remarks, key=_place):
@@ -127,23 +133,27 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
 
     :param marks: see :func:`labels`.
     """
-    lines = split_lines(text)
     by_id = {remark.id: remark for remark in remarks}
-    notes: list[str] = []
+    placed: dict[int, list[tuple[str, Remark, Lines]]] = {}
     for key, label in marks.items():
-        remark = by_id[key]
-        if not isinstance(remark.location, Lines) or remark.location.last > len(lines):
-            continue
-        at = remark.location.last - 1
-        cut = len(lines[at].rstrip("\r\n"))
-        lines[at] = f"{lines[at][:cut]}[^{label}]{lines[at][cut:]}"
-        where = "" if remark.location.first == remark.location.last else f"{_range(remark.location)}: "
-        notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}")
+        if isinstance(place := by_id[key].location, Lines):
+            placed.setdefault(place.last, []).append((label, by_id[key], place))
+    notes: list[str] = []
+    pieces: list[str] = []
+    reached = start = 0
+    for number, line in enumerate(split_lines(text) if placed else (), 1):
+        for label, remark, place in placed.get(number, ()):
+            cut = start + len(line.rstrip("\r\n"))
+            pieces += text[reached:cut], f"[^{label}]"
+            reached = cut
+            where = "" if place.first == place.last else f"{_range(place)}: "
+            notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}")
+        start += len(line)
     if not notes:
         return text
     newline = _newline(text)
     footer = f"\n\n---\n\n# Review Comments\n\n{''.join(f'{note}{chr(10)}' for note in notes)}"
-    whole = "".join(lines)
+    whole = "".join((*pieces, text[reached:]))
     gap = "" if whole.endswith(("\n", "\r")) else newline
     return whole + gap + footer.replace("\n", newline)
 
@@ -199,5 +209,5 @@ def _joined(texts: Sequence[str]) -> str:
 
 def _newline(text: str) -> str:
     """Return the first line end of a text."""
-    found = re.search(r"\r\n|\r|\n", text)
-    return found[0] if found else "\n"
+    line = next(split_lines(text), "")
+    return line[len(line.rstrip("\r\n")) :] or "\n"

@@ -13,6 +13,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.artifact.store import ArtifactStore, require, require_open
+from npl_mcp.stores.artifact.values import Revision, Stored
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
@@ -23,7 +24,7 @@ from npl_mcp.stores.base.errors import (
     StoreError,
 )
 from npl_mcp.stores.base.extras import is_installed
-from npl_mcp.stores.base.paging import Page, Slice, now
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import places
 from npl_mcp.stores.review.annotation import (
     FORMS,
@@ -32,22 +33,22 @@ from npl_mcp.stores.review.annotation import (
     Review,
     Spot,
     annotate,
+    count_lines,
     is_selector,
     labels,
     parse_location,
     reviewer_files,
-    split_lines,
 )
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
 from npl_mcp.stores.review.places import Places
 from npl_mcp.stores.review.sections import section_lines
 from npl_mcp.stores.review.values import (
-    Annotated,
+    AnnotatedRevision,
     Comment,
     Completion,
-    Drawn,
     NewComment,
     NewReview,
+    Picture,
     ReviewContent,
     ReviewEntry,
 )
@@ -93,7 +94,7 @@ class ReviewStore:
                 artifact=artifact_id,
                 revision=revision_id,
                 persona=persona,
-                now=now(),
+                now=tx.now,
             )
         return NewReview(
             review_id, artifact_id, revision_id, revision["revision_num"], persona, "in_progress"
@@ -134,7 +135,7 @@ class ReviewStore:
                 selector=named,
                 comment=clean,
                 persona=author,
-                now=now(),
+                now=tx.now,
             )
         return NewComment(comment_id, review_id, str(place), clean, author, named)
 
@@ -205,7 +206,7 @@ class ReviewStore:
                 tx.run(
                     "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"
                     " WHERE id = :review",
-                    now=now(),
+                    now=tx.now,
                     comment=clean,
                     review=review_id,
                 )
@@ -217,7 +218,7 @@ class ReviewStore:
             )
         return Completion(review_id, "completed", review["overall_comment"])
 
-    def annotated(self, artifact_id: int, revision_id: int) -> Annotated:
+    def annotated(self, artifact_id: int, revision_id: int) -> AnnotatedRevision:
         """Return a copy of a revision with the comments of all its reviews.
 
         A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an
@@ -231,15 +232,18 @@ class ReviewStore:
         revision, content = self._artifacts.content(artifact_id, row["revision_num"])
         text = as_text(content)
         marks = labels(remarks, text or "")
-        drawn = self._drawn(artifact_id, row, content, remarks, marks) if text is None else None
+        image, stored = (None, None) if text is not None else self._drawn(revision, content, remarks, marks)
         about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-        return Annotated(
+        return AnnotatedRevision(
             artifact_id=artifact_id,
             artifact_name=revision.artifact_name,
             revision_id=revision_id,
             revision_num=revision.revision_num,
-            content=None if text is None else annotate(text, remarks, marks),
-            drawn=drawn,
+            annotated_content=None if text is None else annotate(text, remarks, marks),
+            image=image,
+            annotated_revision_id=stored.revision_id if stored else None,
+            annotated_revision_num=stored.revision_num if stored else None,
+            file_path=stored.file_path if stored else None,
             reviewer_files=reviewer_files(about, remarks, marks),
             total_comments=len(remarks),
             reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
@@ -255,16 +259,16 @@ class ReviewStore:
 
     def _drawn(
         self,
-        artifact_id: int,
-        revision: Row,
+        revision: Revision,
         content: bytes,
         remarks: Sequence[Remark],
         labelled: Mapping[int, str],
-    ) -> Drawn:
+    ) -> tuple[Picture, Stored]:
+        """Return a picture with marks and a legend, and the revision it is stored as."""
         kind = picture_format(content)
         if kind is None:
             raise StoreError(
-                f"{revision['filename']!r} cannot be annotated",
+                f"{revision.filename!r} cannot be annotated",
                 hint="text in UTF-8, PNG and JPEG can",
             )
         by_id = {remark.id: remark for remark in remarks}
@@ -274,18 +278,18 @@ class ReviewStore:
             if isinstance(place := by_id[key].location, Spot)
         ]
         data = draw(content, marks)
-        purpose = f"Annotated copy of revision {revision['revision_num']}"
+        purpose = f"Annotated copy of revision {revision.revision_num}"
         stored = self._artifacts.add_revision(
-            artifact_id,
+            revision.artifact_id,
             data,
-            _annotated_name(revision["filename"]),
+            _annotated_name(revision.filename),
             created_by=MAKER,
             purpose=purpose,
             notes="\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)[: checks.TEXT]
             or None,
             once=True,
         )
-        return Drawn(data, _MEDIA_TYPES[kind], stored.revision_id, stored.revision_num, stored.file_path)
+        return Picture(data, _MEDIA_TYPES[kind]), stored
 
 
 _REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
@@ -394,7 +398,7 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
     if isinstance(place, Lines):
         if text is None:
             raise _no_text()
-        count = len(split_lines(text))
+        count = count_lines(text)
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
             raise InvalidRequestError(problem, parameter="location", hint=FORMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,34 +146,37 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """An annotated picture, stored as a revision.
+class Picture:
+    """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
 
-    :param data: the picture.
-    :param media_type: ``image/png`` or ``image/jpeg``.
-    :param revision_id: row id of the revision it was stored as.
-    :param revision_num: its number.
-    :param file_path: its absolute path.
+    :param data: the file.
+    :param media_type: e.g. ``image/png``.
     """
 
     data: bytes
     media_type: str
-    revision_id: int
-    revision_num: int
-    file_path: str
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
+        """Return the schema of what the envelope holds."""
+        properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
+        return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class AnnotatedRevision:
     """A revision with all its reviews.
 
     :param artifact_id: the artifact.
     :param artifact_name: its name.
     :param revision_id: row id of the revision.
     :param revision_num: its number.
-    :param content: the annotated text, of a text.
-    :param drawn: the annotated picture, of a picture.
-    :param reviewer_files: text by reviewer.
+    :param annotated_content: of a text: the text with footnotes.
+    :param image: of a picture: the picture with marks and a legend; sent beside this text.
+    :param annotated_revision_id: of a picture: row id of the revision it was stored as.
+    :param annotated_revision_num: its number.
+    :param file_path: its absolute path.
+    :param reviewer_files: each reviewer's comments and overall comment; the numbers are those of the copy.
     :param total_comments: comments of all reviews.
     :param reviewers: in the order of their first reviews.
     """
@@ -181,8 +185,11 @@ class Annotated:
     artifact_name: str
     revision_id: int
     revision_num: int
-    content: str | None
-    drawn: Drawn | None
+    annotated_content: str | None
+    image: Picture | None
+    annotated_revision_id: int | None
+    annotated_revision_num: int | None
+    file_path: str | None
     reviewer_files: Mapping[str, str]
     total_comments: int
     reviewers: Sequence[str]

@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from npl_index.library.files import Folder, below_root
 from npl_index.library.locks import locked
+from npl_mcp.stores.base.folder import FILE, FOLDER
 from npl_mcp.stores.worklog.format import (
     LONGEST_LINE,
     Cursor,
@@ -79,6 +80,8 @@ class ProjectFolder:
             lock = sessions.open(".lock", os.O_RDWR | os.O_CREAT)
         try:
             with locked(lock, f"{self._project}/{SESSIONS}", LOCK_SECONDS) as self._alone:
+                with self.opened(NPL):
+                    pass  # A killed writer of the current session leaves its file there.
                 yield
         finally:
             self._alone = False
@@ -102,9 +105,15 @@ class ProjectFolder:
     def opened(self, path: str, *, make: bool = False) -> Iterator[Folder]:
         """Open a folder of the project; while the lock is held, left-over temporary files are removed.
 
+        What is made in it is for this user alone, but for ``.npl`` itself, which can hold prompts for others.
+
         :param make: make it if it is absent, but never the project's own folder.
         """
-        with Folder.opened(*below_root(self._project, path), make=make) as folder:
+        if make and path != NPL:
+            with Folder.opened(*below_root(self._project, NPL), make=True):
+                pass
+        mode = 0o777 if path == NPL else FOLDER
+        with Folder.opened(*below_root(self._project, path), make=make, mode=mode) as folder:
             if self._alone:
                 folder.remove_temporaries()
             yield folder
@@ -145,7 +154,7 @@ class ProjectFolder:
         """Write which session is the current one."""
         with self.opened(NPL, make=True) as folder:
             if session_id is not None:
-                folder.replace(CURRENT, session_id.encode(), durable=False)
+                folder.replace(CURRENT, session_id.encode(), mode=FILE, durable=False)
             elif folder.stat(CURRENT) is not None:
                 folder.remove(CURRENT)
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, json_of
+from npl_mcp.stores.base.database import Row, Transaction, filled, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
-from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.worklog.folder import ARCHIVE
 from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
 
@@ -151,7 +150,7 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
         " VALUES (:project, :id, :created, :task) RETURNING number",
         project=project,
         id=session_id,
-        created=now(),
+        created=tx.now,
         task=task,
     )
     return by_number(tx, number)
@@ -253,7 +252,7 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int) -> None:
         number=number,
         agent_id=agent_id,
         last_seq=last_seq,
-        moment=now(),
+        moment=tx.now,
     )
 
 
@@ -278,15 +277,10 @@ def described(row: Row, current: int | None, agents: Mapping[int, Sequence[str]]
     :param current: the number of the current one's row.
     :param agents: see :func:`agents`.
     """
-    return WorklogSession(
+    return filled(
+        WorklogSession,
+        row,
         session_id=row["id"],
-        status=row["status"],
-        created=row["created"],
-        task=row["task"],
-        entry_count=row["entry_count"],
         agents=tuple(sorted(agents.get(row["number"], ()))),
-        last_entry=row["last_entry"],
         current=row["number"] == current,
-        closed=row["closed"],
-        archived_as=row["archived_as"],
     )

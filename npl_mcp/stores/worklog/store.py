@@ -18,7 +18,7 @@ from typing import Any
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
-from npl_mcp.stores.base.paging import Slice, now
+from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.worklog import rows, viewing
 from npl_mcp.stores.worklog.exporting import WorklogExport
@@ -150,7 +150,7 @@ class WorklogStore:
         switch = switch or session_id is None
         task = checks.maybe(checks.text, task, "task")
         with self._project(project, self._database.write) as (tx, current):
-            wanted = wanted or rows.open_id(tx, project, _today())
+            wanted = wanted or rows.open_id(tx, project, tx.now[:10])
             row = rows.live(tx, project, wanted)
             new = row is None
             if row is None:
@@ -202,11 +202,9 @@ class WorklogStore:
             rows.must_be_open(row)
             if made:
                 rows.set_current(tx, project, row["number"])
-            # Taken while we hold the write lock, so that times are in the order of the numbers.
-            ts = now()
-            seq = rows.append(tx, row["number"], ts, values)
+            seq = rows.append(tx, row["number"], tx.now, values)
         exported = self._export.session if made else self._export.entries
-        return Logged(row["id"], seq, ts, exported(project, row["number"]))
+        return Logged(row["id"], seq, tx.now, exported(project, row["number"]))
 
     def read(
         self,
@@ -324,7 +322,7 @@ class WorklogStore:
             tx.run(
                 "UPDATE worklog_session SET status = 'closed', closed = :closed"
                 " WHERE number = :number AND status = 'active'",
-                closed=now(),
+                closed=tx.now,
                 number=number,
             )
             if archive:
@@ -368,7 +366,7 @@ class WorklogStore:
                 INSERT INTO worklog_project (project, imported_at) VALUES (:project, :moment)
                 ON CONFLICT (project) DO UPDATE SET imported_at = :moment""",
                 project=project,
-                moment=now(),
+                moment=tx.now,
             )
         for number in done.renumbered:
             self._export.renumbered(project, number)
@@ -403,12 +401,8 @@ class WorklogStore:
         self._importing.pop(project, None)
 
 
-def _today() -> str:
-    return now()[:10]
-
-
 def _todays(tx: Transaction, project: str) -> Row:
-    today = _today()
+    today = tx.now[:10]
     return rows.live(tx, project, today) or rows.create(tx, project, today, None)
 
 

@@ -90,7 +90,7 @@ def _form(found: Data, yours: str | None = None) -> Data:
 async def save_section(visit: Visit) -> str | Shown:
     """Write a section, if it is still what the form showed."""
     key, section = visit.path("key"), visit.form.get("section", "")
-    yours, seen = (_lines(visit.form.get(name, "")) for name in ("text", "seen"))
+    yours, seen = (visit.form.get(name, "") for name in ("text", "seen"))
     try:
         written = await visit.call(
             "manage_cr_sections",
@@ -119,18 +119,12 @@ async def _kept(visit: Visit, error: CallError, section: str, seen: str, yours: 
     return Shown("change_edit.html", data, error.status)
 
 
-def _lines(text: str) -> str:
-    """Return a text as it was before a browser sent it, which ends lines as e-mail does."""
-    return text.replace("\r\n", "\n")
-
-
 async def save_attributes(visit: Visit) -> str | Shown:
     """Set those attributes that somebody changed, or the status, if the file is still what was read."""
     key, digest = visit.path("key"), visit.form.get("digest", "")
     names = ("status",) if "status" in visit.form else ATTRIBUTES
     seen, yours = (
-        {name: _lines(visit.form.get(f"{lead}{name}", "")).strip() for name in names}
-        for lead in ("seen.", "")
+        {name: visit.form.get(f"{lead}{name}", "").strip() for name in names} for lead in ("seen.", "")
     )
     wanted = {name: value for name, value in yours.items() if value != seen[name]}
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from npl_index.items.notation import analyse
@@ -58,13 +56,6 @@ def test_counts_go_on_where_matches_stop() -> None:
 @pytest.mark.parametrize(
     "start", ["<", "<<a", "⟪a:", "⟪", "{", "(note: ", "{{if ", "[...", "∑(", "`{~l|", "a", "⌜"]
 )
-def test_what_never_ends_takes_proportional_time(start: str) -> None:
-    """Four times the text takes nowhere near sixteen times as long."""
-
-    def seconds(times: int) -> float:
-        began = time.process_time()
-        analyse(start * times, 3)
-        return time.process_time() - began
-
-    seconds(100)
-    assert seconds(20_000) < 10 * seconds(5_000) + 0.05
+def test_what_never_ends_is_read_to_the_end(start: str) -> None:
+    """A cost that grows with the square of the length would take hours here."""
+    assert analyse(start * 400_000, 3) is not None

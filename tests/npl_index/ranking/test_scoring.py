@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
 
 from npl_index.choices import Weights
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.analysis import Keywords, extract_keywords, terms
+from npl_index.ranking.evidence import OTHER_FORM, TITLE_SHARE, from_titles
 from npl_index.ranking.indexing import Collection, index_document
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, look, rank
+from npl_index.ranking.storing import dump, restore
 from tests.npl_index.conftest import lines_run
 
 GUIDE = """\
@@ -137,6 +142,43 @@ def test_topics_ignore_case_and_form(topic: str) -> None:
     assert best.score.topic >= 0.9
 
 
+FORMS = (
+    ("Test", "Testing"),
+    ("Cache", "Caching"),
+    ("Log", "Logging"),
+    ("Token", "Tokens"),
+    ("Format", "Formatting"),
+    ("Index", "Indexing"),
+    ("Connect", "Connecting"),
+    ("Deploy", "Deployed"),
+    ("Configure rules", "Configuring rules"),
+)
+"""Two forms of a heading that have the same stem."""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "nested"])
+@pytest.mark.parametrize("pair", FORMS)
+def test_the_form_that_was_written_comes_first(pair: tuple[str, str], kind: str) -> None:
+    """Whichever stands first, whatever the texts say, as a topic and as a context."""
+    texts = ("Nothing here.", "About {0}: {0} and {1} and {1}, {1} with {0}, and {1} again.")
+    for one, other in (pair, pair[::-1]):
+        for first, second in product(texts, repeat=2):
+            mark = "###" if kind == "nested" else "##"
+            parts = [
+                f"## {one}\n\n{first.format(one, other)}\n\n",
+                f"{mark} {other}\n\n{second.format(one, other)}\n",
+            ]
+            files = [f"# {n}\n\n{part}" for n, part in zip("AB", parts, strict=True)]
+            among = collection(*(files if kind == "folder" else ["# G\n\n" + "".join(parts)]))
+            for wanted in (one, other):
+                best = ask("", wanted.upper(), among=among)[0]
+                assert names([best], among) == [wanted]
+                assert best.score.topic == 1
+                assert names(ask(wanted.lower(), among=among)[:1], among) == [wanted]
+            fits = {hit.score.topic for hit in ask("", one, among=among)}
+            assert fits >= {1, OTHER_FORM}
+
+
 def test_topics_match_contents_too() -> None:
     """A topic that is no heading finds the sections that speak of it."""
     assert names(ask("", "colon"))[0] == "Definition List"
@@ -217,6 +259,84 @@ def test_generic_headings_are_told_apart_by_their_page(*, joined: bool) -> None:
     section = indexed.tree.sections[best.section]
     assert section.name == "Usage"
     assert "table" in indexed.tree.text(section.own)
+
+
+MANUAL = """\
+# Guide
+
+## Install packages
+
+Servers need no packages of their own. An upgrade replaces the packages.
+
+## Packages
+
+Install the packages with one command. Behind a proxy the install takes longer. Packages are kept on a mirror.
+
+## Mirrors
+
+Set the proxy, then install the packages. The command asks before it removes anything.
+
+### Remove packages
+
+Behind a proxy the install takes longer.
+"""
+BEHIND_A_PROXY = "install packages behind a proxy"
+
+
+@pytest.mark.parametrize("context", [BEHIND_A_PROXY, "remove packages from mirrors", "the guide to mirrors"])
+def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
+    """Headings and paths of one page are a corpus of ``BM25Plus``; what they add is in proportion to it."""
+    among = collection(MANUAL)
+    tree = among.documents[0].tree
+    query = Query(extract_keywords(context))
+    texts = look(among, query).texts
+    assert texts is not None
+    titles: dict[int, list[str]] = {}
+    for number in texts.numbers.tolist():
+        section = tree.sections[number]
+        title = terms(section.name) if section.level else []
+        while section.parent is not None:
+            section = tree.sections[section.parent]
+            title += terms(section.name) if section.level else ["part0"]
+        titles[number] = [word for word in title if word in dict(query.keywords.weights)]
+    named = [number for number, title in titles.items() if title]
+    model = BM25Plus([titles[number] for number in named], b=0, delta=0)
+    expected = dict.fromkeys(titles, 0.0) | dict(
+        zip(named, model.get_scores([word for word, _ in query.keywords.weights]), strict=True)
+    )
+    best = max(expected.values())
+    added = from_titles(among, texts, 5.0)
+    shares = [TITLE_SHARE * 5 * score / best for score in expected.values()]
+    assert added[texts.numbers].tolist() == pytest.approx(shares)
+
+
+def test_a_title_tells_sections_of_one_page_apart() -> None:
+    """All sections speak of packages, the install and a proxy; one is called by two of these words."""
+    assert names(ask(BEHIND_A_PROXY, among=collection(MANUAL)), collection(MANUAL))[0] == "Install packages"
+
+
+def test_no_title_names_the_question() -> None:
+    """Then titles add nothing, and the text decides."""
+    among = collection(MANUAL)
+    texts = look(among, Query(extract_keywords("servers of their own"))).texts
+    assert texts is not None
+    assert not np.any(from_titles(among, texts, 2.0))
+    assert names(ask("servers of their own", among=among), among)[0] == "Install packages"
+
+
+def test_one_file_is_ranked_alike_wherever_its_index_comes_from() -> None:
+    """Counted now, restored from its bytes, or left over when the other files of a set are gone."""
+    indexed = index_document(document(MANUAL, "part0.md"))
+    others = [index_document(document(text, f"part{n}.md")) for n, text in enumerate([*PAGES, GUIDE], 1)]
+    left = Collection.build([others[0], indexed, *others[1:]]).changed([1])
+    restored = restore(indexed.document, *dump(indexed))
+    assert restored is not None
+    for among in (
+        restored.collection,
+        left.with_documents([indexed], ["part0.md"]),
+    ):
+        for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
+            assert ask(context, among=among) == ask(context, among=indexed.collection)
 
 
 def test_many_documents_at_once() -> None:

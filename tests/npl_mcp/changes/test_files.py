@@ -21,7 +21,7 @@ from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.editing.expecting import Expected, Seen
 from npl_mcp.editing.folders import OpenFolder
 from npl_mcp.stores.base.errors import ConflictError, StorageError
-from tests.npl_mcp.changes.change_requests import NAME, SECOND, make_project, without_stamp
+from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESSES = 4
@@ -236,3 +236,31 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     with place.folder.opened() as folder:
         assert folder is None
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["path", "ticketsPath"])
+@pytest.mark.parametrize("place", [".git", "docs/.hidden", "./.git/hooks", ".git/../.git", "linked"])
+def test_nothing_is_written_into_a_hidden_folder(tmp_path: Path, key: str, place: str) -> None:
+    """Programs keep what they obey there; what lies there can be read all the same."""
+    file = make_project(tmp_path)
+    hidden = tmp_path / "docs" / ".hidden"
+    for folder in (hidden, tmp_path / ".git" / "hooks"):
+        folder.mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(hidden)
+    written = CONFIG.replace("ticketsPath", key).replace("docs/CRs", place)
+    (tmp_path / ".mdt-config.toml").write_text(written, encoding="utf-8")
+    for folder in (hidden, tmp_path / ".git", tmp_path / ".git" / "hooks"):
+        (folder / NAME).write_bytes(file.read_bytes())
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    found = changes_in(tmp_path)
+    calls: list[Callable[[], object]] = [
+        lambda: found.create(None, "Bug Fix", {"title": "Hidden"}),
+        lambda: found.update_status(None, "2", "In Progress"),
+        lambda: found.update_attributes(None, "2", {"priority": "High"}),
+        lambda: found.sections(None, "2", "append", "Rationale", "x"),
+        lambda: found.delete(None, "2"),
+    ]
+    for call in calls:
+        with pytest.raises(NPLError):
+            call()
+    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()} == before

@@ -225,7 +225,8 @@ def test_what_is_no_key_is_refused(text: str) -> None:
         (b'[project]\ncode = "TST"\nname = "a\\nb"\n', ["line 3", "line break"]),
         (b'[project]\ncode = "TST"\nticketsPath = "' + b"x" * 2_000 + b'"\n', ["line 3", "ticketsPath"]),
         (b"x" * 70_000, ["65,536"]),
-        (b"a = " + b"[" * 5_000, ["not TOML"]),
+        (b"a = " + b"[" * 5_000, ["not TOML", "too deep"]),
+        (b'[project]\nname = """\n."""\na' + b".a" * 40 + b" = 1", ["line 4", "more than 32 parts"]),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_named_with_its_line(

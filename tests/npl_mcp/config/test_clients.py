@@ -15,6 +15,7 @@ import pytest
 
 from npl_mcp.config import clients
 from npl_mcp.config.clients import CLIENTS, Client, configurations
+from npl_mcp.config.toml import read_toml
 from npl_mcp.dev import connecting
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +30,7 @@ PAGES = sorted(ROOT.glob("*.md"))
 
 
 def read(client: Client, text: str) -> Any:
-    return clients._toml(text) if client.places[-1].path.endswith(".toml") else json.loads(text)
+    return read_toml(text) if client.places[-1].path.endswith(".toml") else json.loads(text)
 
 
 def fits(said: Any, client: str) -> bool:

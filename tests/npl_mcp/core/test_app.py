@@ -12,7 +12,6 @@ from random import Random
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.worklog import worklog_init, worklog_status
 
@@ -36,32 +35,6 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Setti
     assert first.state is app.state
     assert app.at(settings.cwd) is app
     assert app.at(here) is first
-    app.close()
-
-
-def test_a_file_is_in_memory_once_a_call_has_read_it(settings: Settings, docs: Path) -> None:
-    """Until it changes; looking has no effect. Folders, patterns and other sources never are."""
-    guide = docs / "guide.md"
-    os.utime(guide, (1, 1))
-    app = App(settings)
-    ref = DocumentRef(file="guide.md")
-    assert not app.in_memory(ref)
-    assert not app.in_memory(ref)
-    assert app.state.indices.statistics.built == 0
-    npl_section_index(app, file="guide.md")
-    assert app.in_memory(ref)
-    guide.write_text("# Other\n", encoding="utf-8")
-    os.utime(guide, (2, 2))
-    assert not app.in_memory(ref)
-    assert npl_section_index(app, file="guide.md").total_sections == 1
-    assert app.in_memory(ref)
-    guide.unlink()
-    assert not app.in_memory(ref)
-    npl_section_index(app, file="plants")
-    stored = artifact_create(app, "a", "document", "a.md", "# A")
-    npl_section_index(app, file=f"artifact:{stored.artifact_id}")
-    for other in ("plants", "plants/*.md", f"artifact:{stored.artifact_id}"):
-        assert not app.in_memory(DocumentRef(file=other))
     app.close()
 
 

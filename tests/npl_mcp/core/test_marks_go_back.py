@@ -139,6 +139,7 @@ NOTE = re.compile(r"<!-- (?:more|see also|no text).*-->\n", re.DOTALL)
 HIT = "<!-- ranking "
 FILE_MARK = re.compile(r"<!-- .* -->\n\n")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+REASON = re.compile(r' \((?:next to|loaded together with) .*?\)(?=, "| -->| #)')
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
         if found[0].startswith(HIT):
             continue
         if NOTE.match(found[0]):
-            yield from ((json.loads(one[0]), None) for one in STRING.finditer(found[0]))
+            yield from ((json.loads(one[0]), None) for one in STRING.finditer(REASON.sub("", found[0])))
             continue
         mark = MARK.fullmatch(found[0])
         assert mark, found[0]

@@ -45,7 +45,7 @@ def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> 
 @pytest.mark.parametrize(
     "request_",
     [
-        {"context": "when to prune fruit trees", "token_budget": 200},
+        {"context": "when to prune fruit trees", "token_budget": 400},
         {"selectors": ["guide > ## Compost"]},
         {"topics": ["drip line"], "explain": True},
     ],

@@ -6,8 +6,8 @@ import base64
 import socket
 import stat
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import pytest
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http import answers
+from npl_mcp.http import guard as guard_module
 from npl_mcp.http.answers import ABORT_KEY, PART
-from npl_mcp.http.guard import BODY_SECONDS, HELD_ANSWERS, HELD_BODIES, Guard, Policy, names
+from npl_mcp.http.guard import BODY_SECONDS, CROWD, HELD_ANSWERS, HELD_BODIES, Guard, Policy, names
 from npl_mcp.http.listening import bind_path, bind_port
 from npl_mcp.http.service import Account, check, is_loopback, needs_token, others_log_in
 from npl_mcp.stores.data_folder import Stores
@@ -326,20 +327,93 @@ def test_calls_beyond_the_cap_are_sent_away() -> None:
 
         guard = Guard(slow, Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1))
         async with anyio.create_task_group() as group:
-            group.start_soon(partial(post, guard, sent, reading=read.wait))
+            group.start_soon(partial(post, guard, sent, reading=read.wait, caller=1))
             await started.wait()
-            await post(guard, sent)
+            await post(guard, sent, caller=1)
             assert (b"retry-after", b"1") in sent[0]["headers"]
             finish.set()
             await anyio.wait_all_tasks_blocked()
-            await post(guard, sent)
+            await post(guard, sent, caller=1)
             assert statuses(sent) == [503, 503]
             read.set()
             await anyio.wait_all_tasks_blocked()
-            await post(guard, sent)
+            await post(guard, sent, caller=1)
             assert statuses(sent) == [503, 503, 200, 200]
 
     anyio.run(run)
+
+
+def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One leaves a quarter of the places to others; when they are taken, too, each caller still has a few."""
+    monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0)
+
+    async def run() -> None:
+        async def never(scope: Any, receive: Any, send: Any) -> None:
+            await anyio.sleep_forever()
+
+        guard = Guard(never, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=16))
+        sent: dict[str, list[Any]] = {"one": [], "another": [], "third": [], "quiet": []}
+        async with anyio.create_task_group() as group:
+            for who, calls, refused in (
+                ("one", 20, 8),
+                ("another", 20, 16),
+                ("third", 20, 18),
+                ("quiet", 2, 0),
+            ):
+                for _ in range(calls):
+                    group.start_soon(partial(post, guard, sent[who], caller=who))
+                await anyio.wait_all_tasks_blocked()
+                assert statuses(sent[who]) == [503] * refused, who
+            for number in range(CROWD * 16 - 20):
+                group.start_soon(partial(post, guard, sent["quiet"], caller=number))
+            await anyio.wait_all_tasks_blocked()
+            assert sent["quiet"] == []
+            await post(guard, sent["quiet"])
+            assert statuses(sent["quiet"]) == [503]
+            group.cancel_scope.cancel()
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("bodies", [range(HELD_BODIES), [1] * HELD_BODIES])
+def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
+    """Long ones that are on their way, of many callers or of one, hold up no ordinary call."""
+
+    async def run() -> tuple[list[int], list[int]]:
+        small, long = [], []
+        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=100_000, max_calls=99)
+        guard = Guard(answer(b"x"), policy)
+        async with anyio.create_task_group() as group:
+            for caller in bodies:
+                group.start_soon(
+                    partial(post, guard, long, b"x" * 100_000, anyio.sleep_forever, caller=f"c{caller}")
+                )
+            await anyio.wait_all_tasks_blocked()
+            await post(guard, small)
+            await post(guard, long, b"[" + b" " * 99_000 + b"]", caller="c1")
+            group.cancel_scope.cancel()
+        return statuses(small), statuses(long)
+
+    small, long = anyio.run(run)
+    assert small == [200]
+    assert set(long) == {503}
+
+
+def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
+    """Also if it reads, but slowly."""
+
+    async def run() -> tuple[list[int], list[int]]:
+        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=99)
+        guard, slow, quick = Guard(answer(LONG), policy), [], []
+        async with anyio.create_task_group() as group:
+            for _ in range(HELD_ANSWERS):
+                group.start_soon(partial(post, guard, slow, reading=anyio.sleep_forever, caller=1))
+            await anyio.wait_all_tasks_blocked()
+            await post(guard, quick)
+            group.cancel_scope.cancel()
+        return statuses(slow), statuses(quick)
+
+    assert anyio.run(run) == ([], [200])
 
 
 def answer(body: bytes) -> Any:
@@ -371,12 +445,12 @@ def test_a_long_answer_goes_out_in_parts_and_whole() -> None:
 def test_a_caller_that_does_not_read_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is ended as soon as somebody needs the place, and after a while in any case."""
     monkeypatch.setattr(answers, "STALLED_SECONDS", 0.0)
-    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=2)
+    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=100 * len(LONG), max_calls=2)
 
     async def needed() -> None:
         guard, ended, sent = Guard(answer(LONG), policy), [], []
         async with anyio.create_task_group() as group:
-            for _ in range(2):
+            for _ in range(2 * CROWD):
                 group.start_soon(partial(post, guard, [], reading=anyio.sleep_forever, ended=ended))
             await anyio.wait_all_tasks_blocked()
             assert ended == []
@@ -465,6 +539,20 @@ def test_bodies_in_memory_are_bounded() -> None:
     assert anyio.run(run) == [503, 200]
 
 
+@dataclass(frozen=True)
+class Connection:
+    """What ends a connection; equal if the caller is the same."""
+
+    caller: object
+    gone: anyio.Event = field(compare=False)
+    ended: list[Any] | None = field(compare=False)
+
+    def __call__(self) -> None:
+        self.gone.set()
+        if self.ended is not None:
+            self.ended.append(1)
+
+
 async def post(
     guard: Guard,
     sent: list[Any],
@@ -472,20 +560,17 @@ async def post(
     wait: Any = None,
     reading: Any = None,
     ended: list[Any] | None = None,
+    caller: object = None,
 ) -> None:
     """Send a request to a guard.
 
     :param wait: awaited after the body, which has no end then.
     :param reading: awaited before each message of the answer is taken.
     :param ended: gets an entry when the connection is ended.
+    :param caller: whose connection it is; by default one of its own.
     """
     gone = anyio.Event()
-
-    def abort() -> None:
-        gone.set()
-        if ended is not None:
-            ended.append(1)
-
+    abort = Connection(caller or object(), gone, ended)
     headers = [(b"host", b"h"), (b"content-type", b"application/json")]
     server = ("127.0.0.1", 1)
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "server": server}

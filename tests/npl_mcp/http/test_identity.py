@@ -20,6 +20,7 @@ import pytest
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import AccessStore, Sight
+from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.store import LibraryFile
 from npl_mcp.tools.access import NEEDS
@@ -697,9 +698,9 @@ def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -
     site.tokens["brief"] = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 2))
     site.tokens["gone"] = site.access.add("gone")
     time.sleep(SECONDS)
-    assert site.call("brief", "session_list").status == 200
-    assert site.call("gone", "session_list").status == 200
     ends = next(one.identity.expires_at for one in site.access.list() if one.identity.name == "brief")
+    assert site.call("brief", "session_list").status == 200 or now() >= ends
+    assert site.call("gone", "session_list").status == 200
     site.access.revoke("gone")
     revoked_at = time.monotonic()
     while site.call("brief", "session_list").status == 200:

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.stores.access import AccessStore
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
 from tests import engines
 from tests.npl_mcp.http.http_server import JSON, META, MODERN, Running, call, connected, request, serving
 
@@ -46,8 +49,12 @@ LASTING: dict[str, tuple[str, str, Callable[[int], Any] | None, dict[str, str], 
 @dataclass
 class Site:
     server: Running
-    access: AccessStore
+    stores: Stores
     owner: dict[str, str]
+
+    @property
+    def access(self) -> AccessStore:
+        return self.stores.access
 
     def begin(self, what: str, token: str) -> socket.socket:
         """Ask for something that lasts, and return when the server is about it."""
@@ -98,7 +105,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         with serving(folder, **engines.environment(folder / "data")) as running:
             room = {"name": "r", "members": ["owner", "other"]}
             assert call(running, "chat_create_room", room, **owner).status == 200
-            site = Site(running, stores.access, owner)
+            site = Site(running, stores, owner)
             site.say("before")
             yield site
     finally:
@@ -159,3 +166,34 @@ def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> N
         came = b""
         while b"told to all" not in came:
             came += line.recv(65536) or pytest.fail(came.decode())
+
+
+@pytest.mark.parametrize("what", LASTING)
+def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: str) -> None:
+    """A call that comes then is refused for that reason, and a browser is not led to the sign-in page."""
+    token = site.access.add(f"{what} unchecked".replace(" ", "-"))
+    time.sleep(SECONDS)
+    with site.begin(what, token) as line:
+        with away(site.server.folder / "data"):
+            time.sleep(SECONDS)
+            refused = call(site.server, "session_list", {}, Authorization=f"Bearer {token}")
+            assert (refused.status, refused.data["error_code"]) == (503, "DATABASE_ERROR")
+            browser = {"Accept": "text/html", "Cookie": f"{TOKEN_COOKIE}={as_cookie(token)}"}
+            pages = [request(site.server, "GET", path, headers=browser) for path in ("/", "/sign-in")]
+            assert [(one.status, "location" in one.headers) for one in pages] == [(503, False)] * 2
+            site.stores.chat.send_message(1, "owner", "told meanwhile")
+            came = b""
+            while b"told meanwhile" not in came:
+                came += line.recv(65536) or pytest.fail(came.decode())
+        assert came.startswith(b"HTTP/1.1 200")
+        assert site.admits(token)
+
+
+@contextmanager
+def away(folder: Path) -> Iterator[None]:
+    """Let the tokens be unreadable for a while."""
+    engines.execute(folder, "ALTER TABLE access_token RENAME TO hidden")
+    try:
+        yield
+    finally:
+        engines.execute(folder, "ALTER TABLE hidden RENAME TO access_token")

@@ -22,6 +22,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from npl_mcp.core.document_sets import SMALL
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.stores.base.database import HEAD
+from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import PRESETS, listed_tools
 from tests import engines
 from tests.conftest import GUIDE, envelope
@@ -34,6 +35,7 @@ from tests.npl_mcp.http.http_server import (
     call,
     connected,
     environment,
+    mcp,
     request,
 )
 from tests.postgres_server import Server, serving
@@ -246,8 +248,8 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(tmp_path: Path) -> N
             assert [one["data"]["message"] for one in feed if one["event_type"] == "message"] == said
 
 
-def waiting(server: Running) -> int:
-    text = request(server, "GET", "/metrics").body.decode()
+def waiting(server: Running, **headers: str) -> int:
+    text = request(server, "GET", "/metrics", headers=headers).body.decode()
     return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
 
 
@@ -353,6 +355,110 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
         assert said == [["after"]] * 3
 
 
+def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Server) -> None:
+    """Meanwhile whatever asks or waits is told that the database is away; the news of a page go on later."""
+    address = database(postgres, "tokens")
+    with replica(tmp_path, address, 0) as server, ThreadPoolExecutor(3) as pool:
+        token = token_of(tmp_path, address, "ann")
+        named = {"Authorization": f"Bearer {token}"}
+        time.sleep(SECONDS)
+        team = Balancer([server], **named)
+        since = team.do("chat_create_room", name="den", members=["ann", "bo"])["room_id"]
+        wait = {"room_id": 1, "since": 10**9, "wait": 60}
+        asked = {"name": "chat_get_feed", "arguments": wait}
+        old = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+        head = {**JSON, **named, "Accept": "application/json, text/event-stream"}
+        ways: list[Callable[[], Answer]] = [
+            lambda: call(server, "chat_get_feed", wait, **named),
+            lambda: mcp(server, "tools/call", asked, **named),
+            lambda: request(server, "POST", "/mcp", old, {**head, "MCP-Protocol-Version": "2025-11-25"}),
+        ]
+        waited = [pool.submit(way) for way in ways]
+        with connected(server) as news:
+            news.sendall(
+                f"GET /rooms/{since}/events?since=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+                f"Authorization: Bearer {token}\r\n\r\n".encode()
+            )
+            until(lambda: waiting(server, **named) == 4)
+            time.sleep(SECONDS)
+            postgres.ask("stop")
+            for one in waited:
+                assert b"DATABASE_ERROR" in one.result().body, one.result()
+            for way in ways:
+                answer = way()
+                assert (answer.status, answer.data["error_code"]) == (503, "DATABASE_ERROR")
+            postgres.ask("start")
+            until(lambda: ready([server]) == [200])
+            team.do("chat_send_message", room_id=1, message="after")
+            came = b""
+            while b"after" not in came:
+                came += news.recv(65536) or pytest.fail(came.decode())
+
+
+def token_of(place: Path, address: str, name: str, *flags: str) -> str:
+    """Make a token in a database, and return it."""
+    env = environment(place, NPL_DATABASE_URL=address)
+    line = [sys.executable, "-m", "npl_mcp", "token", "add", name, *flags]
+    return subprocess.run(line, env=env, capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
+def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Path) -> None:
+    """It had to wait for its turn, and the tokens cannot be read when it is done."""
+    address = engines.address(tmp_path) or ""
+    with (
+        replica(tmp_path, address, 0) as server,
+        psycopg.connect(address, autocommit=True) as connection,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        named = {"Authorization": f"Bearer {token_of(tmp_path, address, 'ann')}"}
+        time.sleep(SECONDS)
+        team = Balancer([server], **named)
+        team.do("chat_create_room", name="den", members=["ann"])
+        connection.execute("SELECT pg_advisory_lock(%s)", [WRITERS])
+        said = pool.submit(team.do, "chat_send_message", room_id=1, message="done")
+        turns = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: connection.execute(turns).fetchone() == (1,))
+        time.sleep(SECONDS)
+        connection.execute("ALTER TABLE access_token RENAME TO hidden")
+        connection.execute("SELECT pg_advisory_unlock(%s)", [WRITERS])
+        number = said.result()["event_id"]
+        connection.execute("ALTER TABLE hidden RENAME TO access_token")
+        assert team.do("chat_get_feed", room_id=1)["items"][-1]["id"] == number
+
+
+LIMITS = {
+    "a role": ("ALTER ROLE few CONNECTION LIMIT {}", "user of NPL_DATABASE_URL"),
+    "a database": ("ALTER DATABASE scarce CONNECTION LIMIT {}", "LIMIT of the database"),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: Server, case: str) -> None:
+    """Calls wait for one of them; where there is none for too long, they are told which limit is reached."""
+    limit, named = LIMITS[case]
+    with psycopg.connect(postgres.address(), autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS scarce WITH (FORCE)")
+        connection.execute("DROP ROLE IF EXISTS few")
+        connection.execute("CREATE ROLE few LOGIN")
+        connection.execute("CREATE DATABASE scarce OWNER few")
+        address = postgres.address("scarce").replace("nobody@", "few@")
+        with replicas(tmp_path, address, number=2) as servers, ThreadPoolExecutor(66) as pool:
+            team = Balancer(servers)
+            team.do("chat_create_room", name="den", members=["ann", "bo"])
+            connection.execute(limit.format(4))
+            asked = [("session_list", {}), ("chat_send_message", SAY), ("chat_get_feed", {"room_id": 1})]
+            answers = list(pool.map(lambda at: team.answer(asked[at % 3][0], **asked[at % 3][1]), range(66)))
+            assert {one.status for one in answers} == {200}, [one.data for one in answers]
+            connection.execute(limit.format(0))
+            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
+            refused = list(pool.map(lambda at: call(servers[0], *asked[at % 3]), range(12)))
+            said = {(one.data["error_code"], named in one.data["error"]) for one in refused}
+            assert said == {("DATABASE_ERROR", True)}, [one.data for one in refused]
+
+
+THEIRS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND datname = 'scarce'"
+
+
 def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
     tmp_path: Path, postgres: Server
 ) -> None:
@@ -372,6 +478,90 @@ def upgraded(address: str, versions: int) -> None:
         number, oldest = (f"{int(HEAD) + versions - before:04}" for before in (0, 1))
         connection.execute(f"UPDATE alembic_version SET version_num = '{number}'")
         connection.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
+
+
+AHEAD = """
+import datetime
+
+class Ahead(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + datetime.timedelta(minutes=15)
+
+datetime.datetime = Ahead
+"""
+"""What Python runs before the program, in a process whose clock is wrong."""
+
+
+def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
+    """A claim that one made runs on another whose clock is ahead; all times are those of the database."""
+    address = engines.address(tmp_path) or ""
+    (tmp_path / "ahead").mkdir()
+    (tmp_path / "ahead" / "sitecustomize.py").write_text(AHEAD, encoding="utf-8")
+    wrong = {"PYTHONPATH": str(tmp_path / "ahead")}
+    with replica(tmp_path, address, 0) as right, replica(tmp_path, address, 1, **wrong) as ahead:
+        token = command(tmp_path, "token", "add", "ann", "--expires", "10m").split()[-1]
+        other = command(tmp_path, "token", "add", "bo", "--expires", "10m", **wrong).split()[-1]
+        time.sleep(SECONDS)
+        ann, bo = ({"Authorization": f"Bearer {one}"} for one in (token, other))
+        assert call(right, "chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
+        write_all(ahead, bo)
+        for description in ("weed", "water"):
+            todo = {"room_id": 1, "description": description}
+            assert call(right, "chat_create_todo", todo, **ann).status == 200
+        claimed = call(right, "chat_claim_todo", {"room_id": 1}, **ann).data["data"]["todo"]
+        taken = call(ahead, "chat_claim_todo", {"event_id": claimed["event_id"]}, **bo)
+        assert (taken.status, taken.data["error_code"]) == (422, "OPERATION_FAILED")
+        second = call(ahead, "chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
+        for server in (right, ahead):
+            listed = call(server, "chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
+            assert {one["event_id"]: one["assigned_to"] for one in listed} == {
+                claimed["event_id"]: "ann",
+                second["event_id"]: "bo",
+            }
+    now = engines.query(tmp_path, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS')")
+    for table, column in engines.query(tmp_path, TIMES):
+        late = f"SELECT max({column}) FROM {table} WHERE {column} > '{now[0][0]}Z'"
+        assert (engines.query(tmp_path, late) == [(None,)]) is (column not in ENDS), (table, column)
+
+
+ENDS = ("expires_at", "lease_until")
+"""Times that are still to come."""
+
+TIMES = """
+SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'
+AND (column_name LIKE '%\\_at'
+OR column_name IN ('timestamp', 'ts', 'created', 'closed', 'last_read', 'lease_until'))
+AND table_name <> 'tool_call'
+"""
+
+
+def write_all(server: Running, headers: dict[str, str]) -> None:
+    """Write something of each kind."""
+    for tool, arguments in WRITES:
+        answer = call(server, tool, arguments, **headers)
+        assert answer.status == 200, answer.data
+
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("session_create", {"session_id": "s"}),
+    ("session_update", {"session_id": "s", "title": "t"}),
+    ("worklog_init", {"session_id": "w"}),
+    ("worklog_log", {"session_id": "w", "agent_id": "bo", "action": "a", "summary": "s"}),
+    ("worklog_read", {"session_id": "w", "agent_id": "bo"}),
+    ("worklog_close", {"session_id": "w"}),
+    (
+        "artifact_create",
+        {"name": "p", "artifact_type": "document", "filename": "p.md", "content": GUIDE, "session_id": "s"},
+    ),
+    ("review_create", {"artifact_id": 1, "revision_id": 1}),
+    ("review_add_comment", {"review_id": 1, "location": "line:1", "comment": "c"}),
+    ("review_complete", {"review_id": 1}),
+    ("artifact_archive", {"artifact_id": 1}),
+    ("chat_create_room", {"name": "own", "members": ["bo"]}),
+    ("chat_send_message", {"room_id": 1, "message": "hello @bo"}),
+    ("chat_update_room", {"room_id": 2, "action": "archive"}),
+]
 
 
 def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,8 @@ from npl_mcp.http.service import (
 from npl_mcp.http.serving import FORMER, NOT_RUNNING, main
 from tests.npl_mcp.http.http_server import (
     JSON,
+    META,
+    MODERN,
     Running,
     call,
     command,
@@ -422,3 +426,49 @@ def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
         sent = visitor.post("/rooms/1/messages", {"persona": "ann", "message": "x"})
         assert (sent.status, "only show" in sent.text) == (403, True)
         assert call(server, "chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1
+
+
+ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
+    "a call that runs": ("POST", "/mcp/tools/npl_section_index", {"file": "big.md"}, JSON),
+    "a call that waits": ("POST", "/mcp/tools/chat_get_feed", {"room_id": 1, "since": 9, "wait": 60}, JSON),
+    "a message": (
+        "POST",
+        "/mcp",
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "npl_section_index", "arguments": {"file": "big.md"}, "_meta": META},
+        },
+        {
+            **JSON,
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "npl_section_index",
+        },
+    ),
+    "a page": ("GET", "/documents/big.md", None, {}),
+    "half a body": ("POST", "/mcp/tools/session_list", b"{", {**JSON, "Content-Length": "9"}),
+}
+
+
+def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
+    """By the envelope, whatever they are about; the log says so once."""
+    root = tmp_path / "docs"
+    root.mkdir()
+    text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
+    (root / "big.md").write_text(text, encoding="utf-8")
+    with serving(tmp_path, "--root", str(root), NPL_TIME_LIMIT="600") as server:
+        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        with ThreadPoolExecutor(len(ENDING)) as callers:
+            asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
+            while b"\nnpl_calls_in_flight 4.0\n" not in request(server, "GET", "/metrics").body:
+                assert not any(answer.done() for answer in asked.values())
+            server.process.send_signal(signal.SIGTERM)
+            answers = {what: answer.result(60) for what, answer in asked.items()}
+        assert server.process.wait(60) == 0
+    assert {what: answer.status for what, answer in answers.items()} == dict.fromkeys(ENDING, 503)
+    assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
+    assert server.log.count("the server ends") == 1
+    assert "Traceback" not in server.log

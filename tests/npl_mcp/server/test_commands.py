@@ -109,7 +109,7 @@ def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Se
     done = start("check")
     assert done.returncode == 1
     assert f"revision 1 of artifact {plan}" in done.stderr
-    assert done.stdout == "database and 2 revisions checked: 1 problems\n"
+    assert done.stdout == "database and 2 revisions checked: 1 problem\n"
     copied = start("backup", str(settings.cwd / "copy"))
     assert copied.returncode == 1
     assert (settings.cwd / "copy" / "artifacts" / str(plan) / "revision-0-plan.md").is_file()
@@ -244,8 +244,52 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
     os.close(ours)
     serves = ["--root", str(docs)]
     data = [f"--data-dir={cwd / 'data'}"]
-    words = [sys.executable, "-m", "npl_mcp", *([*data, *serves] if named else [*serves, *data])]
+    words = [
+        str(Path(sys.executable).with_name("npl-mcp")),
+        *([*data, *serves] if named else [*serves, *data]),
+    ]
     words += ["--format", "markdown"]
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
     entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
     assert [entry["command"], *entry["args"]] == words
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:hidden WITH SPACE@[::1/x",
+        "postgresql://u:hidden%zz@localhost/x",
+        "postgresql://u:hidden@\u2100/x",
+        "postgresql://u:hi%00dden@localhost/x",
+        "postgres://[",
+        "sqlite://hidden",
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "check",
+        "token list",
+        "config show",
+        "doctor",
+        "migrate",
+        "backup new",
+        "copy {address} new",
+    ],
+)
+def test_a_malformed_address_of_a_database_is_one_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    address: str,
+    words: str,
+) -> None:
+    """It says so without the password, whichever command meets it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPL_DATABASE_URL", address)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    assert main([word.format(address=address) for word in words.split()]) in (0, 1, 2)
+    shown = "".join(capsys.readouterr())
+    assert "Traceback" not in shown
+    assert not re.search("hi(%00)?dden", shown)
+    assert words == "config show" or "address" in shown, shown

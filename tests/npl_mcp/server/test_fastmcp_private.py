@@ -18,7 +18,8 @@ import npl_mcp
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.server.server import create_server
-from tests.npl_mcp.http.http_server import META, MODERN
+from tests.npl_mcp.http.http_server import JSON, META, MODERN, request, serving
+from tests.npl_mcp.server.test_stdio import spoken_to
 
 
 def test_the_sdks_server_is_inside() -> None:
@@ -88,3 +89,72 @@ async def answered(built: Any, body: dict[str, Any]) -> bytes:
     async with manager.run():
         await manager.handle_request(scope, receive, send)
     return b"".join(parts)
+
+
+LONG = '\\"x' * 20_000
+REPEATING: dict[str, dict[str, Any]] = {
+    "method": {"method": LONG},
+    "prompt": {"method": "prompts/get", "params": {"name": LONG}},
+    "arguments of a prompt": {"method": "prompts/get", "params": {"name": "find", "arguments": {LONG: LONG}}},
+    "resource": {"method": "resources/read", "params": {"uri": f"file:///{LONG}"}},
+    "no address": {"method": "resources/read", "params": {"uri": LONG}},
+    "completion": {"method": "completion/complete", "params": {"ref": {"type": LONG}, "argument": LONG}},
+    "tool": {"method": "tools/call", "params": {"name": LONG}},
+    "argument": {
+        "method": "tools/call",
+        "params": {"name": "npl_load_components", "arguments": {LONG: LONG}},
+    },
+    "id": {"method": "ping", "id": LONG},
+    "id after others": {"method": "ping", "params": {"id": LONG}, "id": LONG},
+    "number": {"method": "ping", "id": int("7" * 4_000)},
+    "object": {"method": {LONG: LONG}, "params": LONG, "result": LONG, "error": {"code": LONG, "data": LONG}},
+    "list": [LONG],  # type: ignore[dict-item]
+}
+
+
+def message_of(case: str) -> bytes:
+    given = REPEATING[case]
+    return json.dumps({"jsonrpc": "2.0", "id": 7, **given} if isinstance(given, dict) else given).encode()
+
+
+def repeated(answer: bytes) -> int:
+    """Return how many characters of an answer come from the message."""
+    return answer.count(b"x") + answer.count(b"7" * 20) * 20
+
+
+@pytest.mark.parametrize("case", REPEATING)
+def test_errors_over_standard_streams_repeat_little(tmp_path: Path, case: str) -> None:
+    """Whatever is wrong with a message, its error has at most 200 characters of it."""
+    with spoken_to(tmp_path) as (_, send, receive):
+        send(message_of(case))
+        assert repeated(json.dumps(receive()).encode()) <= 200
+
+
+def test_errors_over_http_repeat_little(tmp_path: Path) -> None:
+    """Likewise, with and without a session, and in what a request says besides its body."""
+    accepted = {**JSON, "Accept": "application/json, text/event-stream"}
+    with serving(tmp_path) as server:
+        for case in REPEATING:
+            for headers in (accepted, {**accepted, "MCP-Protocol-Version": MODERN, "Mcp-Method": "ping"}):
+                answer = request(server, "POST", "/mcp", message_of(case), headers)
+                assert repeated(answer.body) <= 200, case
+        long = "x" * 9_000
+        for path, more in (
+            (f"/{long}", {}),
+            (f"/mcp/tools/{long}", {}),
+            ("/mcp", {"Mcp-Session-Id": long}),
+            ("/mcp", {"MCP-Protocol-Version": long}),
+            ("/mcp", {"Content-Type": long}),
+            ("/mcp", {"Origin": f"http://{long}"}),
+            ("/mcp", {"Authorization": long}),
+        ):
+            answer = request(server, "POST", path, message_of("prompt"), {**accepted, **more})
+            assert repeated(answer.body) <= 200, (path[:20], [*more])
+        assert repeated(request(server, "GET", "/healthz", host=long).body) <= 200
+
+
+def test_an_id_further_inside_may_be_long(tmp_path: Path) -> None:
+    """Only the id of the message itself is repeated."""
+    with spoken_to(tmp_path) as (_, send, receive):
+        send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": {"id": "x" * 300}}).encode())
+        assert receive() == {"jsonrpc": "2.0", "id": 7, "result": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -61,6 +62,29 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
 def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
     """All that is listed costs under 6,000 tokens."""
     assert cost(listed(settings)) * 1.04 < 6_000
+
+
+def test_no_description_gives_examples(settings: Settings) -> None:
+    """They cost every agent tokens, and narrow what it tries; failures and API.md give examples."""
+    said = json.dumps(listed(settings)) + json.dumps(listed(settings, small_list=True))
+    assert not re.search(r"e\.g|for example|for instance|such as", said, re.IGNORECASE)
+
+
+def test_a_template_says_what_comes_with_it(settings: Settings) -> None:
+    """The operating procedure and the context come, too."""
+    said = {tool["name"]: tool["description"] for tool in listed(settings)}
+    for kind, name in (("spec", "Spec"), ("impact", "Impact"), ("tdr", "TDR")):
+        text = f"Return AOP, Agent Context, {name} template, and a concise Primer."
+        assert said[f"directive_{kind}_template"] == text
+    assert "`path`" in said["directive_file_get"]
+
+
+def test_every_tool_says_what_it_returns_and_raises() -> None:
+    """In its docstring, for those who call the functions."""
+    for spec in listed_tools():
+        said = spec.function.__doc__ or ""
+        assert ":returns: " in said, spec.name
+        assert ":raises " in said, spec.name
 
 
 def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) -> None:

@@ -402,8 +402,7 @@ MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("npl_section_index", {"file": "nothing.md"}),
     ("npl_section_index", {"fil": 1}),
     ("artifact_get", {"artifact_id": 9}),
-    ("directive/file.get", {"path": "x.md"}),
-    ("get_artifact", {"artifact_id": 9}),
+    ("directive_file_get", {"path": "x.md"}),
     ("no_such_tool", {}),
     ("npl_load_tailored", {"topics": [1, 2]}),
 )
@@ -433,9 +432,39 @@ def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags:
     assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
+def test_an_old_name_warns_once(tmp_path: Path) -> None:
+    """Each name once for a process, on standard error, at the level that is the default."""
+    with spoken_to(tmp_path) as (process, send, receive):
+        for name in ("list_artifacts", "list_artifacts", "list_sessions", "list_artifacts", "artifact_list"):
+            call = {"name": name, "arguments": {}}
+            send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
+            assert not receive()["result"].get("isError")
+        process.stdin.close()
+        process.wait(30)
+    lines = (tmp_path / "stderr.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" WARNING ")[1].split(": ", 1)[1] for line in lines] == [
+        "the tool name 'list_artifacts' is deprecated; call 'artifact_list'",
+        "the tool name 'list_sessions' is deprecated; call 'session_list'",
+    ]
+
+
+def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
+    """At the level DEBUG the log tells keywords and scores, and not each rule that is tried on each line."""
+    with spoken_to(tmp_path, "--log-level", "DEBUG") as (process, send, receive):
+        call = {"name": "npl_load_tailored", "arguments": {"context": "nested fences", "file": "npl.md"}}
+        send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
+        assert not receive()["result"].get("isError")
+        process.stdin.close()
+        process.wait(30)
+    said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
+    assert "keywords" in said
+    assert "ranked" in said
+    assert "markdown_it" not in said
+
+
 def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
-    """They are the ones that are listed; by any other old name the new one is told, at the level INFO."""
-    with spoken_to(tmp_path, "--exact-names", "--log-level", "INFO") as (process, send, receive):
+    """They are the ones that are listed; by any other old name the new one is told."""
+    with spoken_to(tmp_path, "--exact-names") as (process, send, receive):
         for name in ("directive/files.list", "get_artifact", "get_cr_full_content"):
             call = {"name": name, "arguments": {"artifact_id": 9}}
             send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
@@ -446,3 +475,35 @@ def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
     assert [line.split("the tool name ")[1] for line in said.splitlines() if "deprecated" in line] == [
         "'get_cr_full_content' is deprecated; call 'get_cr'"
     ]
+
+
+GET = {
+    "jsonrpc": "2.0",
+    "method": "tools/call",
+    "params": {"name": "artifact_get", "arguments": {"artifact_id": 1}},
+}
+BEFORE_THE_END = {
+    "a large answer": json.dumps({**GET, "id": 2}).encode() + b"\n",
+    "several": b"".join(json.dumps({**GET, "id": number}).encode() + b"\n" for number in range(2, 8)),
+    "half a line": b'{"jsonrpc":"2.0","id":2,"meth',
+    "no message": b"nonsense\n",
+}
+
+
+@pytest.mark.parametrize("keeps", ["nothing", "standard input"])
+@pytest.mark.parametrize("sent", BEFORE_THE_END)
+def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, keeps: str) -> None:
+    """Whatever it was about to be told; the process ends, also if another program holds standard input."""
+    content = base64.b64encode(bytes(2 * 1024 * 1024)).decode()
+    whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
+    create = {**GET, "id": 1, "params": {"name": "artifact_create", "arguments": whole}}
+    with spoken_to(tmp_path) as (process, send, receive):
+        send(json.dumps(create).encode())
+        assert receive()["id"] == 1
+        process.stdin.write(BEFORE_THE_END[sent])
+        process.stdin.flush()
+        process.stdout.close()
+        if keeps == "nothing" or sent == "half a line":
+            process.stdin.close()
+        assert process.wait(60) == 0
+    assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""

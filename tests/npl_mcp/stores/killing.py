@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,18 +39,23 @@ from tests.replicas import kill, replica
 
 WRITERS = 3
 ROUNDS = 5
-"""Rounds on one data folder; the next begins in an empty one, so that opening it is interrupted too."""
+"""Rounds on one data folder. The first, third, … folder begins without a database: its first round interrupts
+the making of one.
+"""
 
 LONGEST = 0.8
 """Seconds a writer may live."""
 
 
-def write(place: Path, name: str) -> None:
-    """Write until killed; each line on standard output is a call that had returned."""
+def write(place: Path, name: str, *, empty: bool) -> None:
+    """Write until killed; each line on standard output is a call that had returned.
+
+    :param empty: the database is made by the writers.
+    """
     # Else most of a short life would be spent on loading these.
     for module in ("sqlalchemy", "alembic.command", "yaml"):
         importlib.import_module(module)
-    writer = Writer(caller(App(settings_in(place))), name)
+    writer = Writer(caller(App(settings_in(place, empty=empty))), name)
     os.write(1, b"{}\n")
     sys.stdin.readline()
     os.write(1, _line(writer.first()))
@@ -81,38 +86,50 @@ class Outcome:
 
 
 class Life:
-    """A writer as a process of its own; it waits until it is told to begin."""
+    """A writer as a process of its own; it waits until it is told to begin.
 
-    def __init__(self, place: Path, name: str) -> None:
+    :param empty: the database is made by the writers.
+    """
+
+    def __init__(self, place: Path, name: str, *, empty: bool = False) -> None:
         (place / "project").mkdir(parents=True, exist_ok=True)
+        self._empty = empty
         self._said = place / f"{name}.out"
         self._errors = place / f"{name}.err"
         with self._said.open("wb") as said, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.npl_mcp.stores.killing", "--write", str(place), name],
+                [
+                    *(sys.executable, "-m", "tests.npl_mcp.stores.killing"),
+                    *("--write", str(place), name, *(["--empty"] if empty else [])),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=said,
                 stderr=errors,
             )
 
     def begin(self) -> None:
-        """Wait until it can begin and let it."""
-        while not self._said.stat().st_size and self._process.poll() is None:
-            time.sleep(0.005)
+        """Wait until it can begin and let it, until its first answer where it finds a database."""
+        self._wait_for(lines=1)
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
+        if not self._empty:
+            self._wait_for(lines=2)
+
+    def _wait_for(self, lines: int) -> None:
+        while self._said.read_bytes().count(b"\n") < lines and self._process.poll() is None:
+            time.sleep(0.005)
 
     def end(self) -> str | None:
         """Kill it.
 
-        :returns: what it said if it had ended by itself.
+        :returns: its standard error if it had failed, even where the kill came before its end.
         """
         self._process.kill()
         with self._process:
             pass
-        by_itself = self._process.returncode != -signal.SIGKILL
-        return self._errors.read_text() if by_itself else None
+        errors = self._errors.read_text()
+        return errors if errors or self._process.returncode != -signal.SIGKILL else None
 
     def acknowledged(self) -> list[Acknowledged]:
         """Read what it did; a line without its end was not said."""
@@ -123,12 +140,13 @@ class Life:
 class Replica:
     """A server, and a client that writes over HTTP; it waits until it is told to begin. See :class:`Life`."""
 
-    def __init__(self, place: Path, name: str) -> None:
+    def __init__(self, place: Path, name: str, *, empty: bool = False) -> None:
         # All replicas work for one project, as agents on a shared checkout do.
         (place / "project").mkdir(parents=True, exist_ok=True)
         self._folder = place / name
         self._folder.mkdir()
-        self._address, self._name = engines.address(place / "data") or "", name
+        address = engines.empty_address if empty else engines.address
+        self._address, self._name = address(place / "data") or "", name
         self._begins = threading.Event()
         self._server: Future[Running] = Future()
         self._said: list[Acknowledged] = []
@@ -191,7 +209,7 @@ class _GoneError(Exception):
     """The server did not answer: it was killed."""
 
 
-LIVES: Mapping[str, Callable[[Path, str], Life | Replica]] = {"sqlite": Life, "postgres": Replica}
+LIVES: Mapping[str, type[Life] | type[Replica]] = {"sqlite": Life, "postgres": Replica}
 """By engine, what is killed."""
 
 
@@ -209,7 +227,8 @@ def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:
         place = folder / str(number // ROUNDS)
         if number % ROUNDS == 0:
             said = []
-        lives = [LIVES[engines.ENGINE](place, f"w{number}-{one}") for one in range(WRITERS)]
+        empty = number % (2 * ROUNDS) == 0
+        lives = [LIVES[engines.ENGINE](place, f"w{number}-{one}", empty=empty) for one in range(WRITERS)]
         _live_and_die(lives, chance, outcome)
         new = [one for life in lives for one in life.acknowledged()]
         said += new
@@ -246,9 +265,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="processes to kill")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the moments")
     parser.add_argument("--write", nargs=2, metavar=("FOLDER", "NAME"), help="be a writer")
+    parser.add_argument("--empty", action="store_true", help="the writer makes the database")
     given = parser.parse_args()
     if given.write:
-        write(Path(given.write[0]), given.write[1])
+        write(Path(given.write[0]), given.write[1], empty=given.empty)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcome = kill_writers(Path(folder), given.kills, given.seed)

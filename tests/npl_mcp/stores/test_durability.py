@@ -25,7 +25,7 @@ from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import envelope
 from tests.engines import execute
-from tests.npl_mcp.stores.killing import Outcome, kill_writers
+from tests.npl_mcp.stores.killing import Life, Outcome, kill_writers
 from tests.npl_mcp.stores.writer import (
     SESSION,
     Acknowledged,
@@ -46,10 +46,18 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_writers_write_until_they_are_killed(outcome: Outcome) -> None:
-    """None ends by itself, and all together get something done."""
+    """None fails, and all together get something done."""
     assert outcome.ended == []
     assert outcome.kills >= KILLS
-    assert outcome.acknowledged > KILLS
+    assert outcome.acknowledged
+
+
+def test_a_writer_that_failed_is_no_ordinary_kill(tmp_path: Path) -> None:
+    """Its error is reported, also if it is killed before it has ended."""
+    life = Life(tmp_path, "w")
+    (tmp_path / "w.err").write_text("the database is damaged")
+    assert life.end() == "the database is damaged"
+    assert Life(tmp_path, "sound").end() is None
 
 
 KILLED = {

@@ -24,14 +24,17 @@ Acknowledged = dict[str, Any]
 Examination = dict[str, list[str]]
 
 
-def settings_in(place: Path) -> Settings:
-    """Return settings whose data folder and project lie below a folder."""
+def settings_in(place: Path, *, empty: bool = False) -> Settings:
+    """Return settings whose data folder and project lie below a folder.
+
+    :param empty: the database has no tables yet.
+    """
     data = place / "data"
     return Settings(
         cwd=place / "project",
         home=place,
         data_dir=data,
-        database_url=engines.address(data),
+        database_url=engines.empty_address(data) if empty else engines.address(data),
         warm_up=False,
     )
 

@@ -155,7 +155,7 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
 
 
 def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    """It names the new tool, once; by default nothing is shown."""
+    """It names the new tool, once."""
     request = ("npl_load", {"resource_type": "c", "items": "syntax"})
     with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
         calls(settings, [request, request, ("npl_load_components", {"items": "syntax"})])
@@ -165,7 +165,7 @@ def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest
         if record.name == "npl_mcp.server.server"
     ]
     message = "the tool name 'npl_load' is deprecated; call 'npl_load_components'"
-    assert told == [("INFO", message)]
+    assert told == [("WARNING", message)]
 
 
 def test_old_names_are_not_listed(settings: Settings) -> None:

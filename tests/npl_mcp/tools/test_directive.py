@@ -103,12 +103,12 @@ def test_the_five_tools_are_listed_with_title_description_and_schema(settings: S
 
 
 def test_the_list_of_the_five_is_cheap(settings: Settings) -> None:
-    """Under 300 tokens, as compact JSON, by either names."""
+    """Under 320 tokens, as compact JSON, by either names."""
     for exact in (False, True):
         tools = [tool for tool in listed(settings, exact_names=exact).values() if "irective" in tool["name"]]
         assert len(tools) == 5
         text = json.dumps({"tools": tools}, separators=(",", ":"))
-        assert estimator("o200k_base").count(text) * 1.04 < 300
+        assert estimator("o200k_base").count(text) * 1.04 < 320
 
 
 def test_all_files_are_listed(call: Call, work: Path) -> None:

@@ -15,7 +15,8 @@ from fastmcp import Client, FastMCP
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.server.registry import register_all
-from npl_mcp.tools.responses import Picture, as_dict, pictures
+from npl_mcp.stores.review.values import Picture
+from npl_mcp.tools.responses import as_dict, pictures
 from npl_mcp.tools.spec import ToolSpec
 
 DOT = base64.b64decode(

@@ -378,6 +378,44 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     os.close(pipe)
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (".gitignore", ""),
+        ("src/deep/.gitignore", ""),
+        (".git/info/exclude", ""),
+        (".git/HEAD", ""),
+        (".git/index", ""),
+        (".git/config", ""),
+        (".git/commondir", ""),
+        ("pipe", "[include]\n\tpath = {}\n"),
+        ("pipe", "[core]\n\texcludesFile = {}\n"),
+    ],
+)
+def test_git_is_not_left_waiting_for_a_pipe(
+    settings: Settings, repository: Path, name: str, line: str
+) -> None:
+    """Whichever file that git opens is one, the answer says so, and does not blame the folder's size."""
+    pipe = repository / name
+    pipe.unlink(missing_ok=True)
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    if line:
+        with (repository / ".git" / "config").open("a") as config:
+            config.write(line.format(pipe))
+    for tool in ("git_tree", "dump_files"):
+        answer = calls(replace(settings, time_limit=600.0), [(tool, {"path": "src"})])[0]
+        assert answer["error_code"] == "FILE_SYSTEM_ERROR"
+        assert "git waits for what is not a regular file; look for a pipe: a .gitignore" in answer["error"]
+
+
+def test_git_takes_no_memory_without_end(settings: Settings, repository: Path) -> None:
+    """It reads some files whole, and a link may make one of them a device."""
+    (repository / ".git" / "commondir").symlink_to("/dev/zero")
+    answer = calls(replace(settings, time_limit=60.0), [("git_tree", {"path": "src"})])[0]
+    assert "git cannot list 'src'" in answer["error"]
+
+
 def has_ended(pipe: int) -> bool:
     """Return whether nobody is left who could write into a pipe."""
     deadline = time.monotonic() + 10

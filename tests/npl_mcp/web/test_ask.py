@@ -90,8 +90,47 @@ def test_what_differs_between_two_requests(server: Running) -> None:
     assert same["changes"] == []
 
 
-def test_a_question_that_nothing_answers_has_a_page(server: Running) -> None:
-    assert page(server, "/ask", {"context": "zzz"}).status == 200
+def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
+    """It says so, lists no files unless they are asked for, and offers the search for the same words."""
+    shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
+    links = [one.get("href", "") for one in shown.all("a")]
+    assert "No section holds a word of this question." in shown.text
+    assert "/search?q=zzz+qqq" in links
+    assert "0 parts" not in shown.text
+    assert not [one for one in shown.all("div") if one.get("class") == "tree"]
+    every = next(link for link in links if "matching=0" in link)
+    assert "plums.md" in Shown(request(server, "GET", every)).text
+
+
+@pytest.mark.parametrize("question", ["prune the plums", "zzz"])
+def test_a_budget_that_no_answer_fits_is_not_called_kept(server: Running, question: str) -> None:
+    shown = Shown(page(server, "/ask", {"context": question, "budget": "0"}))
+    assert re.search(r"\d+ tokens, the smallest answer, for a budget of 0", shown.text)
+    assert " of 0 tokens" not in shown.text
+
+
+def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
+    """With and without the colon of an address; a file or folder of the same name comes first."""
+    (server.folder / "shut" / "open").mkdir()
+    (server.folder / "shut" / "open" / "inner.md").write_text("# Inner\n\nPlums inside.\n", encoding="utf-8")
+    try:
+        for name, file in (("shut", "secret.md"), ("shut:", "secret.md"), ("open", "inner.md")):
+            audit = page(server, "/ask.json", {**QUESTION, "file": name}).data["data"]["audit"]
+            assert file in json.dumps(audit), name
+    finally:
+        (server.folder / "shut" / "open" / "inner.md").unlink()
+        (server.folder / "shut" / "open").rmdir()
+
+
+def test_every_place_that_is_served_has_a_page(server: Running) -> None:
+    """A project folder that holds worklogs and no Markdown is none of them."""
+    assert call(server, "worklog_init", {"session_id": "w"}).status == 200
+    assert (server.folder / "work" / ".npl").is_dir()
+    links = [one.get("href", "") for one in Shown(request(server, "GET", "/")).all("a")]
+    places = [link for link in links if link.startswith("/documents/")]
+    assert {"/documents/open%3A", "/documents/shut%3A"} <= set(places)
+    for place in places:
+        assert request(server, "GET", place).status == 200, place
 
 
 def test_a_form_sends_back_what_it_was_given(server: Running) -> None:

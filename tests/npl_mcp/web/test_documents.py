@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.access import Sight
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.store import LibraryFile, digest_of
+from npl_mcp.stores.library.store import LibraryFile
 from tests.npl_mcp.http.http_server import Answer, Running, request, serving
 
 GUIDE = b"# Frost\n\nSee [snow](deep/snow.md#none) and [rime](rime.md).\n"

@@ -11,6 +11,7 @@ from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.pages.search import TITLES
+from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 
 DOMAINS = {"document": "npl", "message": "chat", "worklog": "worklog", "artifact": "artifact", "cr": "cr"}
@@ -67,6 +68,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 ("artifact_create", {"name": "a", "artifact_type": "document", **text}),
             ):
                 assert call(server, tool, arguments, **made.headers("all")).status == 200
+            stores.artifact.create("b", "document", b"# B\n", "b.md")
+            engines.execute(folder / "data", "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
             yield made
     finally:
         stores.close()
@@ -116,6 +119,13 @@ def test_what_was_found_is_text(site: Site) -> None:
     assert "The &lt;b&gt;<mark>capstan</mark>&lt;/b&gt;" in page
     assert "\u202e" not in page
     assert 'href="/rooms/1?event=2#event-2"' in page
+
+
+def test_what_was_not_searched_is_said(site: Site) -> None:
+    """A damaged artifact, to those who may see artifacts."""
+    said = b"Not searched: 1 of artifact:*, such as artifact:2@0"
+    assert said in site.get("all", "/search?q=capstan").body
+    assert b"Not searched" not in site.get("no-artifact", "/search?q=capstan").body
 
 
 def test_hits_lead_to_pages(site: Site) -> None:

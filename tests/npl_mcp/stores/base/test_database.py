@@ -9,13 +9,16 @@ import threading
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from fastmcp import Client
 from sqlalchemy import Connection
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
+from npl_mcp.server.server import create_server
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.database import HEAD, Database
 from npl_mcp.stores.base.engine import Deadline
@@ -349,3 +352,44 @@ def test_the_driver_is_free_of_the_known_damage() -> None:
     if sys.platform == "linux" and sqlite.driver().__name__.startswith("pysqlite3"):
         assert version >= (3, 51, 3)
     assert version >= (3, 37, 0)  # STRICT tables
+
+
+@pytest.mark.engine("sqlite")
+@pytest.mark.parametrize(
+    ("version", "sound"),
+    [
+        ("3.44.5", False),
+        ("3.44.6", True),
+        ("3.45.0", False),
+        ("3.50.6", False),
+        ("3.50.7", True),
+        ("3.51.2", False),
+        ("3.51.3", True),
+        ("3.60.0", True),
+    ],
+)
+def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sound: bool) -> None:
+    """Releases that got the correction later are sound."""
+    monkeypatch.setattr(sqlite.driver(), "sqlite_version", version)
+    monkeypatch.setattr(sqlite.driver(), "sqlite_version_info", tuple(map(int, version.split("."))))
+    assert (sqlite.weakness() is None) == sound
+    assert sound or version in str(sqlite.weakness())
+
+
+@pytest.mark.engine("sqlite")
+def test_a_server_warns_of_an_old_sqlite_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Not each command, and not each connection."""
+    monkeypatch.setattr(sqlite.driver(), "sqlite_version_info", (3, 40, 1))
+    settings = Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data")
+
+    async def run() -> None:
+        async with Client(create_server(settings)) as client:
+            for number in range(3):
+                await client.call_tool("chat_create_room", {"name": f"room{number}", "members": ["a"]})
+
+    anyio.run(run)
+    assert [one.message for one in caplog.records if "can damage" in one.message] == [
+        f"{sqlite.weakness()}; {sqlite.REMEDY}"
+    ]

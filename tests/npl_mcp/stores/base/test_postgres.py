@@ -18,7 +18,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.stores.base import paging, postgres
+from npl_mcp.stores.base import postgres
 from npl_mcp.stores.base.database import HEAD, Database
 from npl_mcp.stores.base.engine import BusyError
 from npl_mcp.stores.base.errors import DatabaseError
@@ -283,21 +283,13 @@ def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: 
     app = App(settings_in(tmp_path))
     ask(app, "chat_create_room", name="room", members=["alice", "bob"])
     assert say(app, "first")["success"]
-    monkeypatch.setattr(paging, "datetime", Yesterday)
+    monkeypatch.setattr(postgres, "_NOW", "'2020-01-01T00:00:00.000000Z'")
     assert say(app, "second")["success"]
     feed = ask(app, "chat_get_feed", room_id=1)["data"]["items"]
     assert messages(app) == ["first", "second"]
     times = [one["timestamp"] for one in feed]
     assert times == sorted(times)
     app.close()
-
-
-class Yesterday(paging.datetime):
-    """A clock that was set back."""
-
-    @classmethod
-    def now(cls, tz: Any = None) -> Any:
-        return super().now(tz).replace(year=2020)
 
 
 VERSIONS = {
@@ -358,6 +350,8 @@ REFUSED = {
     "postgresql://nobody@127.0.0.1:1/x": "cannot be reached",
     "postgresql://nobody@/none?host={host}": "no database of that name",
     "postgresql://who@/postgres?host={host}": "does not know the user",
+    "postgresql://nobody@/password?host={host}": "no database of that name",
+    "postgresql://nobody@/x?host=/none/role-password": "cannot be reached",
     "postgresql://nobody:secret@[": "cannot be read",
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -13,23 +13,33 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from npl_mcp.stores.base import engine, postgres, sqlite
+from npl_mcp.stores.base import database as base
+from npl_mcp.stores.base import postgres, sqlite
 from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.engine import Deadline
 from npl_mcp.stores.base.errors import DatabaseError
 from tests import engines
 
-CALLS = 50
-BUSY = 300
-TOGETHER_SECONDS = 8 * BUSY / 1000
-"""Within which all calls end that wait together; one after the other takes fifty times as long as one."""
+WRITERS = 50
+PATIENT, HASTY = 600.0, 0.001
+"""Seconds a call waits in threads of its own, longer than any test takes, and in the thread of the test."""
+
+
+class DeadlineByThread(Deadline):
+    """Lets late calls be hasty, whenever the threads of the others get to run."""
+
+    def renew(self) -> None:
+        is_hasty = threading.current_thread() is threading.main_thread()
+        self._end = time.monotonic() + (HASTY if is_hasty else PATIENT)
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", BUSY)
     made = engines.database(tmp_path)
     made.open()
+    monkeypatch.setattr(base, "Deadline", DeadlineByThread)
     yield made
+    monkeypatch.undo()
     made.close()
 
 
@@ -59,57 +69,56 @@ def write(database: Database) -> None:
         tx.run("INSERT INTO total (name, value) VALUES (:name, 1)", name=uuid4().hex)
 
 
-def together(database: Database, work: list[str], within: float = 60) -> list[str]:
-    """Make calls at once; return how those ended that did within these seconds, in their order."""
-    ended: list[str] = []
-
-    def one(what: str) -> None:
-        try:
-            if what == "write":
-                write(database)
-            else:
-                with database.read() as tx:
-                    tx.value("SELECT count(*) FROM total")
-            ended.append(f"{what} done")
-        except DatabaseError as error:
-            ended.append(f"{what} {'refused' if 'again' in str(error) else error}")
-
-    threads = [threading.Thread(target=one, args=(what,)) for what in work]
-    until = time.monotonic() + within
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0, until - time.monotonic()))
-    in_time = ended.copy()
-    for thread in threads:
-        thread.join()
-    return in_time
+def read(database: Database) -> None:
+    with database.read() as tx:
+        tx.value("SELECT count(*) FROM total")
 
 
-def test_reads_do_not_wait_for_writers_that_wait(database: Database, tmp_path: Path) -> None:
-    """Fifty writers wait for another program: the reads that come after them are done first."""
+@pytest.fixture
+def calls() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(WRITERS + 5) as pool:
+        yield pool
+
+
+def test_reads_do_not_wait_for_writers_that_wait(
+    database: Database, tmp_path: Path, calls: ThreadPoolExecutor
+) -> None:
+    """Fifty writers wait for another program, and still do when the reads that came later are done."""
     with held(tmp_path, whole=False):
-        ended = together(database, ["write"] * CALLS + ["read"] * 5)
-    assert ended == ["read done"] * 5 + ["write refused"] * CALLS
-    write(database)
+        writers = [calls.submit(write, database) for _ in range(WRITERS)]
+        for reader in [calls.submit(read, database) for _ in range(5)]:
+            reader.result()
+        assert not any(writer.done() for writer in writers)
+    for writer in writers:
+        writer.result()
 
 
-def test_writers_that_wait_do_so_together(database: Database, tmp_path: Path) -> None:
-    """Each has its time from the moment it was called: they do not wait one after the other."""
-    deadline = engine.Deadline()
+def test_a_writer_has_its_time_from_its_call_on(
+    database: Database, tmp_path: Path, calls: ThreadPoolExecutor
+) -> None:
+    """A hasty one gives up behind fifty patient ones, which go on waiting."""
     with held(tmp_path, whole=False):
-        ended = together(database, ["write"] * CALLS, TOGETHER_SECONDS)
-    assert ended == ["write refused"] * CALLS
-    assert not deadline.seconds
+        writers = [calls.submit(write, database) for _ in range(WRITERS)]
+        with pytest.raises(DatabaseError, match="again"):
+            write(database)
+        assert not any(writer.done() for writer in writers)
+    for writer in writers:
+        writer.result()
 
 
-def test_opening_is_waited_for_once(database: Database, tmp_path: Path) -> None:
-    """A program that keeps everybody out: those who wait for the one that opens wait no longer than it."""
+@pytest.mark.parametrize("call", [write, read])
+def test_opening_is_waited_for_no_longer_than_a_call_may(
+    database: Database, tmp_path: Path, calls: ThreadPoolExecutor, call: Callable[[Database], None]
+) -> None:
+    """A program keeps every other out: a hasty call gives up behind the patient one that opens."""
     database.close()
     with held(tmp_path, whole=True):
-        ended = together(database, ["write", "read"] * (CALLS // 2), TOGETHER_SECONDS)
-    assert Counter(ended) == {"write refused": CALLS // 2, "read refused": CALLS // 2}
-    write(database)
+        opening = [calls.submit(one, database) for one in [write, read] * (WRITERS // 2)]
+        with pytest.raises(DatabaseError, match="again"):
+            call(database)
+        assert not any(one.done() for one in opening)
+    for one in opening:
+        one.result()
 
 
 def test_a_refused_row_closes_no_connection(database: Database, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.indexes import Claim, LibraryIndexes
-from npl_mcp.stores.library.store import LibraryFile, digest_of
+from npl_mcp.stores.library.store import LibraryFile
 
 
 @pytest.fixture

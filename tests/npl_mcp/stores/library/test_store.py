@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.store import LibraryFile, LibraryStore, digest_of
+from npl_mcp.stores.library.store import LibraryFile, LibraryStore
 
 Texts = dict[str, bytes]
 

@@ -436,9 +436,11 @@ def test_what_a_killed_writer_left_is_removed(store: WorklogStore, project: Path
     """By the next write in that folder; files of others stay, whatever they are called."""
     store.init(str(project), "s1")
     folder = sessions(project) / "s1"
-    (folder / ".npl-0123456789abcdef.tmp").write_text("half")
+    for place in (folder, project / ".npl"):
+        (place / ".npl-0123456789abcdef.tmp").write_text("half")
     (folder / ".worklog.jsonl.new").write_text("not ours")
     log(store, project, "one")
+    assert not list(project.rglob(".npl-*.tmp"))
     assert {path.name for path in folder.iterdir()} == {
         "meta.json",
         "worklog.jsonl",
@@ -456,3 +458,20 @@ def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: P
     assert store.close(str(project), archive=True).exported is None
     kept = project / "elsewhere" / "sessions" / "archive" / "s1"
     assert [line["summary"] for line in lines(kept)] == ["one"]
+
+
+def test_copies_of_worklogs_are_private(store: WorklogStore, project: Path) -> None:
+    """Whatever the umask; only ``.npl`` itself, which can hold prompts for others, follows it."""
+    before = os.umask(0)
+    try:
+        store.init(str(project), "s1", "look")
+        log(store, project, "one")
+        store.read(str(project), "r")
+        store.close(str(project), archive=True)
+        store.init(str(project), "s2", "look")
+        log(store, project, "two")
+    finally:
+        os.umask(before)
+    made = [path for path in (project / ".npl").rglob("*") if path.is_file() or path.is_dir()]
+    assert len(made) > 8
+    assert {path: oct(path.stat().st_mode & 0o077) for path in made} == dict.fromkeys(made, "0o0")

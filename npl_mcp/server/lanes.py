@@ -1,0 +1,92 @@
+"""Threads beside the event loop: lanes of a few threads each, in which callers take turns."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from npl_mcp.core.calls import CALLER
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
+# memory, and the event loop takes its turn among them.
+WORKERS = 8
+
+# How many may be heavy, two of them of one caller: an artifact that is read takes several times its size.
+HEAVY_WORKERS = 3
+
+# The threads of each lane. One message may wake a thousand calls that waited, which must not stand before all
+# that come later.
+LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 2, "woken": 2, "bodies": 1}
+
+
+class Lane:
+    """Threads that take the calls of the caller with the fewest running calls first, and of equals in turn.
+
+    One caller leaves a thread to the others, unless there are but two: its calls may wait for the database.
+
+    :param most: threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._free, self._each = most, max(2, most - 1)
+        self._threads = anyio.CapacityLimiter(most)
+        self._running: Counter[Hashable] = Counter()
+        # Callers in the order of their turns.
+        self._waiting: dict[Hashable, deque[anyio.Event]] = {}
+
+    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Return what some work returns, done in a thread once it is the caller's turn."""
+        caller, turn = CALLER.get(), anyio.Event()
+        key = caller and caller.key
+        turns = self._waiting.setdefault(key, deque())
+        turns.append(turn)
+        self._admit()
+        try:
+            await turn.wait()
+            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
+        finally:
+            if turn.is_set():
+                self._free += 1
+                self._running[key] -= 1
+                self._running += Counter()  # without callers that run nothing
+            else:
+                turns.remove(turn)
+                if not turns:
+                    del self._waiting[key]
+            self._admit()
+
+    def _admit(self) -> None:
+        while self._free and self._waiting:
+            key = min(self._waiting, key=self._running.__getitem__)
+            if self._running[key] >= self._each:
+                return
+            self._free -= 1
+            self._running[key] += 1
+            turns = self._waiting.pop(key)
+            turns.popleft().set()
+            if turns:
+                self._waiting[key] = turns  # behind the others
+
+
+_OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")
+
+
+def lane(name: str) -> Lane:
+    """Return a lane of the event loop that runs.
+
+    :param name: one of :data:`LANES`.
+    """
+    lanes = _OPEN.get(None)
+    if lanes is None:
+        lanes = {one: Lane(most) for one, most in LANES.items()}
+        _OPEN.set(lanes)
+    return lanes[name]

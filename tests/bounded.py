@@ -1,0 +1,95 @@
+"""Reads one hostile input in a process of its own, under limits of the system: for :mod:`tests.test_bounds`.
+
+    python -m tests.bounded READER FOLDER
+
+Prints what the reader answers. The limits are set when everything is imported: whatever needs more memory
+ends in a :class:`MemoryError`, whatever needs more time is ended by the system.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from npl_index.errors import NPLError
+from npl_index.library.patterns import PathPattern
+from npl_index.markdown.front_matter import divide, values
+from npl_index.markdown.sections import parse_sections
+from npl_index.selectors.grammar import compile_selector
+from npl_mcp.changes.projects import Projects
+from npl_mcp.config.clients import configurations
+from npl_mcp.config.settings import Settings
+from npl_mcp.projects.git import visible
+from npl_mcp.server.arguments import from_text
+from npl_mcp.server.messages import excess
+from npl_mcp.stores.review.overlay import Mark, draw
+from npl_mcp.stores.worklog.format import read_object
+from npl_mcp.web.markdown import markdown
+
+SECONDS = 6
+MEGABYTES = 500
+INPUT = "input"
+
+
+def _settings(folder: Path) -> object:
+    os.chdir(folder)
+    return Settings.from_env()
+
+
+def _problems(folder: Path) -> object:
+    projects = Projects(folder, (), {})
+    return projects.all(), projects.problems()
+
+
+def _parts_of_front_matter(folder: Path) -> object:
+    found = values(divide((folder / INPUT).read_text())[0])
+    return {kind.__name__: sum(type(one) is kind for one in found.values()) for kind in (str, list, dict)}
+
+
+def _sections(folder: Path) -> object:
+    return len(parse_sections((folder / INPUT).read_bytes(), "x", deadline=time.monotonic() + 60).sections)
+
+
+def _argument(folder: Path) -> object:
+    text = (folder / INPUT).read_text()
+    return excess(text.encode()) or type(from_text(text, list)).__name__
+
+
+def _pattern(folder: Path) -> object:
+    return PathPattern.compile((folder / INPUT).read_text().split("/"), parameter="file")
+
+
+READERS: Mapping[str, Callable[[Path], object]] = {
+    "settings": _settings,
+    "project": _problems,
+    "client": lambda folder: [found.problem for found in configurations(folder / "home", folder)],
+    "front matter": _parts_of_front_matter,
+    "Markdown": _sections,
+    "page": lambda folder: len(markdown((folder / INPUT).read_text())) // 1_000_000,
+    "JSON": _argument,
+    "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),
+    "picture": lambda folder: len(draw((folder / INPUT).read_bytes(), [Mark("1", 0, 0, "a", "b")])),
+    "pattern": _pattern,
+    "selector": lambda folder: compile_selector((folder / INPUT).read_text()),
+    "git": lambda folder: visible(str(folder), "here", 600.0),
+}
+
+
+def main(reader: str, folder: str) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(used.ru_utime + used.ru_stime) + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, MEGABYTES << 20))
+    try:
+        print(READERS[reader](Path(folder)))
+    except NPLError as error:
+        print(error)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""The order in which calls of several callers run beside the event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import anyio
+import pytest
+
+from npl_mcp.core.calls import CALLER, Caller
+from npl_mcp.server.lanes import LANES, Lane, lane
+
+
+class Gates:
+    """Work that is held until it is let go, one after the other; ``begun`` says whose began."""
+
+    def __init__(self) -> None:
+        self.begun: list[Hashable] = []
+        self._let_go = threading.Semaphore(0)
+
+    def of(self, caller: Hashable) -> Callable[[], None]:
+        def work() -> None:
+            self.begun.append(caller)
+            assert self._let_go.acquire(timeout=60)
+
+        return work
+
+    async def open(self, lanes: Lane, count: int = 1) -> None:
+        """Let as many go, one after the other, and wait until as many others began or none is left."""
+        for _ in range(count):
+            wanted = min(len(self.begun) + 1, len(self.begun) + waiting(lanes))
+            self._let_go.release()
+            await self.until(wanted)
+
+    async def until(self, begun: int) -> None:
+        with anyio.fail_after(60):
+            while len(self.begun) < begun:
+                await anyio.sleep(0.001)
+
+    def end(self) -> None:
+        self._let_go.release(10_000)
+
+
+def waiting(one: Lane) -> int:
+    return sum(map(len, one._waiting.values()))
+
+
+async def queue(group: Any, one: Lane, gates: Gates, caller: Hashable, count: int) -> None:
+    async def call() -> None:
+        CALLER.set(Caller(key=caller))
+        await one.run(gates.of(caller))
+
+    for _ in range(count):
+        group.start_soon(call)
+    await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", [name for name, threads in LANES.items() if threads > 1])
+def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> None:
+    """As soon as one thread is free; the others of the busy caller come after."""
+
+    async def run() -> None:
+        one, gates = lane(name), Gates()
+        busy = min(LANES[name], max(2, LANES[name] - 1))
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "busy", 100)
+            await gates.until(busy)
+            await queue(group, one, gates, "quiet", 1)
+            if busy == LANES[name]:
+                await gates.open(one)
+            await gates.until(busy + 1)
+            gates.end()
+        assert gates.begun[: busy + 1] == ["busy"] * busy + ["quiet"]
+        assert len(gates.begun) == 101
+
+    anyio.run(run)
+
+
+def test_callers_take_turns() -> None:
+    """Whoever came first, and however many calls each of them has."""
+
+    async def run() -> None:
+        one, gates = Lane(1), Gates()
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "a", 5)
+            await queue(group, one, gates, "b", 3)
+            await queue(group, one, gates, "c", 1)
+            await gates.open(one, 8)
+            gates.end()
+        assert gates.begun == list("aabcababa")
+
+    anyio.run(run)
+
+
+def test_calls_that_are_given_up_take_no_turn() -> None:
+    """Nor does anything remember their caller."""
+
+    async def run() -> None:
+        one, gates = Lane(1), Gates()
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "a", 1)
+            await gates.until(1)
+            async with anyio.create_task_group() as others:
+                await queue(others, one, gates, "gone", 3)
+                others.cancel_scope.cancel()
+            await queue(group, one, gates, "b", 1)
+            gates.end()
+        assert gates.begun == ["a", "b"]
+        assert not one._waiting
+        assert not one._running
+
+    anyio.run(run)

@@ -1,0 +1,179 @@
+"""A call of a tool: its function runs once, in a worker thread, whatever the call has to wait for."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_index.library.documents import DocumentRef
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.building import APART
+from npl_mcp.server.registry import register_all
+from npl_mcp.server.server import create_server
+from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.spec import ToolSpec
+from tests.conftest import envelope
+from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
+
+FILES = 70
+SPECS = {spec.name: spec for spec in (*listed_tools(), *unlisted_tools()) if spec.app is None}
+PARAMETERS = {name: inspect.signature(spec.function).parameters for name, spec in SPECS.items()}
+
+NEWS = [name for name, known in PARAMETERS.items() if "wait" in known]
+DOCUMENTS = [
+    name
+    for name, known in PARAMETERS.items()
+    if known.keys() & {"file", "query"}
+    and name in {spec.name for spec in SPECS.values() if spec.lane != "light"}
+]
+
+GIVEN: dict[str, Any] = {
+    "file": ".",
+    "query": "valve",
+    "context": "valve",
+    "right": ["## Valve 1"],
+    "persona": "bo",
+    "room_id": 1,
+    "agent_id": "reader",
+    "session_id": "s1",
+    "events": 2,
+    "since": 0,
+}
+
+
+@pytest.fixture
+def large(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with a folder that is indexed in the background."""
+    root = tmp_path / "large"
+    root.mkdir()
+    for number in range(FILES):
+        page = root / f"page{number}.md"
+        page.write_text(f"# Page\n\n## Valve {number}\n\n" + "a line of words\n" * (APART // FILES // 15))
+        os.utime(page, (1_000_000_000, 1_000_000_000))
+    return replace(settings, roots=(root,), time_limit=600)
+
+
+class Counted:
+    """A server whose tools note each run of their functions, and the thread.
+
+    :param settings: of the server.
+    :param more: further tools.
+    """
+
+    def __init__(self, settings: Settings, *more: ToolSpec) -> None:
+        self.ran: list[tuple[str, int]] = []
+        self.app = App(settings)
+        self.server = create_server(settings, self.app)
+        specs = (*SPECS.values(), *more)
+        register_all(self.server, self.app, tuple(map(self._counted, specs)))
+
+    def _counted(self, spec: ToolSpec) -> ToolSpec:
+        @functools.wraps(spec.function)
+        def function(*given: Any, **arguments: Any) -> Any:
+            self.ran.append((spec.name, threading.get_ident()))
+            return spec.function(*given, **arguments)
+
+        return replace(spec, function=function)
+
+    def run(self, script: Callable[[Client[Any]], Awaitable[None]]) -> None:
+        async def run() -> None:
+            async with Client(self.server) as client:
+                await script(client)
+
+        anyio.run(run)
+
+
+def arguments(tool: str) -> dict[str, Any]:
+    return {name: GIVEN[name] for name in PARAMETERS[tool] if name in GIVEN}
+
+
+@pytest.mark.parametrize("tool", DOCUMENTS)
+def test_a_call_about_a_folder_that_is_not_indexed_runs_once(large: Settings, tool: str) -> None:
+    """It waits for the index, and holds no thread and no place among calls meanwhile."""
+    counted = Counted(large)
+    given = {name: one for name, one in arguments(tool).items() if name not in ("since", "session_id")}
+
+    async def script(client: Client[Any]) -> None:
+        answer = envelope(await client.call_tool(tool, given, raise_on_error=False))
+        assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER", answer
+        while counted.app.state.sets.built < FILES:  # a search does not wait for all
+            await anyio.sleep(0.005)
+
+    counted.run(script)
+    assert [name for name, _ in counted.ran] == [tool]
+    assert counted.ran[0][1] != threading.get_ident()
+
+
+@pytest.mark.parametrize("tool", NEWS)
+def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> None:
+    """What it reads for meanwhile is in vain once before: the function is not called again for that."""
+    counted = Counted(settings)
+    given = {**arguments(tool), **({"since": 2} if tool == "chat_get_feed" else {})}
+    answers = []
+
+    async def script(client: Client[Any]) -> None:
+        async def wait() -> None:
+            answers.append(envelope(await client.call_tool(tool, {**given, "wait": LONG})))
+
+        await client.call_tool(ROOM[0], {**ROOM[1], "session_id": "s1"})
+        await client.call_tool(LOG[0], {"session_id": "s1"})
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            while not counted.app.news.waiting:
+                await anyio.sleep(0.005)
+            todo = {"room_id": 1, "persona": "ann", "description": "oil it", "assigned_to": "bo"}
+            await client.call_tool("chat_create_todo", todo)
+            await client.call_tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
+
+    counted.run(script)
+    assert answers[0]["success"]
+    assert counted.app.news.waiting == 0
+    assert [name for name, _ in counted.ran].count(tool) == 1
+    assert threading.get_ident() not in {thread for _, thread in counted.ran}
+
+
+def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> None:
+    """A tool that nothing tells of waiting waits in its own thread."""
+    effects: list[int] = []
+
+    def gather_all(app: App) -> int:
+        """Gather all."""
+        effects.append(1)
+        return len(app.gather(DocumentRef()).founds)
+
+    counted = Counted(large, ToolSpec(gather_all, read_only=False))
+
+    async def script(client: Client[Any]) -> None:
+        assert envelope(await client.call_tool("gather_all", {}))["data"] == FILES
+
+    counted.run(script)
+    assert effects == [1]
+
+
+def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
+    """What it began to wait for is forgotten."""
+    counted = Counted(settings)
+
+    async def script(client: Client[Any]) -> None:
+        await client.call_tool(*ROOM)
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG})
+            while not counted.app.news.waiting:
+                await anyio.sleep(0.005)
+            group.cancel_scope.cancel()
+        while counted.app.news.waiting:
+            await anyio.sleep(0.005)
+
+    counted.run(script)
+    assert [name for name, _ in counted.ran] == [ROOM[0], "chat_get_feed"]

@@ -1,0 +1,136 @@
+"""How SQLite finds what the tools read: never by looking at every row of a table that only grows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.core.app import App
+from npl_mcp.stores.chat.todos import FILTERS
+from npl_mcp.stores.timeline import KINDS
+from npl_mcp.tools.domains import PRESETS, listed_tools, tool_named
+from tests.npl_mcp.stores.writer import settings_in
+
+pytestmark = pytest.mark.engine("sqlite")
+
+ROWS = 2_000
+
+FILL = f"""
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
+INSERT INTO event (room_id, position, event_type, persona, timestamp, data)
+SELECT 1, 100 + i, 'message', 'ann', '2099-01-01T00:00:00.000000Z', '{{"message": "m"}}' FROM n"""
+
+GROWING = (
+    "event",
+    "notification",
+    "reaction",
+    "todo",
+    "handoff",
+    "revision",
+    "review_comment",
+    "worklog_entry",
+)
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("session_create", {"session_id": "s"}),
+    ("chat_create_room", {"name": "den", "members": ["ann", "bo"], "session_id": "s"}),
+    ("chat_create_todo", {"room_id": 1, "persona": "ann", "description": "weed", "assigned_to": "bo"}),
+    ("chat_claim_todo", {"persona": "bo", "room_id": 1}),
+    ("chat_update_todo", {"event_id": ROWS + 3, "persona": "bo", "status": "done"}),
+    ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello @bo", "reply_to_id": 1}),
+    ("chat_react", {"event_id": 1, "persona": "bo", "emoji": "x"}),
+    ("chat_mark_read", {"notification_id": 1}),
+    ("artifact_create", {"name": "p", "artifact_type": "document", "filename": "p.md", "content": "# P\n"}),
+    ("artifact_add_revision", {"artifact_id": 1, "filename": "p.md", "content": "# Q\n"}),
+    ("chat_share_artifact", {"room_id": 1, "persona": "ann", "artifact_id": 1}),
+    ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bo"}),
+    ("review_add_comment", {"review_id": 1, "location": "line:1", "comment": "why?", "persona": "bo"}),
+    ("worklog_init", {"session_id": "s"}),
+    ("worklog_log", {"session_id": "s", "agent_id": "ann", "action": "a", "summary": "s"}),
+]
+
+READS: list[tuple[str, dict[str, Any]]] = [
+    ("session_list", {}),
+    ("session_get", {"session_id": "s"}),
+    ("session_export", {"session_id": "s"}),
+    ("session_news", {"session_id": "s", **dict.fromkeys(KINDS, 0)}),
+    *(
+        ("session_timeline", {"session_id": "s", **more})
+        for more in ({}, {"who": "ann"}, {"before": "2098-01-01"})
+    ),
+    *(("chat_list_todos", {"persona": "ann", "filter": one}) for one in FILTERS),
+    *(("chat_list_todos", {"room_id": 1, "persona": "ann", "filter": one}) for one in FILTERS),
+    *(("chat_get_feed", {"room_id": 1, **more}) for more in ({}, {"since": 3}, {"since": "2030-01-01"})),
+    *(
+        ("chat_get_notifications", {"persona": "bo", **more})
+        for more in ({}, {"unread_only": True}, {"since": 1})
+    ),
+    ("chat_list_rooms", {}),
+    ("artifact_list", {}),
+    ("artifact_get", {"artifact_id": 1}),
+    ("artifact_history", {"artifact_id": 1}),
+    ("review_list", {}),
+    ("review_get", {"review_id": 1}),
+    ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
+    ("worklog_read", {"session_id": "s", "agent_id": "bo"}),
+    ("worklog_status", {"session_id": "s"}),
+    ("worklog_view", {"session_id": "s"}),
+    ("worklog_news", {"session_id": "s", "since": 0}),
+    ("chat_room", {"room_id": 1}),
+    ("chat_events", {"room_id": 1, "event_ids": [1, 2]}),
+    ("chat_thread", {"event_id": 1}),
+    ("artifact_look", {"artifact_id": 1}),
+    ("artifact_compare", {"artifact_id": 1, "old": 0, "new": 1}),
+    ("review_places", {"artifact_id": 1, "revision_id": 1}),
+    ("search_newest", {}),
+    ("search", {"query": "weed", "kinds": "message,worklog"}),
+]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    (tmp_path / "project").mkdir()
+    made = App(settings_in(tmp_path))
+    for tool, arguments in WRITES[:2]:
+        tool_named(tool).function(made, **arguments)
+    with made.stores.database.write() as tx:
+        tx.run(FILL)
+        tx.run(f"UPDATE room SET event_count = {ROWS + 100}")
+    yield made
+    made.close()
+
+
+def test_no_tool_looks_at_all_rows(app: App) -> None:
+    """Whatever it is asked for: every statement of every tool of the stores finds its rows by an index."""
+    reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
+    assert reading <= {tool for tool, _ in READS}
+    database = app.stores.database
+    seen: dict[str, str] = {}
+    for tool, arguments in (*WRITES[2:], *READS):
+        statements: list[str] = []
+        for begin in (database.read, database.write):
+            with begin() as tx:
+                tx.raw.set_trace_callback(statements.append)
+        tool_named(tool).function(app, **arguments)
+        for begin in (database.read, database.write):
+            with begin() as tx:
+                tx.raw.set_trace_callback(None)
+        seen |= {statement: tool for statement in statements if statement.lstrip()[:4] in WORDS}
+    assert len(seen) > 100
+    with database.read() as tx:
+        plans = {
+            (tool, statement): [row[3] for row in tx.raw.execute(f"EXPLAIN QUERY PLAN {statement}")]
+            for statement, tool in seen.items()
+        }
+    assert not {key: plan for key, plan in plans.items() if any(map(SCAN.match, plan))}
+
+
+WORDS = ("SELE", "WITH", "UPDA", "DELE")
+"""How statements begin that look for rows; for what an INSERT returns the plan names its table as well."""
+
+SCAN = re.compile(rf"SCAN ({'|'.join(GROWING)})\b(?! USING INDEX todo_open)")
+"""Open todos have an index of their own, which holds no other."""

@@ -1,0 +1,82 @@
+"""A heading of many bytes: names, selectors and outlines are made from its beginning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_index.answer.outline import outline
+from npl_index.answer.outline_text import OutlineText
+from npl_index.errors import DocumentTimeoutError
+from npl_index.markdown.headings import LONGEST
+from npl_index.markdown.sections import parse_sections
+from npl_index.markdown.state import Deadline
+from npl_index.markdown.traits import TraitFilter
+from npl_index.tokens.sections import count_sections
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.conftest import with_client
+
+SIZE = 400_000
+
+LONG = {
+    "one word": "# " + "a" * SIZE + "\n",
+    "entities": "# " + "&amp;" * (SIZE // 5) + "\n",
+    "emphasis": "# " + "*a **b _c " * (SIZE // 10) + "\n",
+    "spaces": "# a" + " " * SIZE + "#b\n",
+    "a paragraph above a line": "some words of it " * (SIZE // 17) + "\n---\n",
+    "front matter that is too long": "---\n" + "".join(f"k{n}: v\n" for n in range(110_000)) + "---\n",
+    "no mapping": "---\n" + "? " * (SIZE // 2) + "\n---\n",
+    "a mark of NPL": "⌜" + "a" * SIZE + "|b⌝\nText.\n⌞" + "a" * SIZE + "⌟\n",
+}
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+@pytest.mark.parametrize("kind", LONG)
+def test_what_an_outline_shows_of_a_heading_is_bounded(
+    settings: Settings, docs: Path, kind: str, form: str
+) -> None:
+    """All of the answer is: the heading is in it as its name, its source and in its selector."""
+    (docs / "x.md").write_text(LONG[kind] + "\n## After\n\nWater the roses.\n", encoding="utf-8")
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("npl_section_index", {"file": "x.md", "format": form}),
+        ("npl_section_index", {"file": "x.md", "format": form, "token_budget": 300}),
+        ("npl_load_tailored", {"file": "x.md", "context": "roses", "token_budget": 300}),
+    ]
+
+    async def ask(client: Client[Any]) -> list[str]:
+        return [(await client.call_tool(*one)).content[0].text for one in asked]
+
+    for text in with_client(settings, ask):
+        assert len(text) < 12 * LONGEST
+
+
+def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_words(
+    settings: Settings, docs: Path
+) -> None:
+    """What is cut off counts as text."""
+    (docs / "x.md").write_text("# Top\n\n## " + "pump " * 600 + "zyzzyva\n\nText.\n\n## Other\n\nText.\n")
+    app = App(settings)
+    (node,) = (one for one in npl_section_index(app, file="x.md").sections[0].children if "pump" in one.name)
+    assert len(node.name) <= LONGEST
+    (row,) = npl_load_tailored(app, selectors=[node.selector], file="x.md").value.sections
+    assert row.start_line == node.start_line
+    found = npl_load_tailored(app, context="zyzzyva", file="x.md").value.sections
+    assert node.start_line in {one.start_line for one in found}
+    app.close()
+
+
+def test_an_outline_ends_with_the_deadline() -> None:
+    """Its text is counted until then, whether all of it is shown or not."""
+    tree, counter = parse_sections(b"# A\n\n## B\n", "x"), estimator("o200k_base")
+    node, _ = outline(tree, count_sections(tree, counter), TraitFilter(), selector=str)
+    text = OutlineText([node], several=False)
+    assert "## B" in text.write(None, counter)[0]
+    for budget in (None, 1):
+        with pytest.raises(DocumentTimeoutError):
+            text.write(budget, counter, Deadline("x", 0.0))

@@ -1,0 +1,332 @@
+"""Searches hold up no other call, read in batches, end with their callers, and say what they left out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.core.batches import FILES
+from npl_mcp.core.building import APART, SMALL
+from npl_mcp.core.calls import Caller
+from npl_mcp.server import calling
+from npl_mcp.server.server import create_server
+from npl_mcp.stores import searching
+from npl_mcp.stores.artifact.contents import Contents, TableContents
+from npl_mcp.stores.searching import SearchStore
+from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
+from npl_mcp.tools.search import search
+from tests import engines
+from tests.conftest import Call, envelope
+
+SECONDS = 60
+MANY = 300
+
+
+class Gate:
+    """Holds whatever passes until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Semaphore(0)
+        self.open = threading.Event()
+
+    def holding(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        def held(*given: Any, **named: Any) -> Any:
+            self.reached.release()
+            assert self.open.wait(SECONDS)
+            return work(*given, **named)
+
+        return held
+
+    async def waits_for(self, count: int) -> None:
+        """Wait until so many are held."""
+        for _ in range(count):
+            assert await anyio.to_thread.run_sync(self.reached.acquire, True, SECONDS)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A gate that is open in the end."""
+    made = Gate()
+    yield made
+    made.open.set()
+
+
+def artifact(app: App, name: str, text: str) -> int:
+    file = {"filename": f"{name}.md", "content": text}
+    return artifact_create(app, name=name, artifact_type="document", **file).artifact_id
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[App]:
+    app = App(settings)
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+@pytest.fixture
+def stored(settings: Settings) -> Settings:
+    """A server with an artifact of each kind, a room and a message."""
+    with opened(settings) as app:
+        artifact(app, "plan", "# Plan\n\nOil the capstan.\n")
+        app.stores.chat.create_room("deck", ["ann"])
+        app.stores.chat.send_message(1, "ann", "Where is the capstan?")
+    return settings
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("chat_get_feed", {"room_id": 1, "limit": 1}),
+    ("npl_load_tailored", {"file": "guide.md", "context": "pruning"}),
+    ("artifact_get", {"artifact_id": 1}),
+    ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "Here."}),
+]
+
+
+def test_searches_hold_up_no_other_call(
+    stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as may run at one time are held where they look through messages."""
+    monkeypatch.setattr(SearchStore, "messages", gate.holding(SearchStore.messages))
+
+    async def run() -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = []
+        with anyio.fail_after(SECONDS):
+            async with Client(create_server(stored)) as client, anyio.create_task_group() as group:
+
+                async def ask() -> None:
+                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"})))
+
+                for _ in range(4):
+                    group.start_soon(ask)
+                await gate.waits_for(2)
+                for tool, arguments in OTHERS:
+                    assert envelope(await client.call_tool(tool, arguments))["success"], tool
+                assert not answers
+                gate.open.set()
+        return answers
+
+    assert [one["data"]["counts"] for one in anyio.run(run)] == [{"message": 1, "artifact": 1}] * 4
+
+
+@pytest.mark.parametrize("way", ["mcp", "http"])
+def test_a_search_ends_with_its_caller(
+    way: str, stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it would have looked through next, it does not, and its place is free."""
+    looked: list[str] = []
+    worklog = SearchStore.worklog
+    monkeypatch.setattr(SearchStore, "messages", gate.holding(SearchStore.messages))
+
+    def noted(*given: Any) -> Any:
+        looked.append("worklog")
+        return worklog(*given)
+
+    monkeypatch.setattr(SearchStore, "worklog", noted)
+    asked = {"query": "capstan", "kinds": "message,worklog"}
+
+    left: list[bool] = []
+
+    async def run() -> None:
+        server, both_are_held = create_server(stored), anyio.Event()
+
+        async def gone() -> Any:
+            await both_are_held.wait()
+            left.append(True)  # the call is cancelled before any other task goes on
+            return {"type": "http.disconnect"}
+
+        with anyio.fail_after(SECONDS):
+            async with Client(server) as client, anyio.create_task_group() as group:
+
+                async def ask() -> None:
+                    if way == "http":
+                        await calling.call(server, "search", asked, Caller(), gone)
+                    else:
+                        with anyio.CancelScope() as scope:
+                            scopes.append(scope)
+                            await client.call_tool("search", asked)
+
+                scopes: list[anyio.CancelScope] = []
+                for _ in range(2):
+                    group.start_soon(ask)
+                await gate.waits_for(2)
+                both_are_held.set()
+                if way == "mcp":
+                    for scope in scopes:
+                        scope.cancel()
+                    # A server that has answered what was sent after it has read the cancellation.
+                    await client.call_tool(*OTHERS[0])
+                else:
+                    while len(left) < 2:
+                        await anyio.sleep(0.005)
+                gate.open.set()
+                assert envelope(await client.call_tool("search", asked))["data"]["total"] == 1
+
+    anyio.run(run)
+    assert looked == ["worklog"]
+
+
+def large(settings: Settings) -> int:
+    """Store enough artifacts that they are indexed in the background; return how many."""
+    count = 12
+    text = "a line of words about pumps and sieves\n" * (APART // count // 39 + 1)
+    with opened(settings) as app:
+        for number in range(count):
+            artifact(
+                app, f"page{number}", f"# Page {number}\n\n## Care\n\nOil the capstan.\n\n## More\n\n{text}"
+            )
+    return count
+
+
+def test_artifacts_are_read_in_the_background(
+    settings: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search is answered before they are, and says so; later ones find all of them."""
+    count = large(settings)
+    for kind in (Contents, TableContents):
+        monkeypatch.setattr(kind, "many", gate.holding(kind.many))
+
+    async def run() -> list[dict[str, Any]]:
+        with anyio.fail_after(SECONDS):
+            async with Client(create_server(settings)) as client:
+                answers: list[dict[str, Any]] = []
+                for _ in range(2):
+                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
+                await gate.waits_for(1)
+                gate.open.set()
+                while "missing_files" in answers[-1]:
+                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
+        return answers
+
+    first, second, *_, last = anyio.run(run)
+    assert first["missing_files"] == second["missing_files"] == count
+    assert "artifact" not in first["counts"]
+    assert last["counts"]["artifact"] == count
+
+
+@contextmanager
+def statements(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Note the statements of the stores."""
+    noted: list[str] = []
+    engine = app.stores.database.engine
+    statement = engine.statement
+
+    def noting(sql: str, values: Any) -> Any:
+        noted.append(sql)
+        return statement(sql, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "statement", noting)
+        yield noted
+
+
+def test_many_artifacts_take_few_statements(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of contents is one; a later search asks as often as with one artifact, and lists none again."""
+    with opened(settings) as app:
+        artifact(app, "first", "# First\n\nOil the capstan.\n")
+        search(app, query="capstan", limit=1)
+        with statements(app, monkeypatch) as of_one:
+            search(app, query="capstan", limit=1)
+        for number in range(MANY):
+            artifact(app, f"page{number}", f"# Page {number}\n\nOil the capstan of number{number}.\n")
+        with statements(app, monkeypatch) as at_first:
+            assert search(app, query="capstan", limit=1).missing_files is None
+        assert len(at_first) <= len(of_one) + MANY // FILES + 2
+        with statements(app, monkeypatch) as later:
+            assert search(app, query="capstan", limit=1).counts["artifact"] > FILES
+        assert len(later) == len(of_one)
+        built = app.state.sets.built
+        artifact_add_revision(
+            app, artifact_id=1, filename="first.md", content="# First\n\nOil the windlass.\n"
+        )
+        assert search(app, query="windlass").counts == {"artifact": 1}
+        assert app.state.sets.built == built + 1
+
+
+def test_what_changes_is_seen_at_once(settings: Settings) -> None:
+    """Revisions, archiving and what comes back from there, also by another process."""
+    with opened(settings) as app, opened(settings) as other:
+        for name in ("one", "two"):
+            artifact(app, name, f"# {name}\n\nOil the capstan.\n")
+
+        def names() -> list[str]:
+            return [hit.title for hit in search(app, query="capstan", kinds="artifact").items]
+
+        assert names() == ["one", "two"]
+        artifact_archive(other, artifact_id=1)
+        assert names() == ["two"]
+        artifact_archive(other, artifact_id=2)
+        artifact_archive(other, artifact_id=1, archived=False)
+        assert names() == ["one"]
+        artifact_add_revision(other, artifact_id=1, filename="a.txt", content="The capstan.\n")
+        assert names() == []
+        artifact_add_revision(other, artifact_id=1, filename="a.md", content="# Back\n\nThe capstan.\n")
+        artifact_archive(other, artifact_id=2, archived=False)
+        assert sorted(names()) == ["Back", "two"]
+
+
+def test_a_damaged_artifact_hides_no_other(stored: Settings, call: Call) -> None:
+    """It is named, and the others are found."""
+    with opened(stored) as app:
+        artifact(app, "damaged", "# Damaged\n\nThe capstan.\n")
+    engines.execute(stored.data_folder, "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
+    data = call("search", query="capstan", kinds="artifact")["data"]
+    assert [hit["title"] for hit in data["items"]] == ["Plan"]
+    (problem,) = data["not_searched"]
+    assert problem.startswith("1 of artifact:*, such as artifact:2@0")
+
+
+def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> None:
+    """It is found by what was indexed of it, and its text says what is wrong."""
+    with opened(stored) as app:
+        for number in range(SMALL):  # enough to be kept in the data folder
+            artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
+        assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
+    (engines.files(stored.data_folder) / "1" / "revision-0-plan.md").write_bytes(b"x")
+    if stored.database_url:
+        engines.execute(stored.data_folder, "UPDATE content SET data = 'x'")
+    with opened(stored) as app:
+        assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
+        found = search(app, query="plan", kinds="artifact")
+    assert "is not the one that was stored" in found.items[0].text
+
+
+def test_what_is_too_old_is_named(stored: Settings, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each kind of rows the newest are looked through."""
+    assert "not_searched" not in call("search", query="capstan")["data"]
+    with opened(stored) as app:
+        for number in range(3):
+            app.stores.chat.send_message(1, "ann", f"capstan {number}")
+            app.stores.artifact.create(f"capstan {number}", "note", b"x", "a.txt")
+    call("worklog_init", session_id="spring")
+    for number in range(3):
+        call("worklog_log", agent_id="ann", action="done", summary=f"capstan {number}")
+    monkeypatch.setattr(searching, "NEWEST", 2)
+    data = call("search", query="capstan", limit=50)["data"]
+    ((oldest,),) = engines.query(
+        stored.data_folder, "SELECT ts FROM worklog_entry WHERE summary = 'capstan 0'"
+    )
+    assert data["not_searched"] == [
+        "messages up to event 3",
+        f"worklog entries up to {oldest}",
+        "names up to that of artifact 2",
+    ]
+    found = [hit["text"] for hit in data["items"] if hit["kind"] == "message"]
+    assert found == ["capstan 2", "capstan 1"]
+
+
+def test_what_cannot_be_looked_through_is_named(stored: Settings) -> None:
+    """Artifacts beyond the limit of one name."""
+    with opened(replace(stored, limits=replace(stored.limits, max_files=1))) as app:
+        artifact(app, "more", "# More\n")
+        found = search(app, query="capstan", kinds="artifact")
+    assert found.not_searched == ("artifact:*: there are more than 1 artifacts",)

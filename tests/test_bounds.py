@@ -1,0 +1,180 @@
+"""A small input of a stranger costs little: each reader that SECURITY.md lists is held to its bounds.
+
+Each input is read by a process whose memory and processor time the system limits (:mod:`tests.bounded`). The
+limits are many times what the reader needs, and less than it would need without its bound.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from npl_index.markdown.state import find_lines
+from npl_mcp.config.toml import read_toml
+from npl_mcp.stores.review.annotation import Lines, Remark, annotate
+from tests.bounded import INPUT, READERS
+from tests.hostile.attacks import png
+
+ROOT = Path(__file__).resolve().parent.parent
+DOTS = ".a" * 30_000
+TOML = {
+    f"a{DOTS} = 1": "more than 32 parts",
+    f"[a{DOTS}]": "more than 32 parts",
+    f"\n[[a{DOTS}]]": "more than 32 parts",
+    f"x = {{a{DOTS} = 1}}": "more than 32 parts",
+    "'x'" + ' . "x"' * 10_000 + " = 1": "more than 32 parts",
+    'x = """\n' + '\\""' * 9 + '"""\na' + DOTS: "more than 32 parts",
+    "a = 0x" + "f" * 60_000: "more than 1,000 characters",
+    "a = " + "[" * 60_000: "too deep",
+}
+
+
+def fields(one: str, count: int) -> str:
+    return "---\n" + "".join(f"k{number}: {one}\n" for number in range(count)) + "---\n"
+
+
+def with_pipe(folder: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+    os.mkfifo(folder / ".gitignore")
+
+
+Content = str | bytes | Callable[[Path], object]
+# By reader: the file that is read, its hostile contents, and words of the answer to each.
+CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
+    "settings": ("npl.toml", [*TOML.items()]),
+    "project": (".mdt-config.toml", [*TOML.items()]),
+    "client": (
+        ".mcp.json",
+        [
+            ("[" + "[]," * 340_000 + "[]]", "stands in no object"),
+            ("[" + "[]," * 5_000_000 + "[]]", "larger than 1,048,576 bytes"),
+            ("[" * 900_000, "it is no JSON"),
+        ],
+    ),
+    "front matter": (
+        INPUT,
+        [
+            ("---\n" + "a: [1]\n" * 140_000 + "---\n", "{'str': 1, 'list': 0"),
+            (fields("[" + "a," * 7_000 + "]", 60), "{'str': 59, 'list': 1"),
+            (fields("\n" + "- a\n" * 3_900, 60), "{'str': 59, 'list': 1"),
+            (fields("[" * 8_000, 60), "{'str': 60, 'list': 0"),
+            (fields("&a [x]\nb: [*a,*a]", 20_000), "'list': 0"),
+            (fields("v", 300_000), "{'str': 0"),
+        ],
+    ),
+    "Markdown": (
+        INPUT,
+        [
+            ("> " * 100_000, "1"),
+            ("- " * 100_000, "1"),
+            ("[" * 2_000_000, "1"),
+            ("# " + "*a **b _c " * 200_000, "2"),
+            ("[^1]: " * 1_000_000, "1"),
+            ("# a\n" * 30_000, "more than 20000 sections"),
+            ("? " * 300_000, "1"),
+        ],
+    ),
+    "page": (INPUT, [("![[]()" * 1_000_000, "0"), ("> " * 1_000_000, "0"), ("*a **b _c " * 500_000, "0")]),
+    "JSON": (
+        INPUT,
+        [
+            ("[" * 5_000_000, "more than 32,768 values"),
+            ("[" + "[]," * 5_000_000 + "[]]", "more than 32,768 values"),
+            ("[" * 100 + "]" * 100, "more than 64 levels"),
+            (f"[{'9' * 5_000_000}]", "str"),
+        ],
+    ),
+    "worklog": (INPUT, [("[" * 8_000_000, "{}"), (f'{{"a": {"9" * 8_000_000}}}', "{}")]),
+    "picture": (INPUT, [(png(1, 50_000_000), "pixels"), (png(50_000_000, 1), "pixels")]),
+    "pattern": (INPUT, [("*a" * 1_000_000, "64 wildcards"), ("a/" * 1_000_000, "64 segments")]),
+    "selector": (INPUT, [("a" * 5_000_000, "4096 characters"), ("a > " * 1_000, "32")]),
+    "git": (".git", [(with_pipe, "git waits for what is not a regular file")]),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_a_stranger_writes_costs_little(reader: str, tmp_path: Path) -> None:
+    """The answer comes within the limits, and says what is wrong or leaves out what is too much."""
+    name, inputs = CASES[reader]
+    for number, (content, said) in enumerate(inputs):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        if callable(content):
+            content(folder)
+        else:
+            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        command = [sys.executable, "-m", "tests.bounded", reader, str(folder)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stdout) == (0, True), (number, done)
+
+
+def test_each_reader_of_the_table_is_held_to_its_bounds() -> None:
+    """A row without inputs, or inputs without a row, would say nothing."""
+    _, _, after = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Bounds of what is read\n")
+    rows = re.findall(r"^\| ([^|]+?) \|", after.partition("\n## ")[0], re.MULTILINE)
+    assert rows[1:] == list(READERS) == list(CASES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a = """\n' + "a." * 5_000 + '"""\n',
+        "a = '''\n" + "a." * 5_000 + "'''''\n",
+        'a = """' + "a." * 400 + '"""""\nb.c = 1\n',
+        'a = """\\"""' + "a." * 400 + '"""\n',
+        'a = "http://a/' + "a." * 400 + '\\"' + "a." * 400 + '"\n',
+        "a = 'C:\\' # it's " + "a." * 400 + "\n",
+        "a = [" + "1.5, -2.5e-7, " * 4_000 + "]\n",
+        "a = [" + "1979-05-27T07:32:00.999999-07:00, " * 500 + "]\n",
+        '[tool."' + "a." * 400 + '".b]\nc = "' + "x" * 9_000 + '"\n',
+        "a" + ".a" * 31 + " = 1\n",
+        "a" * 1_000 + " = 1\n",
+        '"""" = 1\n'.replace('""""', '""') + "b = {" + "c.d = 1, e.f = '.'" + "}\n",
+    ],
+)
+def test_toml_that_people_write_is_not_refused(text: str) -> None:
+    """Dots in texts, comments, numbers and times are no parts of keys."""
+    assert read_toml(text)
+
+
+def turns(work: Callable[[], object]) -> int:
+    """Return how many steps of Python some work takes; other threads get their turns between them."""
+    count, before = 0, sys.gettrace()
+
+    def step(_frame: FrameType, _event: str, _value: object) -> Any:
+        nonlocal count
+        count += 1
+        return step
+
+    sys.settrace(step)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+REMARK = Remark(1, "alice", "alice", Lines(1, 1), "Why?")
+
+
+@pytest.mark.parametrize(
+    ("unit", "work"),
+    [
+        ("[^x]\r", lambda text: annotate(text, [REMARK], {1: "alice-1"})),
+        ("a\n", lambda text: annotate(text, [REMARK], {1: "alice-1"})),
+        ("a\n", find_lines),
+        ("```\n~~~\n", find_lines),
+    ],
+)
+def test_a_long_text_is_read_in_turns_with_other_threads(unit: str, work: Callable[[str], object]) -> None:
+    """No call of a library makes a list of all its lines or marks, which would stop every other thread."""
+    few, many = (turns(lambda count=count: work(unit * count)) for count in (100, 400_000))
+    assert many - few >= 400_000 // 20_000

@@ -1,0 +1,27 @@
+"""The databases that tests share between processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import engines
+
+
+@pytest.mark.engine("sqlite")
+def test_a_database_that_another_process_made_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be open already, and hold what that process wrote."""
+    database = tmp_path / "data" / "npl.db"
+    complete = engines._file_with_tables()
+
+    def slow() -> bytes:
+        database.write_bytes(b"of the faster process")
+        return complete
+
+    monkeypatch.setattr(engines, "_file_with_tables", slow)
+    engines.address(database.parent)
+    assert database.read_bytes() == b"of the faster process"
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
