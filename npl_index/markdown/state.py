@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
+from npl_index.priority import give_way
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
 
 MAX_SECTIONS = 20_000
@@ -45,6 +46,7 @@ class Deadline:
 
         :raises DocumentTimeoutError: the moment has passed.
         """
+        give_way()
         if self.moment is not None and time.monotonic() > self.moment:
             raise DocumentTimeoutError(
                 f"reading {self.name} took longer than the limit", hint="split the document into smaller ones"

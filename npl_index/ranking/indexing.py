@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
+from npl_index.priority import give_way
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.headings import LONGEST
@@ -109,6 +110,7 @@ def _count(document: Document, tree: SectionTree, deadline: float | None) -> Cou
         # A heading that is cut is found by all its words, as a text is.
         begin = whole.start if len(section.heading) == LONGEST else whole.stop
         for piece in _pieces(tree.text(Span(begin, section.own.stop))):
+            give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
             body += terms(piece)

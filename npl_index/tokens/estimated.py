@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from npl_index.priority import give_way
 from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -189,6 +190,7 @@ class Estimator:
         """Add up the pieces' costs."""
         if len(text) > WINDOW:
             return sum(map(self.count, windows(text)))
+        give_way()
         pieces = self._ascii_pieces(text) if text.isascii() else self._pieces(text)
         return sum(map(self._costs.__getitem__, pieces))
 

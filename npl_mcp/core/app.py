@@ -35,7 +35,7 @@ from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
-from npl_mcp.core.waiting import Waiting, waited
+from npl_mcp.core.waiting import Long, Waiting, waited
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.worklog.store import WorklogStore
@@ -53,6 +53,9 @@ _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
 
 _NAMES_KEPT = 64
 _TRIES = 3
+
+SMALL_BYTES = 64 * 1024
+"""Of a single file that is indexed and ranked among the short calls."""
 
 T = TypeVar("T")
 
@@ -256,6 +259,8 @@ class App(Files):
         :raises DocumentError: the only one cannot be used.
         :raises NotIndexedError: nothing of a set is indexed, and the call has waited enough.
         """
+        if ref.file is None or self.documents.is_set(ref):
+            await Long()
         named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
         # What names no document is looked up in all of them, whether it is wanted or not.
         all_named = all_named and all(map(self._named_documents, exclude))
@@ -265,7 +270,10 @@ class App(Files):
         if several:
             founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
         else:
-            founds, collection, unreadable, missing = found, self._alone(found[0]).collection, (), 0
+            state = self.documents.stat(found[0])
+            if state.size > SMALL_BYTES:
+                await Long()
+            founds, collection, unreadable, missing = found, self._indexed(found[0], state).collection, (), 0
         remembered = several and not named
         files, aliases = self._called(ref, founds) if remembered else self._calling(ref, founds)
         if named:
@@ -328,9 +336,6 @@ class App(Files):
                 named.setdefault(one, []).append(selector.document or "")
             complete = complete and bool(found)
         return named, complete
-
-    def _alone(self, found: Found) -> IndexedDocument:
-        return self._indexed(found, self.documents.stat(found))
 
     async def _gather_set(
         self, ref: DocumentRef | None, found: Sequence[Found]

@@ -58,6 +58,10 @@ class FolderRefusedError(NotAllowedError):
 class Place(Protocol):
     """What a call takes of the room that a transport has for calls at one time."""
 
+    def begun(self) -> None:
+        """Let the next call begin: from now on this one waits for threads."""
+        ...
+
     def leave(self) -> None:
         """Let others have it for good: what waited is soon answered, and few such calls run at once."""
         ...

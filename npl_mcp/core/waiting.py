@@ -75,6 +75,14 @@ def _future() -> Future[None]:
     return Future()
 
 
+class Long(Awaited):
+    """Nothing to wait for: the next step may take long, so that it takes its turn among such steps."""
+
+    def __await__(self) -> Generator[Awaited, None, bool]:
+        yield self
+        return True
+
+
 @dataclass
 class Indexing(Awaited):
     """A set that is being indexed in the background.
@@ -157,11 +165,13 @@ def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[A
     :param seconds: how long it waits, from then or from the beginning of the index, the earlier of the two:
         later calls are answered at once with what is ready.
     """
-    while isinstance(outcome := step(call), Indexing):
+    while isinstance(outcome := step(call), Awaited):
+        if not isinstance(outcome, Indexing):
+            yield outcome
+            continue
         short = Awaited()
         short.ended, short.until = outcome.ended, min(began, outcome.began) + seconds
         yield short
-    assert not isinstance(outcome, Awaited)
     return outcome
 
 
@@ -174,6 +184,8 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
     patience = Patience(seconds)
     while isinstance(outcome := step(call), Awaited):
+        if isinstance(outcome, Long):
+            continue
         ended = outcome.ended
         while not ended.done() and not patience.is_over(outcome):
             tell_progress(outcome.progress)

@@ -32,6 +32,9 @@ from npl_mcp.core.scratch import Place, Scratch, write_file
 
 logger = logging.getLogger(__name__)
 
+NICENESS = 5
+"""Of a worker: calls that are answered meanwhile go first."""
+
 _FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError, NPLError)
 
 
@@ -238,6 +241,8 @@ def serve(number: int, handles: Sequence[int]) -> None:
 
     # A terminal sends its interrupt to this process as well; who started it decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
     source, scratch = sys.stdin.buffer, Scratch(handles)
     with os.fdopen(os.dup(1), "wb") as target, suppress(EOFError, BrokenPipeError):
         os.dup2(2, 1)  # what a library prints must not come between

@@ -44,6 +44,9 @@ MAX_SESSIONS = 1_000
 there are more and it was idle for the longest time.
 """
 
+SHORT_BYTES = 16 * 1024
+"""Of arguments that are read on the event loop."""
+
 READY_SECONDS = 2.0
 """How old the answer to whether the server is ready may be, and how long it may take."""
 
@@ -139,10 +142,11 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     """Call a tool with the JSON object that is the request's body."""
     name = request.path_params["name"]
     try:
-        arguments = await lane("light").run(_arguments, await request.body())
+        body = await request.body()
+        # A change of thread may take longer than to read a short text.
+        arguments = _arguments(body) if len(body) <= SHORT_BYTES else await lane("light").run(_arguments, body)
     except InvalidRequestError as error:
-        body = as_dict(translate(error, name))
-        return JSONResponse(body, STATUS[ErrorCode.INVALID_PARAMETER])
+        return JSONResponse(as_dict(translate(error, name)), STATUS[ErrorCode.INVALID_PARAMETER])
     result = await call(server, name, arguments, request.scope[CALLER_KEY], request.receive)
     if result is None:
         return Response(status_code=CLOSED)

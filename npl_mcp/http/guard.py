@@ -28,7 +28,7 @@ from npl_mcp.http.answers import ABORT_KEY, Answers
 from npl_mcp.http.identities import SECONDS, Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
 from npl_mcp.http.shares import Place, Shares
-from npl_mcp.server.lanes import lane
+from npl_mcp.server.lanes import Turns, lane
 from npl_mcp.server.messages import excess
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
@@ -64,6 +64,9 @@ CROWD = 8
 
 HELD_ANSWERS = 4
 """Answers of the greatest length that may wait for their readers at one time."""
+
+DOOR_CALLS = 3
+"""Calls that are on their way to a lane at one time: the event loop goes round soon however many come."""
 
 BODY_SECONDS = 10.0
 """How long the next part of a body may take."""
@@ -328,6 +331,7 @@ class Guard:
         self._places = Shares(calls, max(1, calls // CROWD), CROWD * calls)
         self._held = Shares(bodies, int(SMALL_BODY * policy.body_limit), bodies + policy.body_limit)
         self._answers = Answers(HELD_ANSWERS * policy.body_limit)
+        self._door = Turns(DOOR_CALLS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -399,11 +403,17 @@ class Guard:
         caller = scope[CALLER_KEY]
         if not (self._places.has_room(caller.key) or self._answers.drop_stalled(caller.key)):
             await anyio.sleep(BUSY_SECONDS)
-            await BUSY.send(send)
+            await self._door.begin(caller.key)  # a crowd is told one after the other
+            try:
+                await BUSY.send(send)
+            finally:
+                self._door.end(caller.key)
             return
-        place = Place(self._places, caller.key)
+        place = Place(self._places, caller.key, self._door)
         scope[CALLER_KEY] = replace(caller, place=place)
         try:
+            await self._door.begin(caller.key)
+            place.has_turn = True
             await self._answer(scope, receive, send)
         finally:
             place.leave()

@@ -219,6 +219,7 @@ def _config(app: Any) -> Config:
     return Config(
         app,
         http=_Connection,
+        loop="npl_mcp.server.startup:new_loop",
         ws="none",
         lifespan="on",
         log_config=None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
+from npl_mcp.server.lanes import Turns
+
 
 class Shares:
     """Counts what each caller has, and says who may take more.
@@ -41,11 +43,19 @@ class Place:
     :param caller: makes the call.
     """
 
-    def __init__(self, places: Shares, caller: Hashable) -> None:
-        self._places, self._caller, self._taken = places, caller, 1
+    def __init__(self, places: Shares, caller: Hashable, door: Turns) -> None:
+        self._places, self._caller, self._taken, self._door = places, caller, 1, door
+        self.has_turn = False
         places.take(caller)
+
+    def begun(self) -> None:
+        """Let the next call through the door: from now on this one waits for threads, in lanes."""
+        if self.has_turn:
+            self.has_turn = False
+            self._door.end(self._caller)
 
     def leave(self) -> None:
         """Let others have it."""
+        self.begun()
         self._places.take(self._caller, -self._taken)
         self._taken = 0

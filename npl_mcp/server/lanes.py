@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from npl_index.priority import going_first
 from npl_mcp.core.calls import CALLER
 
 P = ParamSpec("P")
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 # Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
 # memory, and the event loop takes its turn among them.
-WORKERS = 8
+WORKERS = 4
 
 # How many may be heavy, two of them of one caller: an artifact that is read takes several times its size.
 HEAVY_WORKERS = 3
@@ -28,41 +29,43 @@ HEAVY_WORKERS = 3
 LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 2, "woken": 2, "bodies": 1}
 
 
-class Lane:
-    """Threads that take the calls of the caller with the fewest running calls first, and of equals in turn.
+class Turns:
+    """Lets the calls of the caller with the fewest running calls begin first, and of equals in turn.
 
-    One caller leaves a thread to the others, unless there are but two: its calls may wait for the database.
+    One caller leaves a place to the others, unless there are but two: its calls may wait for the database.
 
-    :param most: threads.
+    :param most: calls that run at one time.
     """
 
     def __init__(self, most: int) -> None:
         self._free, self._each = most, max(2, most - 1)
-        self._threads = anyio.CapacityLimiter(most)
         self._running: Counter[Hashable] = Counter()
         # Callers in the order of their turns.
         self._waiting: dict[Hashable, deque[anyio.Event]] = {}
 
-    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Return what some work returns, done in a thread once it is the caller's turn."""
-        caller, turn = CALLER.get(), anyio.Event()
-        key = caller and caller.key
-        turns = self._waiting.setdefault(key, deque())
+    async def begin(self, caller: Hashable) -> None:
+        """Wait for a turn of the caller, which lasts until :meth:`end`."""
+        turn = anyio.Event()
+        turns = self._waiting.setdefault(caller, deque())
         turns.append(turn)
         self._admit()
         try:
             await turn.wait()
-            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
-        finally:
+        except BaseException:
             if turn.is_set():
-                self._free += 1
-                self._running[key] -= 1
-                self._running += Counter()  # without callers that run nothing
+                self.end(caller)
             else:
                 turns.remove(turn)
                 if not turns:
-                    del self._waiting[key]
-            self._admit()
+                    del self._waiting[caller]
+            raise
+
+    def end(self, caller: Hashable) -> None:
+        """Let another call begin."""
+        self._free += 1
+        self._running[caller] -= 1
+        self._running += Counter()  # without callers that run nothing
+        self._admit()
 
     def _admit(self) -> None:
         while self._free and self._waiting:
@@ -77,6 +80,35 @@ class Lane:
                 self._waiting[key] = turns  # behind the others
 
 
+class Lane:
+    """Threads in which callers take turns.
+
+    :param most: of them.
+    :param first: they go before the threads of other lanes, for they answer soon.
+    """
+
+    def __init__(self, most: int, first: bool) -> None:
+        self._first, self._turns, self._threads = first, Turns(most), anyio.CapacityLimiter(most)
+
+    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Return what some work returns, done in a thread once it is the caller's turn."""
+        caller, bound = CALLER.get(), partial(work, *given, **named)
+        key = caller and caller.key
+        if caller is not None and caller.place is not None:
+            caller.place.begun()
+        await self._turns.begin(key)
+        try:
+            bound = partial(_first, bound) if self._first else bound
+            return await anyio.to_thread.run_sync(bound, limiter=self._threads)
+        finally:
+            self._turns.end(key)
+
+
+def _first(work: Callable[[], T]) -> T:
+    with going_first():
+        return work()
+
+
 _OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")
 
 
@@ -87,6 +119,6 @@ def lane(name: str) -> Lane:
     """
     lanes = _OPEN.get(None)
     if lanes is None:
-        lanes = {one: Lane(most) for one, most in LANES.items()}
+        lanes = {one: Lane(most, one == "light") for one, most in LANES.items()}
         _OPEN.set(lanes)
     return lanes[name]

@@ -24,7 +24,7 @@ from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
 from npl_mcp.core.progress import ENDING, tell_progress
-from npl_mcp.core.waiting import Awaited, Patience, step
+from npl_mcp.core.waiting import Awaited, Long, Patience, step
 from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
 from npl_mcp.server.lanes import lane
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
@@ -108,6 +108,9 @@ class BoundTool(Tool):
                 outcome = await lane(kind).run(step, answer)
                 if not isinstance(outcome, Awaited):
                     return outcome
+                if isinstance(outcome, Long):
+                    kind = "heavy" if kind == "light" else kind
+                    continue
                 if call is not None and call.caller.place is not None:
                     call.caller.place.leave()
                 await _ended(outcome, patience)

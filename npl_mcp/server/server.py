@@ -8,9 +8,11 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import fastmcp
 from fastmcp import FastMCP
 from fastmcp.exceptions import NotFoundError as UnknownToolError
@@ -47,7 +49,7 @@ from npl_mcp.server.prompts import add_prompts
 from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
-from npl_mcp.server.startup import prepare_process
+from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
@@ -331,4 +333,5 @@ def serve_stdio(settings: Settings) -> None:
     in_flight = requests_in_flight(settings.body_limit)
     server = create_server(settings, in_flight=in_flight)
     open_streams(settings.body_limit, in_flight)
-    server.run(transport="stdio", show_banner=False)
+    serve = partial(server.run_async, "stdio", show_banner=False)
+    anyio.run(serve, backend_options={"loop_factory": new_loop})

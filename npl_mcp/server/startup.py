@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from npl_index.priority import FirstSelector
 
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 _LARGE_BYTES = 1024 * 1024
 _M_ARENA_MAX = -8
 _ARENAS = 2
-_SWITCH_SECONDS = 0.001
+_SWITCH_SECONDS = 0.0005
 _COLLECTIONS = (2_000, 20, 20)
 
 
@@ -62,3 +65,10 @@ def allow_files(most: int) -> None:
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of a server, for which threads that compute pause."""
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    return asyncio.SelectorEventLoop(FirstSelector())

@@ -116,6 +116,9 @@ class RequestPlace:
     in_flight: InFlight
     request: int | str | None
 
+    def begun(self) -> None:
+        """Nothing: messages come one after the other."""
+
     def leave(self) -> None:
         """Count the request no longer."""
         self.in_flight.remove(self.request)

@@ -283,6 +283,6 @@ TOOLS = (
     ToolSpec(npl_load_meta, title="Load Metadata"),
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
-    ToolSpec(npl_section_index, title="Browse Sections", lane="heavy"),
-    ToolSpec(npl_load_tailored, title="Load Sections", lane="heavy", implied=("sections",)),
+    ToolSpec(npl_section_index, title="Browse Sections"),
+    ToolSpec(npl_load_tailored, title="Load Sections", implied=("sections",)),
 )

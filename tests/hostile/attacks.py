@@ -23,7 +23,12 @@ MiB = 1024 * 1024
 
 
 class Line(Protocol):
-    """How an attack reaches a server: over HTTP, or over its standard streams."""
+    """How an attack reaches a server: over HTTP, or over its standard streams.
+
+    ``head`` is what each request over HTTP begins with after its first line.
+    """
+
+    head: bytes
 
     def call(self, tool: str, arguments: Any) -> Any:
         """Call a tool and return its envelope."""
@@ -119,7 +124,10 @@ def annotate(content: bytes, filename: str, *notes: Mapping[str, Any]) -> Round:
         if not made["success"]:
             return
         place = {name: made["data"][name] for name in ("artifact_id", "revision_id")}
-        review = line.call("review_create", {**place, "reviewer_persona": "a"})["data"]["review_id"]
+        reviewed = line.call("review_create", {**place, "reviewer_persona": "a"})
+        if not reviewed["success"]:
+            return
+        review = reviewed["data"]["review_id"]
         for note in notes:
             tool = "review_add_annotation" if "x" in note else "review_add_comment"
             line.call(tool, {"review_id": review, "persona": "a", "comment": "x", **note})
@@ -141,13 +149,12 @@ def large_artifact(line: Line) -> None:
 def leave_lying(line: Line) -> None:
     """Ask for a large answer over many connections and read none."""
     body = b'{"artifact_id":1}'
-    head = b"POST /mcp/tools/artifact_get HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     lines = []
     for _ in range(20):
         if (connection := line.connect()) is None:
             return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.sendall(_hosted(head, connection) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        connection.sendall(_request(line, "/mcp/tools/artifact_get", len(body)) + body)
         lines.append(connection)
     time.sleep(3)
     for connection in lines:
@@ -157,14 +164,12 @@ def leave_lying(line: Line) -> None:
 def crowd(tool: str, **arguments: Any) -> Round:
     """Return a round of a hundred connections that make the same call at once."""
     body = json.dumps(arguments).encode()
-    head = f"POST /mcp/tools/{tool} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
     def act(line: Line) -> None:
         lines = [connection for _ in range(100) if (connection := line.connect()) is not None]
         for _ in range(10):
             for connection in lines:
-                start = _hosted(head.encode(), connection)
-                connection.sendall(start + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                connection.sendall(_request(line, f"/mcp/tools/{tool}", len(body)) + body)
             for connection in lines:
                 connection.recv(65536)
         for connection in lines:
@@ -189,9 +194,7 @@ def dribble(line: Line) -> None:
     lines = [connection for _ in range(60) if (connection := line.connect()) is not None]
     for connection in lines[::2]:
         with suppress(OSError):
-            connection.sendall(
-                _hosted(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999\r\n", connection)
-            )
+            connection.sendall(_request(line, "/mcp", 999_999)[:-2])
     for _ in range(20):
         time.sleep(0.1)
         for connection in lines[::2]:
@@ -209,23 +212,18 @@ def shake_hands(line: Line) -> None:
 
 def half_bodies(line: Line) -> None:
     """Announce long bodies, send half of them, and wait."""
-    head = (
-        b"POST /mcp/tools/artifact_create HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    )
     lines = [connection for _ in range(3) if (connection := line.connect()) is not None]
     for connection in lines:
         with suppress(OSError):
-            connection.sendall(
-                _hosted(head, connection) + b"Content-Length: 14000000\r\n\r\n" + b"x" * 2 * MiB
-            )
+            connection.sendall(_request(line, "/mcp/tools/artifact_create", 14_000_000) + b"x" * 2 * MiB)
     time.sleep(1)
     for connection in lines:
         connection.close()
 
 
-def _hosted(head: bytes, connection: socket.socket) -> bytes:
-    port = connection.getpeername()[1]
-    return head.replace(b"Host: localhost", b"Host: localhost:%d" % port)
+def _request(line: Line, path: str, length: int) -> bytes:
+    """Return how a request begins whose body has so many bytes."""
+    return b"POST %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (path.encode(), line.head, length)
 
 
 def message(arguments: bytes, request: bytes = b"7", tool: bytes = b"npl_section_index") -> bytes:
