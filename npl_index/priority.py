@@ -1,7 +1,7 @@
-"""Threads that go first, because somebody waits for a short answer; Python's interpreter lock knows no such.
+"""Priority of threads that answer over threads that compute, which Python's interpreter lock does not know.
 
-A thread that answers needs the lock some ten times, and each time it would wait for every thread that computes.
-So these pause, where they look at the time, while one that goes first has something to do.
+A short answer takes the lock some ten times, and each time waits for every thread that computes. So threads
+that compute pause, where they check their deadline, while a thread with priority has something to do.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from threading import get_ident
 from typing import Any
 
 _PAUSE_SECONDS = 0.002
-_MOST_SECONDS = 0.05
-_TURN_SECONDS = 0.002
+_LONGEST_PAUSE_SECONDS = 0.05
+_TURN_SECONDS = 0.003
 
-_first: set[int] = set()
-_others_until = 0.0
+_answering: set[int] = set()
+_turn_ends = 0.0
 
 
 def give_way() -> None:
-    """Let threads that go first do so, for a fiftieth of a second at most."""
-    global _others_until  # noqa: PLW0603
-    if not _first or get_ident() in _first or (began := time.monotonic()) < _others_until:
+    """Pause while a thread with priority is busy: at most 50 ms, after which 3 ms pass without a pause."""
+    global _turn_ends
+    if not _answering or get_ident() in _answering or (began := time.monotonic()) < _turn_ends:
         return
-    while _first and time.monotonic() < began + _MOST_SECONDS:
+    while _answering and time.monotonic() < began + _LONGEST_PAUSE_SECONDS:
         time.sleep(_PAUSE_SECONDS)
-    _others_until = time.monotonic() + _TURN_SECONDS
+    _turn_ends = time.monotonic() + _TURN_SECONDS
 
 
 @contextmanager
-def going_first() -> Iterator[None]:
-    """Go before the threads that compute."""
-    _first.add(me := get_ident())
+def priority() -> Iterator[None]:
+    """Run with priority."""
+    _answering.add(me := get_ident())
     try:
         yield
     finally:
-        _first.discard(me)
+        _answering.discard(me)
 
 
-class FirstSelector(DefaultSelector):
-    """The selector of an event loop that goes first while it has something to do."""
+class PrioritySelector(DefaultSelector):
+    """The selector of an event loop, which has priority except while it waits."""
 
     def select(self, timeout: float | None = None) -> Any:
         """Wait as the event loop does."""
-        _first.discard(me := get_ident())
+        _answering.discard(me := get_ident())
         try:
             return super().select(timeout)
         finally:
-            _first.add(me)
+            _answering.add(me)

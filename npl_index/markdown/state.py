@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
-from npl_index.priority import give_way
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
+from npl_index.priority import give_way
 
 MAX_SECTIONS = 20_000
 """Sections a document may have, itself included."""

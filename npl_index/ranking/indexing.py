@@ -11,11 +11,11 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
-from npl_index.priority import give_way
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.headings import LONGEST
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.merging import Survivor, dead_since, joined, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without

@@ -143,8 +143,10 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     name = request.path_params["name"]
     try:
         body = await request.body()
-        # A change of thread may take longer than to read a short text.
-        arguments = _arguments(body) if len(body) <= SHORT_BYTES else await lane("light").run(_arguments, body)
+        if len(body) <= SHORT_BYTES:
+            arguments = _arguments(body)
+        else:
+            arguments = await lane("light").run(_arguments, body)
     except InvalidRequestError as error:
         return JSONResponse(as_dict(translate(error, name)), STATUS[ErrorCode.INVALID_PARAMETER])
     result = await call(server, name, arguments, request.scope[CALLER_KEY], request.receive)

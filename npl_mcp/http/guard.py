@@ -403,18 +403,18 @@ class Guard:
         caller = scope[CALLER_KEY]
         if not (self._places.has_room(caller.key) or self._answers.drop_stalled(caller.key)):
             await anyio.sleep(BUSY_SECONDS)
-            await self._door.begin(caller.key)  # a crowd is told one after the other
+            await self._door.begin(READY)  # a crowd is told one after the other
             try:
                 await BUSY.send(send)
             finally:
-                self._door.end(caller.key)
+                self._door.end(READY)
             return
         place = Place(self._places, caller.key, self._door)
         scope[CALLER_KEY] = replace(caller, place=place)
         try:
             await self._door.begin(caller.key)
             place.has_turn = True
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, place.sending(send))
         finally:
             place.leave()
 

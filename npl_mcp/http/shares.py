@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
+from starlette.types import Message, Send
+
 from npl_mcp.server.lanes import Turns
 
 
@@ -53,6 +55,15 @@ class Place:
         if self.has_turn:
             self.has_turn = False
             self._door.end(self._caller)
+
+    def sending(self, send: Send) -> Send:
+        """Return what sends the call's answer, which may go on for ever; it has begun then."""
+
+        async def begin_and_send(message: Message) -> None:
+            self.begun()
+            await send(message)
+
+        return begin_and_send
 
     def leave(self) -> None:
         """Let others have it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -11,7 +12,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from npl_index.priority import going_first
+from npl_index.priority import priority
 from npl_mcp.core.calls import CALLER
 
 P = ParamSpec("P")
@@ -83,30 +84,30 @@ class Turns:
 class Lane:
     """Threads in which callers take turns.
 
-    :param most: of them.
-    :param first: they go before the threads of other lanes, for they answer soon.
+    :param most: threads.
+    :param short: its calls compute for a moment only, and have priority.
     """
 
-    def __init__(self, most: int, first: bool) -> None:
-        self._first, self._turns, self._threads = first, Turns(most), anyio.CapacityLimiter(most)
+    def __init__(self, most: int, *, short: bool = False) -> None:
+        self._short, self._turns, self._threads = short, Turns(most), anyio.CapacityLimiter(most)
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Return what some work returns, done in a thread once it is the caller's turn."""
-        caller, bound = CALLER.get(), partial(work, *given, **named)
+        caller = CALLER.get()
         key = caller and caller.key
         if caller is not None and caller.place is not None:
             caller.place.begun()
         await self._turns.begin(key)
         try:
-            bound = partial(_first, bound) if self._first else bound
-            return await anyio.to_thread.run_sync(bound, limiter=self._threads)
+            return await anyio.to_thread.run_sync(
+                partial(self._work, work, *given, **named), limiter=self._threads
+            )
         finally:
             self._turns.end(key)
 
-
-def _first(work: Callable[[], T]) -> T:
-    with going_first():
-        return work()
+    def _work(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        with priority() if self._short else nullcontext():
+            return work(*given, **named)
 
 
 _OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")
@@ -119,6 +120,6 @@ def lane(name: str) -> Lane:
     """
     lanes = _OPEN.get(None)
     if lanes is None:
-        lanes = {one: Lane(most, one == "light") for one, most in LANES.items()}
+        lanes = {one: Lane(most, short=one == "light") for one, most in LANES.items()}
         _OPEN.set(lanes)
     return lanes[name]

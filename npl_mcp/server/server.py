@@ -8,8 +8,8 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from functools import partial
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio

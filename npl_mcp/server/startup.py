@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import asyncio
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from npl_index.priority import FirstSelector
+from npl_index.priority import PrioritySelector
 
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 _LARGE_BYTES = 1024 * 1024
@@ -71,4 +71,4 @@ def new_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of a server, for which threads that compute pause."""
     if sys.platform == "win32":
         return asyncio.new_event_loop()
-    return asyncio.SelectorEventLoop(FirstSelector())
+    return asyncio.SelectorEventLoop(PrioritySelector())

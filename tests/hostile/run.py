@@ -2,9 +2,9 @@
 
 Meanwhile a quiet client of each makes ordinary calls. The day is won if none of them gets a wrong answer, 99
 of 100 are answered within a quarter of a second, neither server needs more than 600 MB, and both end within
-two seconds of the signal. Over HTTP the quiet client has a token of its own, and the attackers share one. They
-have a lower priority than the servers, as if on other machines. On a
-machine that is slower than the one these bounds were set on, both times are as much longer.
+two seconds of the signal. Over HTTP the quiet client has a token of its own, and the attackers share one.
+They have a lower priority than the servers, as if on other machines. On a machine that is slower than the one
+these bounds were set on, both times are as much longer.
 
     python -m tests.hostile.run [--seconds 90] [--only NAME ...]
 """
@@ -346,7 +346,9 @@ def day_of_port(folder: Path, root: Path, seconds: float, names: Sequence[str]) 
         Http(server.port, token).call("artifact_create", first)
         end = time.time() + seconds
         results = spawning.Queue()
-        attackers = spawning.Process(target=attack_port, args=(server.port, token, names, end, results), daemon=True)
+        attackers = spawning.Process(
+            target=attack_port, args=(server.port, token, names, end, results), daemon=True
+        )
         attackers.start()
         quiet.run(lambda: time.time() > end)
         megabytes, ending = peak(server.process), ended(server.process)

@@ -17,6 +17,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import Listening, Settings
+from npl_mcp.core.calls import CALLER_KEY
 from npl_mcp.http import answers
 from npl_mcp.http import guard as guard_module
 from npl_mcp.http.answers import ABORT_KEY, PART
@@ -349,6 +350,7 @@ def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pyte
 
     async def run() -> None:
         async def never(scope: Any, receive: Any, send: Any) -> None:
+            scope[CALLER_KEY].place.begun()
             await anyio.sleep_forever()
 
         guard = Guard(never, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=16))

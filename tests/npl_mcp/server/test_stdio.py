@@ -486,7 +486,7 @@ BEFORE_THE_END = {
     "a large answer": json.dumps({**GET, "id": 2}).encode() + b"\n",
     "several": b"".join(json.dumps({**GET, "id": number}).encode() + b"\n" for number in range(2, 8)),
     "half a line": b'{"jsonrpc":"2.0","id":2,"meth',
-    "no message": b"nonsense\n",
+    "no messages": b"nonsense\n" * 2_000,
 }
 
 
