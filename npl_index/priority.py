@@ -51,3 +51,8 @@ class PrioritySelector(DefaultSelector):
             return super().select(timeout)
         finally:
             _answering.add(me)
+
+    def close(self) -> None:
+        """End with the event loop."""
+        _answering.discard(get_ident())
+        super().close()

@@ -21,7 +21,16 @@ from npl_mcp.core.calls import CALLER_KEY
 from npl_mcp.http import answers
 from npl_mcp.http import guard as guard_module
 from npl_mcp.http.answers import ABORT_KEY, PART
-from npl_mcp.http.guard import BODY_SECONDS, CROWD, HELD_ANSWERS, HELD_BODIES, Guard, Policy, names
+from npl_mcp.http.guard import (
+    BODY_SECONDS,
+    CROWD,
+    DOOR_CALLS,
+    HELD_ANSWERS,
+    HELD_BODIES,
+    Guard,
+    Policy,
+    names,
+)
 from npl_mcp.http.listening import bind_path, bind_port
 from npl_mcp.http.service import Account, check, is_loopback, needs_token, others_log_in
 from npl_mcp.stores.data_folder import Stores
@@ -373,6 +382,35 @@ def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pyte
             await post(guard, sent["quiet"])
             assert statuses(sent["quiet"]) == [503]
             group.cancel_scope.cancel()
+
+    anyio.run(run)
+
+
+def test_a_crowd_comes_in_a_few_at_a_time() -> None:
+    """Until their calls wait for threads or begin to answer; another caller does not wait for the crowd."""
+
+    async def run() -> None:
+        entered: list[Any] = []
+        go_on = {"crowd": anyio.Event(), "quiet": anyio.Event()}
+
+        async def entering(scope: Any, receive: Any, send: Any) -> None:
+            who = scope[CALLER_KEY].key.caller
+            entered.append(who)
+            await go_on[who].wait()
+            await answer(b"x")(scope, receive, send)
+
+        guard = Guard(entering, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=99))
+        sent: list[Any] = []
+        async with anyio.create_task_group() as group:
+            for caller in ("crowd",) * 20 + ("quiet",):
+                group.start_soon(partial(post, guard, sent, caller=caller))
+            await anyio.wait_all_tasks_blocked()
+            assert entered == ["crowd"] * (DOOR_CALLS - 1) + ["quiet"]
+            go_on["crowd"].set()
+            await anyio.wait_all_tasks_blocked()
+            assert entered.count("crowd") == 20
+            go_on["quiet"].set()
+        assert statuses(sent) == [200] * 21
 
     anyio.run(run)
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from fastmcp import Client
 
+from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER, Caller
 from npl_mcp.server.lanes import LANES, Lane, lane
+from npl_mcp.server.server import create_server
+from tests.conftest import envelope
 
 
 class Gates:
@@ -110,5 +115,40 @@ def test_calls_that_are_given_up_take_no_turn() -> None:
         assert gates.begun == ["a", "b"]
         assert not one._turns._waiting
         assert not one._turns._running
+
+    anyio.run(run)
+
+
+def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> None:
+    """Its sections are loaded among the short calls; those of a large file are not, nor are a folder's."""
+    root = settings.cwd / "pages"
+    root.mkdir()
+    (root / "small.md").write_text("# Small\n\n## Valve\n\nClose it.\n", encoding="utf-8")
+    (root / "large.md").write_text("# Large\n\n## Valve\n\n" + "Close it.\n" * 10_000, encoding="utf-8")
+    done: list[str] = []
+
+    async def run() -> None:
+        gates = Gates()
+        async with Client(create_server(replace(settings, roots=(root,)))) as client:
+
+            async def load(file: str) -> None:
+                asked = {"file": file, "selectors": ["## Valve"], "token_budget": 200}
+                assert envelope(await client.call_tool("npl_load_tailored", asked))["success"]
+                done.append(file)
+
+            await load("small.md")
+            async with anyio.create_task_group() as group:
+                for caller in range(LANES["heavy"]):
+                    await queue(group, lane("heavy"), gates, caller, 1)
+                await gates.until(LANES["heavy"])
+                for file in ("large.md", "."):
+                    group.start_soon(load, file)
+                with anyio.fail_after(60):
+                    while waiting(lane("heavy")) < 2:
+                        await anyio.sleep(0.001)
+                await load("small.md")
+                assert done == ["small.md"] * 2
+                gates.end()
+        assert len(done) == 4
 
     anyio.run(run)

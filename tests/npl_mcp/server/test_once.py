@@ -33,9 +33,8 @@ PARAMETERS = {name: inspect.signature(spec.function).parameters for name, spec i
 NEWS = [name for name, known in PARAMETERS.items() if "wait" in known]
 DOCUMENTS = [
     name
-    for name, known in PARAMETERS.items()
-    if known.keys() & {"file", "query"}
-    and name in {spec.name for spec in SPECS.values() if spec.lane != "light"}
+    for name, spec in SPECS.items()
+    if inspect.iscoroutinefunction(inspect.unwrap(spec.function)) and name not in NEWS
 ]
 
 GIVEN: dict[str, Any] = {
