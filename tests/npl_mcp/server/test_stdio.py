@@ -490,8 +490,15 @@ BEFORE_THE_END = {
 }
 
 
-@pytest.mark.parametrize("keeps", ["nothing", "standard input"])
-@pytest.mark.parametrize("sent", BEFORE_THE_END)
+@pytest.mark.parametrize(
+    ("sent", "keeps"),
+    [
+        ("a large answer", "standard input"),
+        ("several", "nothing"),
+        ("half a line", "nothing"),
+        ("no messages", "standard input"),
+    ],
+)
 def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, keeps: str) -> None:
     """Whatever it was about to be told; the process ends, also if another program holds standard input."""
     content = base64.b64encode(bytes(2 * 1024 * 1024)).decode()
@@ -503,7 +510,7 @@ def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, 
         process.stdin.write(BEFORE_THE_END[sent])
         process.stdin.flush()
         process.stdout.close()
-        if keeps == "nothing" or sent == "half a line":
+        if keeps == "nothing":
             process.stdin.close()
         assert process.wait(60) == 0
     assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""
