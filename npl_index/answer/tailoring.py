@@ -37,7 +37,7 @@ NEARLY = 1.1
 SHOWN_KEYWORDS = 8
 NEIGHBOURS = 8
 NEXT_TO_IT = 2
-"""Sections beside those of the answer that are suggested where nothing else can be."""
+"""Neighbours of the answer's sections, suggested where the words suggest nothing."""
 
 SAMPLE = 2_000
 

@@ -59,7 +59,7 @@ class Place(Protocol):
     """What a call takes of the room that a transport has for calls at one time."""
 
     def begun(self) -> None:
-        """Let the next call begin: from now on this one waits for threads."""
+        """Let the next call begin: this one has arrived at a lane."""
         ...
 
     def leave(self) -> None:

@@ -66,7 +66,7 @@ HELD_ANSWERS = 4
 """Answers of the greatest length that may wait for their readers at one time."""
 
 DOOR_CALLS = 3
-"""Calls that are on their way to a lane at one time: the event loop goes round soon however many come."""
+"""Calls that may be on their way to a lane at one time: a crowd must not lengthen the event loop's rounds."""
 
 BODY_SECONDS = 10.0
 """How long the next part of a body may take."""
@@ -316,8 +316,8 @@ class Guard:
     """Passes a request to the application once it is allowed and has arrived whole.
 
     A call takes one of the places until its answer is sent, or until it begins to wait for something new.
-    Callers share the places as :class:`~npl_mcp.http.shares.Shares` says. A caller for which there is none
-    loses the place of an answer that it does not read.
+    Callers share the places as :class:`~npl_mcp.http.shares.Shares` says. A caller that finds
+    no place loses an answer of its own that it does not read, if it has one.
 
     :param app: gets each body in one message.
     :param identities: the tokens of single callers; ``None`` if there are none.

@@ -51,13 +51,13 @@ class Place:
         places.take(caller)
 
     def begun(self) -> None:
-        """Let the next call through the door: from now on this one waits for threads, in lanes."""
+        """Let the next call through the door: this one has arrived at a lane, or answers."""
         if self.has_turn:
             self.has_turn = False
             self._door.end(self._caller)
 
     def sending(self, send: Send) -> Send:
-        """Return what sends the call's answer, which may go on for ever; it has begun then."""
+        """Return what sends the answer. Its first part frees the door: it may be an endless stream."""
 
         async def begin_and_send(message: Message) -> None:
             self.begun()

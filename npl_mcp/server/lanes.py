@@ -1,4 +1,4 @@
-"""Threads beside the event loop: lanes of a few threads each, in which callers take turns."""
+"""The server's worker threads: lanes of a few threads each, in which callers take turns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from npl_mcp.core.calls import CALLER
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Calls that run beside the event loop at one time. More would only take turns, each with all it holds in
-# memory, and the event loop takes its turn among them.
+# More short calls at one time would take longer, not finish earlier: all threads share one interpreter lock.
 WORKERS = 4
 
 # How many may be heavy, two of them of one caller: an artifact that is read takes several times its size.
@@ -31,9 +30,9 @@ LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 
 
 
 class Turns:
-    """Lets the calls of the caller with the fewest running calls begin first, and of equals in turn.
+    """The order in which calls begin: the caller with the fewest running calls is next, equals take turns.
 
-    One caller leaves a place to the others, unless there are but two: its calls may wait for the database.
+    One caller leaves a place to the others. Of two places it may take both: calls may wait for the database.
 
     :param most: calls that run at one time.
     """
@@ -82,10 +81,10 @@ class Turns:
 
 
 class Lane:
-    """Threads in which callers take turns.
+    """A few threads, in which callers take turns.
 
-    :param most: threads.
-    :param short: its calls compute for a moment only, and have priority.
+    :param most: the number of threads.
+    :param short: the calls of this lane are short, and have priority.
     """
 
     def __init__(self, most: int, *, short: bool = False) -> None:
