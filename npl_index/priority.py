@@ -15,14 +15,14 @@ from typing import Any
 
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.05
-_TURN_SECONDS = 0.003
+_TURN_SECONDS = 0.002
 
 _answering: set[int] = set()
 _turn_ends = 0.0
 
 
 def give_way() -> None:
-    """Pause while a thread with priority is busy: at most 50 ms, after which 3 ms pass without a pause."""
+    """Pause while a thread with priority is busy: at most 50 ms, after which 2 ms pass without a pause."""
     global _turn_ends
     if not _answering or get_ident() in _answering or (began := time.monotonic()) < _turn_ends:
         return

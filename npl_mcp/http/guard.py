@@ -403,11 +403,11 @@ class Guard:
         caller = scope[CALLER_KEY]
         if not (self._places.has_room(caller.key) or self._answers.drop_stalled(caller.key)):
             await anyio.sleep(BUSY_SECONDS)
-            await self._door.begin(READY)  # a crowd is told one after the other
+            await self._door.begin(caller.key)  # a crowd is told one after the other
             try:
                 await BUSY.send(send)
             finally:
-                self._door.end(READY)
+                self._door.end(caller.key)
             return
         place = Place(self._places, caller.key, self._door)
         scope[CALLER_KEY] = replace(caller, place=place)
