@@ -55,7 +55,7 @@ _NAMES_KEPT = 64
 _TRIES = 3
 
 SMALL_BYTES = 64 * 1024
-"""Of a single file that is indexed and ranked among the short calls."""
+"""The largest single file that is indexed and ranked among the short calls."""
 
 T = TypeVar("T")
 

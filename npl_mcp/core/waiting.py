@@ -76,7 +76,7 @@ def _future() -> Future[None]:
 
 
 class Long(Awaited):
-    """Nothing to wait for: the next step may take long, so that it takes its turn among such steps."""
+    """No wait: the next step may take long, so it takes its turn among the long calls."""
 
     def __await__(self) -> Generator[Awaited, None, bool]:
         yield self

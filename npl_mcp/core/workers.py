@@ -33,7 +33,7 @@ from npl_mcp.core.scratch import Place, Scratch, write_file
 logger = logging.getLogger(__name__)
 
 NICENESS = 5
-"""Of a worker: calls that are answered meanwhile go first."""
+"""A worker's niceness: the server, which answers calls meanwhile, goes first."""
 
 _FAILURES = (OSError, EOFError, ValueError, pickle.UnpicklingError, NPLError)
 

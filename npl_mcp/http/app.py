@@ -45,7 +45,7 @@ there are more and it was idle for the longest time.
 """
 
 SHORT_BYTES = 16 * 1024
-"""Of arguments that are read on the event loop."""
+"""The longest arguments that are read on the event loop."""
 
 READY_SECONDS = 2.0
 """How old the answer to whether the server is ready may be, and how long it may take."""

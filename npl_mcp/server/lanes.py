@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import nullcontext
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -96,17 +95,13 @@ class Lane:
         key = caller and caller.key
         if caller is not None and caller.place is not None:
             caller.place.begun()
+        if self._short:
+            work = priority()(work)
         await self._turns.begin(key)
         try:
-            return await anyio.to_thread.run_sync(
-                partial(self._work, work, *given, **named), limiter=self._threads
-            )
+            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
         finally:
             self._turns.end(key)
-
-    def _work(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        with priority() if self._short else nullcontext():
-            return work(*given, **named)
 
 
 _OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")

@@ -117,7 +117,7 @@ class RequestPlace:
     request: int | str | None
 
     def begun(self) -> None:
-        """Nothing: messages come one after the other."""
+        """Do nothing: there is no door, since messages arrive one after the other."""
 
     def leave(self) -> None:
         """Count the request no longer."""

@@ -222,7 +222,10 @@ def half_bodies(line: Line) -> None:
 
 
 def _request(line: Line, path: str, length: int) -> bytes:
-    """Return how a request begins whose body has so many bytes."""
+    """Return the head of a request.
+
+    :param length: bytes of the body.
+    """
     return b"POST %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (path.encode(), line.head, length)
 
 

@@ -62,7 +62,7 @@ class Http:
     """A caller over HTTP; see :class:`~tests.hostile.attacks.Line`.
 
     :param port: of the server.
-    :param token: says who calls.
+    :param token: the caller's.
     """
 
     def __init__(self, port: int, token: str) -> None:
