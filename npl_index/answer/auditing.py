@@ -263,7 +263,7 @@ class _View:
         }
         packed = made.packed
         self._chosen = {
-            (part.document, part.section) for unit in found.units for part in unit.parts if part.chosen
+            (part.document, part.section) for unit in found.wanted.units for part in unit.parts if part.chosen
         }
         self._pieces: dict[Place, list[Part]] = {}
         self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)

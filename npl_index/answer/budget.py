@@ -1,11 +1,11 @@
-"""Packing sections into a token budget, best first.
+"""Packing passages into a token budget, best first.
 
 A unit is what one row of the answer describes: a hit's own text, or a section that a selector asked for with
-its subsections. Each is kept whole if it fits, else split into its subsections, else cut at the end of a
-block. So nothing is kept while something better, whole or cut, would fit in its place.
+its subsections. Each is kept whole if it fits, else split into its subsections, else cut. Once a unit has no
+room, no lesser unit is kept in its place.
 
-What was left out is owed a trace, the selector to ask for it with, before anything of lower rank is kept. The
-caller says what texts, rows and traces cost; costs add up.
+The selectors of the other units follow the passages; room is left for them first. The caller says what texts,
+rows and selectors cost; costs add up.
 """
 
 from __future__ import annotations
@@ -14,22 +14,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Span
 
-BEST = 3
-"""So many of the best units are in every answer, at least by name."""
-
 WORTH_A_ROW = 2
-"""A further piece is kept if it is so many times as long as what says what it is."""
+"""A further piece is kept if it is this many times as long as its row."""
 
-MOST_ASKED_FOR = 8
-"""Room is kept for the names of so many of the sections that were asked for."""
+WHOLE = 1.5
+"""A text is whole up to this many times the tokens of a piece: the last third of a section has few words, and
+a pointer to it costs tokens, too."""
 
 MOST_FAILED_CUTS = 5
-"""Units that could not be cut to the room they had: to find that out takes as long as all else."""
+"""Units before the first kept one that no cut fits: each try takes as long as all else."""
 
 
 class Size(NamedTuple):
@@ -111,13 +108,13 @@ class Prices(Protocol):
         """Return the cost of a unit's text."""
 
     def row(self, unit: Unit) -> int:
-        """Return the cost of what says what the text is."""
+        """Return the cost of a unit's row."""
 
     def entry(self, document: int) -> int:
-        """Return what the first unit of a document costs beside that."""
+        """Return what the first unit of a document costs in addition."""
 
     def trace(self, unit: Unit) -> int:
-        """Return the cost of naming a unit that was left out."""
+        """Return the cost of naming a unit."""
 
 
 Splitter = Callable[[Unit], Sequence[Unit]]
@@ -125,7 +122,7 @@ Splitter = Callable[[Unit], Sequence[Unit]]
 
 Cutter = Callable[[Part, int, bool], "Sequence[Part] | None"]
 """Takes a part, tokens as they are sent, and whether a bare heading is better than nothing; gives a piece
-that fits and what is left before and behind it, or ``None``."""
+that fits and the remaining parts before and behind it, or ``None``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +131,9 @@ class Packed:
 
     :param kept: best first.
     :param dropped: what does not fit, best first.
-    :param rests: what is before and behind the pieces of units that were cut; the lines of a piece say
-        already that there is more.
-    :param owed: how many of the dropped units are better than the last kept one, or among the best.
-    :param left: tokens that are left for the names of what was left out, and for all else.
+    :param rests: the remaining parts of units that were cut.
+    :param owed: how many of the dropped units are better than a kept one.
+    :param left: tokens that are left for selectors, and for all else.
     """
 
     kept: tuple[Unit, ...]
@@ -148,124 +144,99 @@ class Packed:
 
 
 def pack(
-    units: Sequence[Unit], room: int, prices: Prices, split: Splitter, cut: Cutter, names: int = 0
+    units: Sequence[Unit],
+    room: int,
+    prices: Prices,
+    split: Splitter,
+    cut: Cutter,
+    *,
+    names: int = 0,
+    most: int | None = None,
 ) -> Packed:
     """Choose what fits.
 
     :param units: best first.
     :param room: tokens.
-    :param names: tokens to leave for other names; only the best unit goes before them.
+    :param names: tokens to leave for selectors; only a piece of the best unit goes before them.
+    :param most: tokens of a piece; a text that is longer by a factor of :data:`WHOLE` is cut to them.
     """
-    packing = _Packing(room, names, prices, cut)
+    packing = _Packing(room, names, most, prices, cut)
     waiting = deque(units)
     while waiting:
         unit = waiting.popleft()
-        if not packing.take(unit, waiting):
-            if len(unit.parts) > 1 and packing.open:
+        if packing.open and not packing.take(unit):
+            if len(unit.parts) > 1:
                 waiting.extendleft(reversed(split(unit)))
                 continue
-            packing.take_piece(unit, waiting)
-        packing.count()
-    left = packing.left + packing.set_aside
+            packing.take_piece(unit)
+        elif not packing.open:
+            packing.dropped.append(unit)
+    left = packing.left + packing.traces
     return Packed(tuple(packing.kept), tuple(packing.dropped), tuple(packing.rests), packing.owed, left)
 
 
 class _Packing:
-    """What is kept so far."""
+    """What is kept so far.
 
-    def __init__(self, room: int, names: int, prices: Prices, cut: Cutter) -> None:
+    :ivar left: tokens, without those for the selectors of remaining parts and of dropped units.
+    """
+
+    def __init__(self, room: int, names: int, most: int | None, prices: Prices, cut: Cutter) -> None:
         self.kept: list[Unit] = []
         self.dropped: list[Unit] = []
         self.rests: list[Unit] = []
-        self.owed = 0
-        self._room = self.left = room
-        self.set_aside = 0  # traces of what was dropped before something was kept,
-        self._unpaid = 0  # and since then
-        self._names = names
-        self._prices = prices
-        self._cut = cut
-        self._seen = 0
-        self._failed = 0
-        self._closed = False
+        self.owed = self.traces = self._failed = 0
+        self.left, self._names, self._most = room, names, room if most is None else most
+        self._prices, self._cut = prices, cut
         self._entered: set[int] = set()
+        self.open = room > 0
 
-    @property
-    def open(self) -> bool:
-        """Whether anything more can be kept at all."""
-        return not self._closed and self.left > self._unpaid
-
-    def count(self) -> None:
-        """Count a unit that was kept or left out."""
-        self._seen += 1
-        if self._seen <= BEST:
-            self.owed = len(self.dropped)
-
-    def take(self, unit: Unit, waiting: Sequence[Unit]) -> bool:
+    def take(self, unit: Unit) -> bool:
         """Keep a unit whole if it fits."""
-        if not self.open or unit.tokens >= self.left - self._unpaid:
+        room = self.left - self._names
+        if unit.tokens >= room or (unit.tokens > WHOLE * self._most and not unit.parts[0].chosen):
             return False
-        left = self.left - self._unpaid - self._reserved(waiting)
         cost = self._row_and_entry(unit)
-        if cost + unit.tokens > left or cost + (text := self._prices.text(unit)) > left:
+        if cost + unit.tokens > room or cost + (text := self._prices.text(unit)) > room:
             return False
         self._keep(unit, cost + text)
         return True
 
-    def take_piece(self, unit: Unit, waiting: Sequence[Unit]) -> None:
-        """Keep a piece of a unit, if one fits that is worth its row; the rest is left out."""
-        if not self.open:
-            self._drop(unit)
-            return
-        # A piece and what is left of it are named by their lines.
+    def take_piece(self, unit: Unit) -> None:
+        """Keep a piece of a unit, if one fits that is worth its row."""
         part = unit.parts[0]
+        # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
         like = Unit((part.shortened(lines, part.size),), unit.score, cut=True)
-        cost, trace, names = self._row_and_entry(like), self._prices.trace(like), self._reserved(waiting)
-        pieces = self._piece(part, cost, trace + names)
-        if pieces is not None and len(pieces) > 2:  # text stands before it and behind it
-            pieces = self._piece(part, cost, 2 * trace + names) or pieces
-        if pieces is None and not self.kept:
-            # The best unit comes before all names but that of its own rest.
-            pieces = self._piece(part, cost, trace, at_any_cost=True)
+        cost, trace = self._row_and_entry(like), self._prices.trace(like)
+        room = self.left - cost - trace
+        pieces = None
+        if not self.kept or room - self._names > WORTH_A_ROW * cost:
+            pieces = self._piece(part, room - self._names)
+            if pieces is not None and len(pieces) > 2:  # text stands before it and behind it
+                pieces = self._piece(part, room - self._names - trace) or pieces
+        if pieces is None and not self.kept and self._failed < MOST_FAILED_CUTS:
+            pieces = self._piece(part, room, at_any_cost=True)
+            self._failed += pieces is None
         if pieces is None:
-            self._drop(unit)
+            self.dropped.append(unit)
+            self._set_aside(unit)
+            self.open = not self.kept and self.left > 0
             return
         piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
-        if rest:
-            self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
-            self._unpaid += sum(map(self._prices.trace, rest))
+        self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
+        for one in rest:
+            self._set_aside(one)
 
-    def _piece(
-        self, part: Part, cost: int, reserve: int, *, at_any_cost: bool = False
-    ) -> Sequence[Part] | None:
-        """Cut a part to the room there is.
+    def _piece(self, part: Part, room: int, *, at_any_cost: bool = False) -> Sequence[Part] | None:
+        room = room if part.chosen else min(room, self._most)
+        return self._cut(part, room, at_any_cost) if room > 0 else None
 
-        :param cost: tokens of what says what the piece is.
-        :param reserve: tokens to leave for names.
-        :param at_any_cost: a bare heading is better than nothing.
-        """
-        room = self.left - self._unpaid - reserve - cost
-        if room <= (WORTH_A_ROW * cost if self.kept else 0) or self._failed >= MOST_FAILED_CUTS:
-            # Something less good may fit whole, and has no right to.
-            self._closed = bool(self.kept)
-            return None
-        pieces = self._cut(part, room, at_any_cost)
-        self._failed += pieces is None
-        return pieces
-
-    def _reserved(self, waiting: Sequence[Unit]) -> int:
-        """Return what it costs to name the best of those that wait, should they not fit.
-
-        What selectors asked for is named as far as a third of the room reaches.
-        """
-        best = max(1 - len(self.dropped), BEST - self._seen - 1)
-        cost = self._names
-        for number, unit in enumerate(islice(waiting, max(best, MOST_ASKED_FOR))):
-            if number >= best and (not unit.parts[0].chosen or 3 * cost > self._room):
-                break
-            cost += self._prices.trace(unit)
-        return cost
+    def _set_aside(self, unit: Unit) -> None:
+        trace = self._prices.trace(unit)
+        self.left -= trace
+        self.traces += trace
 
     def _row_and_entry(self, unit: Unit) -> int:
         entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)
@@ -274,12 +245,5 @@ class _Packing:
     def _keep(self, unit: Unit, cost: int) -> None:
         self.kept.append(unit)
         self._entered.add(unit.document)
-        self.left -= cost + self._unpaid
-        self.set_aside += self._unpaid
-        self._unpaid = 0
+        self.left -= cost
         self.owed = len(self.dropped)
-
-    def _drop(self, unit: Unit) -> None:
-        self.dropped.append(unit)
-        if self.open:
-            self._unpaid += self._prices.trace(unit)

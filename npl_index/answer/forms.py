@@ -9,7 +9,10 @@ next::
 
     Prune fruit trees in late winter.
 
-    <!-- more: "guide > ## Compost" -->
+    <!-- more:
+    "guide > ## Compost" 210: Turn the heap every two weeks.
+    no section has: bonsai
+    -->
 
 What a part costs is counted on the text as it is sent. Counts of parts add up because each part starts a new
 token: in Markdown as :mod:`~npl_index.tokens.counting` says, in JSON because every text begins with the
@@ -19,7 +22,7 @@ backslash of its escaped line end, and nothing that ends in a letter goes on wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -27,9 +30,11 @@ from npl_index.answer.assembling import row, selector
 from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
-from npl_index.answer.values import RankedSection, Suggestion, Tailored
+from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
+
+NO_GUIDE = Guide()
 
 
 class Form(Protocol):
@@ -52,8 +57,15 @@ class Form(Protocol):
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return what says what a unit is."""
 
-    def named(self, selector: str) -> str:
-        """Return an entry of ``request_more``."""
+    @property
+    def shows_lines(self) -> bool:
+        """Whether pointers show their matching lines."""
+
+    def pointer(self, pointer: Pointer) -> str:
+        """Return a pointer."""
+
+    def named(self, text: str) -> str:
+        """Return a remark."""
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return an entry of ``suggestions``."""
@@ -61,14 +73,20 @@ class Form(Protocol):
     def keyword(self, word: str) -> str:
         """Return an entry of ``keywords_extracted``."""
 
-    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return an answer without sections and with all that stands between its parts.
 
         :param nothing: the answer.
+        :param held: as in :class:`~npl_index.answer.values.Guide`.
         """
 
-    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
-        """Return the whole answer."""
+    def write(
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+    ) -> str:
+        """Return the whole answer.
+
+        :param guide: what else a model reads.
+        """
 
 
 class Json:
@@ -80,6 +98,7 @@ class Json:
 
     lean = True
     larger = 1.12
+    shows_lines = False
 
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after
@@ -104,9 +123,13 @@ class Json:
         """Return the row."""
         return dumped(_fields(row(documents, unit, lean=self.lean))) + ","
 
-    def named(self, selector: str) -> str:
+    def pointer(self, pointer: Pointer) -> str:
         """Return the selector as a string."""
-        return dumped(selector) + ","
+        return self.named(pointer.selector)
+
+    def named(self, text: str) -> str:
+        """Return a string."""
+        return dumped(text) + ","
 
     def suggested(self, suggestion: Suggestion) -> str:
         """Return the suggestion."""
@@ -114,13 +137,16 @@ class Json:
 
     keyword = named
 
-    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return the empty fields."""
+        del held
         return self.write(nothing, documents, ())
 
-    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+    def write(
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+    ) -> str:
         """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
-        del documents, kept  # the answer holds their text
+        del documents, kept, guide  # the answer holds their text
         text = f"{self._before}{dumped(_fields(answer))}{self._after}"
         if text.isascii():
             return text
@@ -145,10 +171,11 @@ def _fields(value: Any) -> Any:
 
 
 class Markdown:
-    """The sections as they are, each under a mark, and a last mark with all else."""
+    """The sections as they are, best first, each under a mark, and a last mark with all else."""
 
     lean = True
     larger = 1.0
+    shows_lines = True
 
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the count of the text and the blank line behind it, which the document's counts have."""
@@ -168,34 +195,44 @@ class Markdown:
         """Return the mark."""
         return _mark(documents, unit)
 
-    def named(self, selector: str) -> str:
-        """Return the selector in quotation marks."""
-        return f", {_quoted(selector)}"
+    def pointer(self, pointer: Pointer) -> str:
+        """Return the line of a pointer."""
+        return f"{_pointer(pointer)}\n"
+
+    def named(self, text: str) -> str:
+        """Return the line of a remark."""
+        return f"{in_mark(text)}\n"
 
     def suggested(self, suggestion: Suggestion) -> str:
-        """Return the selector and the reason."""
-        return f"; see also: {_quoted(suggestion.selector)} ({in_mark(suggestion.reason)})"
+        """Return nothing: pointers say what to ask for next."""
+        del suggestion
+        return ""
 
     def keyword(self, word: str) -> str:
         """Return nothing: the marks do without keywords."""
         del word
         return ""
 
-    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
-        """Return the last mark with the words that are in most."""
-        return self.write(replace(nothing, request_more=("",)), documents, ())
+    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
+        """Return the last mark with all its lines but the pointers."""
+        return self.write(nothing, documents, (), Guide((), held)) + note("more:\n", documents.tag)
 
-    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+    def write(
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+    ) -> str:
         """Return the texts under their marks."""
         pieces: list[str] = []
-        document = None
-        for unit in sorted(kept, key=lambda unit: (unit.document, unit.parts[0].lines.start)):
-            pieces.append(_mark(documents, unit, by_path=unit.document != document))
-            document = unit.document
+        seen: set[int] = set()
+        for unit in kept:
+            pieces.append(_mark(documents, unit, by_path=unit.document not in seen))
+            seen.add(unit.document)
             for part in unit.parts:
                 pieces += (documents.part_text(part), "\n")
-        notes = list(_notes(answer))
-        if notes:
+        notes = [*map(_pointer, guide.pointers), *_notes(answer, guide)]
+        if guide.pointers or answer.absent or answer.weak:
+            head = "more:\n" if guide.pointers else "\n"
+            pieces.append(note(head + "\n".join(notes) + "\n", documents.tag))
+        elif notes:
             pieces.append(note("; ".join(notes), documents.tag))
         if answer.ranking is not None:
             pieces += [note(f"ranking {_ranked(hit)}", documents.tag) for hit in answer.ranking]
@@ -209,21 +246,25 @@ def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
     )
 
 
-def _notes(answer: Tailored) -> Iterator[str]:
-    """Return what the last mark says: what to ask for next, and what is not there."""
+def _pointer(pointer: Pointer) -> str:
+    line = f": {in_mark(pointer.line)}" if pointer.line else ""
+    return f"{_quoted(pointer.selector)} {pointer.tokens}{line}"
+
+
+def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
+    """Return what the last mark says behind the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
-    if not answer.content:
+    if not answer.content and not answer.absent:
         yield "no text fits" if answer.truncated else "no text"
-    if answer.request_more:
-        yield f"more: {', '.join(map(_quoted, answer.request_more))}"
-    if answer.suggestions:
-        also = (f"{_quoted(one.selector)} ({in_mark(one.reason)})" for one in answer.suggestions)
-        yield f"see also: {', '.join(also)}"
     if answer.excluded_tokens is not None:
         yield f"{answer.excluded_tokens} tokens excluded"
     for one in (*(answer.not_found or ()), *(answer.unreadable or ())):
         yield in_mark(" ".join(one.split()))
+    if answer.absent:
+        yield f"no section has: {', '.join(map(in_mark, answer.absent))}"
+    if answer.weak:
+        yield f"weak: best has {', '.join(map(in_mark, guide.held))}"
 
 
 def partial_note(missing: int) -> str:
@@ -266,12 +307,16 @@ class Pricing:
         return self._form.entry(self._documents, document)
 
     def trace(self, unit: Unit) -> int:
-        """Return the cost of naming a unit that was left out."""
-        return self.named(selector(self._documents, unit))
+        """Return the cost of naming a unit."""
+        return self.pointer(Pointer(selector(self._documents, unit), unit.tokens))
 
-    def named(self, selector: str) -> int:
-        """Return the cost of an entry of ``request_more``."""
-        return self._count(self._form.named(selector))
+    def pointer(self, pointer: Pointer) -> int:
+        """Return the cost of a pointer."""
+        return self._count(self._form.pointer(pointer))
+
+    def named(self, text: str) -> int:
+        """Return the cost of a remark."""
+        return self._count(self._form.named(text))
 
     def suggested(self, suggestion: Suggestion) -> int:
         """Return the cost of an entry of ``suggestions``."""

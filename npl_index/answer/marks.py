@@ -47,10 +47,11 @@ def in_mark(text: str) -> str:
 def note(text: str, tag: str) -> str:
     """Return a line of marks.
 
-    :param text: from :func:`in_mark`, on one line.
+    :param text: from :func:`in_mark`; where it ends its line, the mark ends on the next one.
     :param tag: as of :func:`tag_for`.
     """
-    return f"<!-- {text} #{tag} -->\n" if tag else f"<!-- {text} -->\n"
+    end = f"#{tag} -->\n" if tag else "-->\n"
+    return f"<!-- {text}{end}" if text.endswith("\n") else f"<!-- {text} {end}"
 
 
 def mark(path: str, tag: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.values import Suggestion, Tailored
+from npl_index.answer.forms import NO_GUIDE
+from npl_index.answer.values import Guide, Pointer, Suggestion, Tailored
 
 
 class Plain:
@@ -14,6 +15,7 @@ class Plain:
 
     lean = False
     larger = 1.0
+    shows_lines = False
 
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the count of the text and the blank line behind it, which the document's counts have."""
@@ -29,9 +31,14 @@ class Plain:
         del documents, unit
         return ""
 
-    def named(self, selector: str) -> str:
+    def pointer(self, pointer: Pointer) -> str:
         """Return nothing."""
-        del selector
+        del pointer
+        return ""
+
+    def named(self, text: str) -> str:
+        """Return nothing."""
+        del text
         return ""
 
     def suggested(self, suggestion: Suggestion) -> str:
@@ -41,12 +48,14 @@ class Plain:
 
     keyword = named
 
-    def frame(self, nothing: Tailored, documents: DocumentSet) -> str:
+    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return nothing."""
-        del nothing, documents
+        del nothing, documents, held
         return ""
 
-    def write(self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit]) -> str:
+    def write(
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+    ) -> str:
         """Return the content."""
-        del documents, kept
+        del documents, kept, guide
         return answer.content

@@ -1,4 +1,4 @@
-"""What a budget has room for, part by part, in the order of their worth."""
+"""What a budget has room for: passages, pointers, then keywords and suggestions."""
 
 from __future__ import annotations
 
@@ -12,97 +12,130 @@ from npl_index.answer.budget import Packed, Part, Unit, pack
 from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Pricing
-from npl_index.answer.values import Suggestion, Tailored
+from npl_index.answer.pointers import matching_line, pointer
+from npl_index.answer.suggestions import Place
+from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.markdown.sections import Span
 
+BEST = 3
+"""The best hits are in every answer, at least by name."""
+
+MAX_POINTERS = 5
 MAX_CHOSEN_NAMED = 64
-MAX_HITS_NAMED = 6
-"""Selectors of parts that did not fit, beside those that have to be named; each costs some ten tokens."""
+"""Pointers of an answer, and those to the remaining parts of what selectors asked for."""
+
+LINES = 2
+"""Pointers that show their matching line."""
 
 MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
 
-MOST_FOR_NEAR = 4
-"""The best hits that are not wanted are suggested if that takes at most this part of the room, else named."""
+MOST_FOR_POINTERS = 4
+"""Pointers have at most this part of the room, but for those to the best hits."""
 
 MOST_FOR_FURTHER = 12
-"""Keywords and other suggestions have this part of the room at least; of what no text needs they have all."""
+"""Keywords and suggestions have at most this part of the room where something was left out."""
 
 
 class Further(NamedTuple):
     """What an answer says besides its sections.
 
     :param keywords: best first.
-    :param near: suggests the best hits that are not wanted.
-    :param suggestions: others, best first; they come after all keywords.
+    :param suggestions: best first; they come after all keywords.
     """
 
     keywords: Sequence[str]
-    near: Sequence[Suggestion]
     suggestions: Sequence[Suggestion]
 
 
+class Wanted(NamedTuple):
+    """What an answer is packed from.
+
+    :param units: to be handed over, best first.
+    :param most: tokens of one of them, ``None`` for no limit.
+    :param others: units that are only named, best first.
+    :param best: the sections of the best hits.
+    """
+
+    units: Sequence[Unit]
+    most: int | None
+    others: Sequence[Unit]
+    best: frozenset[Place]
+
+    def holds_best(self, unit: Unit) -> bool:
+        """Return whether a unit is among the best hits."""
+        return not self.best.isdisjoint((part.document, part.section) for part in unit.parts)
+
+
 class Room:
-    """What is left of a budget for the parts of an answer, which take from it in their order.
+    """The tokens of a budget, from which the parts of an answer take in their order.
 
     :param budget: tokens; ``None`` for no limit.
     :param nothing: the answer without any of its parts.
     :param further: keywords and suggestions.
+    :param held: as in :class:`~npl_index.answer.values.Guide`.
     """
 
     def __init__(
-        self, budget: int | None, documents: DocumentSet, form: Form, nothing: Tailored, further: Further
+        self,
+        budget: int | None,
+        documents: DocumentSet,
+        form: Form,
+        nothing: Tailored,
+        further: Further,
+        held: tuple[str, ...] = (),
     ) -> None:
-        self._documents, self._form = documents, form
-        self._prices = Pricing(documents, form)
-        self._nothing = nothing
+        self._documents, self._form, self._nothing, self._held = documents, form, nothing, held
         self._further = further
         self._costs: list[int] = []  # of keywords and suggestions,
-        self._paid_for = self._share = (
-            0  # how many of them are paid for, and the tokens they have in any case
-        )
-        self._near = self._left = self._most = 0
-        self._named_near: list[str] = []
-        self._limited = budget is not None
+        self._paid_for = 0  # and how many of them are paid for
+        self._prices = Pricing(documents, form)
+        self._limit, self._left = 0, MOST_TOKENS
+        self.limited = budget is not None
         if budget is not None:
             budget = min(budget, MOST_TOKENS)
             counter = documents.counter
-            self._most = budget * budget // max(1, counter.upper_bound(budget))
-            while counter.upper_bound(self._most) > budget:
-                self._most -= 1
+            self._limit = budget * budget // max(1, counter.upper_bound(budget))
+            while counter.upper_bound(self._limit) > budget:
+                self._limit -= 1
             # The longest number there may be, and some content.
             self._left = self._without_frame(replace(nothing, content="…", total_tokens=budget))
 
     def _without_frame(self, nothing: Tailored) -> int:
-        return self._most - self._documents.counter.count(self._form.frame(nothing, self._documents))
+        return self._limit - self._documents.counter.count(
+            self._form.frame(nothing, self._documents, self._held)
+        )
 
-    def pack(self, units: Sequence[Unit]) -> Packed:
-        """Choose what fits, once a part of the room is set aside for what comes besides the sections."""
-        if not self._limited:
-            return Packed(tuple(units))
-        keywords, near, others = self._further
-        self._near = names = sum(map(self._prices.suggested, near))
-        if MOST_FOR_NEAR * names > self._left:
-            self._near, self._named_near = 0, [one.selector for one in near]
-            names = sum(map(self._prices.named, self._named_near))
-        count, form = self._documents.counter.count, self._form
-        self._costs = [
-            *(count(form.keyword(word)) for word in keywords),
-            *map(self._prices.suggested, others),
-        ]
-        self._share = max(0, self._left) // MOST_FOR_FURTHER
-        self._pay(self._share)
+    def pack(self, wanted: Wanted) -> Packed:
+        """Choose the passages that fit, and leave room for pointers, keywords and suggestions."""
         documents = self._documents
-        packed = pack(units, self._left, self._prices, lambda unit: split(documents, unit), self._cut, names)
+        if self.limited:
+            count, form = documents.counter.count, self._form
+            self._costs = [
+                *(count(form.keyword(word)) for word in self._further.keywords),
+                *map(self._prices.suggested, self._further.suggestions),
+            ]
+            self._pay_further(max(0, self._left) // MOST_FOR_FURTHER)
+        packed = pack(
+            wanted.units,
+            self._left,
+            self._prices,
+            lambda unit: split(documents, unit),
+            self._cut,
+            names=self._reserve(wanted) if self.limited else 0,
+            most=wanted.most,
+        )
         self._left = packed.left
         return packed
 
-    def _pay(self, room: int) -> None:
-        """Pay for keywords and then for suggestions, as many as a room in tokens holds."""
-        costs = self._costs[self._paid_for :]
-        number = sum(total <= room for total in accumulate(costs))
-        self._left -= sum(costs[:number])
-        self._paid_for += number
+    def _reserve(self, wanted: Wanted) -> int:
+        """Return the tokens to leave for pointers."""
+        chosen = bool(wanted.units) and wanted.units[0].parts[0].chosen
+        likely = [*wanted.units[1:MAX_POINTERS], *wanted.others][:MAX_POINTERS]
+        costs = list(map(self._prices.trace, likely))
+        best = 0 if chosen else sum(costs[: BEST - 1])
+        room = max(0, self._left) // MOST_FOR_POINTERS
+        return max(best, *(total for total in accumulate(costs, initial=0) if total <= room))
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
         """Cut a part to a room in tokens as they are sent; the cutter knows only those of the text."""
@@ -129,70 +162,81 @@ class Room:
         rest = tuple(rest_of(documents, part, first))
         return (first, *rest) if rest and self._form.text(documents, first) <= room else None
 
-    def named(self, packed: Packed) -> tuple[str, ...]:
-        """Return the selectors of what was left out, best first.
+    def pointers(self, wanted: Wanted, packed: Packed) -> tuple[Pointer, ...]:
+        """Name sections that the answer does not hold, best first.
 
-        Named are: one at least; what is better than something kept; the rests of sections that were cut; the
-        best hits that cannot be suggested; and then as many as may be.
+        These are: one at least, if something does not fit; units that are better than a kept one; the
+        remaining parts of those that were cut; the best hits; then others as far as there is room. The first
+        ones show their matching lines.
         """
-        units = [*left_out(self._documents, packed.dropped), *packed.rests]
+        dropped = left_out(self._documents, packed.dropped)
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
-        names: dict[int, str] = {}
-        if units and not packed.kept:
+        owed |= {part for unit in packed.rests for part in unit.parts}
+        units = [*dropped, *packed.rests, *wanted.others]
+        first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
+        then = [unit for unit in units if unit not in first]
+        named: list[tuple[Unit, Pointer]] = []
+        if not packed.kept and (units := [*first, *then]):
             # What to ask for is the least that an answer says.
-            names[0] = self._least(units[0])
-        first = [at for at, unit in enumerate(units) if not at or not owed.isdisjoint(unit.parts)]
-        first += range(len(units) - len(packed.rests), len(units))
-        for at in first:
-            if at not in names:
-                self._name(at, units[at], names)
-        near = [name for name in self._named_near if self._paid(self._prices.named(name))]
-        most = len(names) + MAX_HITS_NAMED
-        for at, unit in enumerate(units):
-            if at not in first and (
-                len(names) >= (MAX_CHOSEN_NAMED if unit.parts[0].chosen else most)
-                or not self._name(at, unit, names, spare=self._near)
-            ):
+            named.append((units[0], self._least(units[0])))
+        for number, unit in enumerate((*first, *then)):
+            most = MAX_CHOSEN_NAMED if unit.parts[0].chosen else MAX_POINTERS
+            if number >= len(first) and len(named) >= most:
                 break
-        best_first = sorted(names, key=lambda at: (-units[at].score, at))
-        return (*(names[at] for at in best_first), *near)
+            one = pointer(self._documents, unit)
+            if named and unit is named[0][0]:
+                continue
+            if self._pay(self._price(one)):
+                named.append((unit, one))
+            elif number >= len(first):
+                break
+        named.sort(key=lambda one: -one[0].score)
+        for at, (unit, one) in enumerate(named[:LINES]):
+            named[at] = unit, self._with_line(unit, one)
+        return tuple(one for _, one in named)
 
-    def _least(self, unit: Unit) -> str:
-        """Name a unit, or its document if there is no room for more, at the cost of all else."""
-        room = self._without_frame(self._nothing)
+    def _least(self, unit: Unit) -> Pointer:
+        """Name a unit, or its document if there is no room for more."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
-        name = next((one for one in names if self._prices.named(one) <= room), names[0])
-        self._left, self._paid_for = room - self._prices.named(name), 0
-        self._pay(min(self._left, self._share))
-        return name
+        every = [Pointer(name, unit.tokens) for name in names]
+        one = next((one for one in every if self._price(one) <= self._left), None)
+        if one is None:
+            self._left, self._paid_for = self._without_frame(self._nothing), 0
+            one = next((one for one in every if self._price(one) <= self._left), every[0])
+        self._left -= self._price(one)
+        return one
 
-    def _name(self, at: int, unit: Unit, names: dict[int, str], *, spare: int = 0) -> bool:
-        """Name a unit if there is room."""
-        name = selector(self._documents, unit)
-        paid = self._paid(self._prices.named(name), spare=spare)
-        if paid:
-            names[at] = name
-        return paid
+    def _with_line(self, unit: Unit, one: Pointer) -> Pointer:
+        if not self._form.shows_lines or (line := matching_line(self._documents, unit.parts[0])) is None:
+            return one
+        full = one._replace(line=line)
+        return full if self._pay(self._price(full) - self._price(one)) else one
+
+    def _price(self, one: Pointer) -> int:
+        return self._prices.pointer(one)
 
     def further(self, *, complete: bool) -> Further:
         """Return the keywords and suggestions there is room for.
 
         :param complete: nothing was left out, so that all that is left of the budget is theirs.
         """
-        if not self._limited:
+        if not self.limited:
             return self._further
-        keywords, near, others = self._further
-        near = [one for one in near if not self._named_near and self._paid(self._prices.suggested(one))]
         if complete:
-            self._pay(self._left)
-        return Further(keywords[: self._paid_for], near, others[: max(0, self._paid_for - len(keywords))])
+            self._pay_further(self._left)
+        keywords = self._further.keywords[: self._paid_for]
+        return Further(keywords, self._further.suggestions[: self._paid_for - len(keywords)])
 
-    def _paid(self, cost: int, *, spare: int = 0) -> bool:
-        """Take tokens if there are as many.
+    def _pay_further(self, room: int) -> None:
+        """Pay for keywords and then for suggestions, as many as a room in tokens holds."""
+        costs = self._costs[self._paid_for :]
+        number = sum(total <= room for total in accumulate(costs))
+        self._left -= sum(costs[:number])
+        self._paid_for += number
 
-        :param spare: tokens that have to be left.
-        """
-        if cost > self._left - spare:
+    def _pay(self, cost: int) -> bool:
+        """Take tokens if there are as many."""
+        if cost > self._left:
             return False
         self._left -= cost
         return True

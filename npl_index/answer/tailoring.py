@@ -8,17 +8,18 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
-from npl_index.answer.budget import BEST, Packed, Unit
+from npl_index.answer.budget import Packed, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Pricing
 from npl_index.answer.remarks import remarks
-from npl_index.answer.room import Further, Room
-from npl_index.answer.suggestions import MAX_SUGGESTIONS, Companions, Place, suggest
-from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
+from npl_index.answer.room import BEST, MAX_POINTERS, Further, Room, Wanted
+from npl_index.answer.suggestions import Companions, Place, suggest
+from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
-from npl_index.ranking.cut import cut
+from npl_index.ranking.coverage import Evidence, evidence
+from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look, rank
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -41,6 +42,10 @@ NEXT_TO_IT = 2
 
 SAMPLE = 2_000
 
+PASSAGE = 250
+WEAK_PASSAGE = 120
+"""Tokens of one text in an answer of the default size, and where no section has enough of the question."""
+
 
 @dataclass(frozen=True, slots=True)
 class TailorRequest:
@@ -54,6 +59,7 @@ class TailorRequest:
     :param depth: levels below a selected section that come with it: 0 for its own text, 1 for its direct
         children, too, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
+    :param brief: the budget is the default: passages of the best sections alone, and pointers.
     """
 
     context: str = ""
@@ -63,6 +69,7 @@ class TailorRequest:
     token_budget: int | None = None
     depth: int | None = None
     explain: bool = False
+    brief: bool = False
 
     @classmethod
     def parse(
@@ -154,10 +161,12 @@ class Answered(NamedTuple):
 
     :param documents: as the answer shows them.
     :param packed: what fits.
+    :param guide: what is said behind the texts.
     """
 
     documents: DocumentSet
     packed: Packed
+    guide: Guide
     written: Written[Tailored]
 
 
@@ -175,8 +184,9 @@ def answer(
     """
     documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
     further = _further(found, documents, weights, companions)
-    budget, answered = request.token_budget, None
-    if budget is not None and all(total <= budget for total in accumulate(one.tokens for one in found.units)):
+    budget, answered, most = request.token_budget, None, found.wanted.most
+    totals = accumulate(one.tokens for one in found.wanted.units)
+    if budget is not None and most is None and all(total <= budget for total in totals):
         answered = _answer(replace(request, token_budget=None), found, documents, form, further)
     if budget is None or answered is None or not _fits(answered, form, budget):
         answered = _answer(request, found, documents, form, further)
@@ -190,11 +200,11 @@ def _fits(answered: Answered, form: Form, budget: int) -> bool:
     documents, kept, count = answered.documents, answered.packed.kept, answered.documents.counter.count
     whole = replace(answered.written.value, ranking=None)
     prices = Pricing(documents, form)
-    tokens = count(form.write(replace(whole, content="…", sections=()), documents, ()))
+    tokens = count(form.write(replace(whole, content="…", sections=()), documents, (), answered.guide))
     tokens += sum(prices.row(unit) + prices.text(unit) for unit in kept)
     tokens += sum(map(prices.entry, {unit.document for unit in kept}))
     if budget < documents.counter.upper_bound(tokens) <= NEARLY * budget:
-        tokens = count(form.write(whole, documents, kept))
+        tokens = count(form.write(whole, documents, kept, answered.guide))
     return documents.counter.upper_bound(tokens) <= budget
 
 
@@ -204,29 +214,29 @@ def _answer(
     packing = _pack(request, found, documents, form, further)
     marked = documents.several or isinstance(form, Markdown)
     if marked and documents.tagged(packing.packed.kept).tag:
-        # With other marks something else may fit, so that none of what is wanted may imitate them.
-        documents = documents.tagged(found.units)
+        # With other marks something else may fit; nothing that is wanted may imitate these.
+        documents = documents.tagged(found.wanted.units)
         packing = _pack(request, found, documents, form, further)
-    return Answered(documents, packing.packed, _written(request, found, documents, form, packing))
+    written = _written(request, found, documents, form, packing)
+    return Answered(documents, packing.packed, packing.guide, written)
 
 
 class _Packing(NamedTuple):
     """What of the wanted fits.
 
     :param nothing: the answer without any of its parts.
-    :param more: what is named.
     """
 
     nothing: Tailored
     room: Room
     packed: Packed
-    more: tuple[str, ...]
+    guide: Guide
 
 
 def _pack(
     request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
 ) -> _Packing:
-    prices = Pricing(documents, form)
+    prices, evidence = Pricing(documents, form), found.evidence
     said = remarks(found.failures, documents.unreadable, request.token_budget, prices.named)
     nothing = Tailored(
         content="",
@@ -239,41 +249,47 @@ def _pack(
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
+        absent=evidence.absent or None,
+        weak=True if evidence.verdict == "weak" else None,
         excluded_tokens=found.excluded_tokens,
         not_found=said.not_found or None,
         unreadable=said.unreadable or None,
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    room = Room(request.token_budget, documents, form, nothing, further)
-    packed = room.pack(found.units)
-    more = room.named(packed)
-    if not more and (packed.dropped or packed.rests):
+    room = Room(request.token_budget, documents, form, nothing, further, evidence.held)
+    packed = room.pack(found.wanted)
+    pointers = room.pointers(found.wanted, packed)
+    if not pointers and (packed.dropped or packed.rests):
         # An answer that leaves something out and does not name it is a dead end.
-        packed = Packed((), tuple(found.units))
-        more = room.named(packed)
-    return _Packing(nothing, room, packed, more)
+        packed = Packed((), tuple(found.wanted.units))
+        pointers = room.pointers(found.wanted, packed)
+    return _Packing(nothing, room, packed, Guide(pointers, evidence.held))
 
 
 def _written(
-    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, packing: _Packing
+    request: TailorRequest,
+    found: Found,
+    documents: DocumentSet,
+    form: Form,
+    packing: _Packing,
 ) -> Written[Tailored]:
-    nothing, room, packed, more = packing
+    nothing, room, packed, guide = packing
     content, total = content_of(documents, packed.kept)
-    truncated = bool(packed.dropped or packed.rests or more)
+    truncated = bool(packed.dropped or packed.rests)
     further = room.further(complete=not truncated)
     answer = replace(
         nothing,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=truncated,
-        request_more=more,
-        suggestions=(*further.near, *further.suggestions),
+        request_more=tuple(one.selector for one in guide.pointers),
+        suggestions=tuple(further.suggestions),
         keywords_extracted=tuple(further.keywords),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
     )
-    return Written(answer, form.write(answer, documents, packed.kept))
+    return Written(answer, form.write(answer, documents, packed.kept, guide))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +298,8 @@ class Found:
 
     :param keywords: of the context.
     :param hits: best first.
-    :param units: what is wanted, best first.
+    :param wanted: what the answer is packed from.
+    :param evidence: what of the question the sections have.
     :param known: what the caller has.
     :param excluded_tokens: of what is wanted and known; ``None`` if nothing is known.
     :param failures: why selectors select nothing.
@@ -290,7 +307,8 @@ class Found:
 
     keywords: Keywords
     hits: Sequence[Hit]
-    units: Sequence[Unit]
+    wanted: Wanted
+    evidence: Evidence
     known: Known
     excluded_tokens: int | None
     failures: tuple[str, ...]
@@ -304,17 +322,49 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
     keywords = extract_keywords(request.context)
     scope = _scope(request, documents)
     selections, failures = _selected(scope, "selectors", request.selectors)
-    excluded, others = _selected(scope, "exclude", request.exclude)
+    excluded, others_failed = _selected(scope, "exclude", request.exclude)
     known = known_lines(documents, excluded)
     query = Query(keywords, request.topics)
     looked = look(documents.collection, query, weights=weights)
-    hits = looked.hits
-    generous = request.token_budget is not None
-    relevant = cut(hits, documents.collection, query, generous=generous, looked=looked)
+    # A selector brings its sections alone; the context says what to show of them.
+    ranked = not request.selectors
+    said = evidence(looked.coverage) if ranked else Evidence((), (), "held")
+    relevant: Sequence[Hit] = ()
+    if ranked and said.verdict != "absent":
+        if request.brief:
+            relevant = best_of_each_subject(looked.hits, documents.collection, query, looked=looked)
+        else:
+            generous = request.token_budget is not None
+            relevant = cut(looked.hits, documents.collection, query, generous=generous, looked=looked)
+    most = PASSAGE if request.brief else None
+    if said.verdict == "weak":
+        relevant, most = relevant[:1], WEAK_PASSAGE
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
+    others = _others(documents, looked.hits if ranked else (), units, known)
+    best = frozenset((hit.document, hit.section) for hit in looked.hits[:BEST]) - known.keys()
     return Found(
-        keywords, hits, units, known, excluded_tokens if request.exclude else None, (*failures, *others)
+        keywords,
+        looked.hits,
+        Wanted(units, most, others, best),
+        said,
+        known,
+        excluded_tokens if request.exclude else None,
+        (*failures, *others_failed),
     )
+
+
+def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known) -> list[Unit]:
+    """Return the best hits that are neither wanted nor known: they are pointed to."""
+    taken = {(part.document, part.section) for unit in units for part in unit.parts} | known.keys()
+    others: list[Unit] = []
+    for hit in hits:
+        place = hit.document, hit.section
+        if place not in taken:
+            family = documents.part(place, chosen=False)
+            others.append(Unit((family,), hit.score.total))
+        if len(others) == MAX_POINTERS:
+            break
+    return others
 
 
 def _terms(
@@ -371,14 +421,14 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
 
 def _further(found: Found, documents: DocumentSet, weights: Weights, companions: Companions) -> Further:
     """Return what an answer says besides its sections: it depends on what is wanted, not on what fits."""
-    near = _near(found, documents)
-    wanted = [(part.document, part.section) for unit in found.units for part in unit.parts]
+    wanted = [(part.document, part.section) for unit in found.wanted.units for part in unit.parts]
     keywords, hits = found.keywords, found.hits
     if not hits and wanted:
         # Only selectors were given: what is like the first section is of interest then.
         keywords = extract_keywords(documents.text(wanted[0])[:SAMPLE])
         hits = rank(documents.collection, Query(keywords), weights=weights)
-    taken = {*wanted, *found.known, *(place for place, _ in near)}
+    pointed = [(part.document, part.section) for unit in found.wanted.others for part in unit.parts]
+    taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
     new: Sequence[str] = keywords.words
@@ -391,29 +441,10 @@ def _further(found: Found, documents: DocumentSet, weights: Weights, companions:
     ideas = suggest(
         documents.collection, wanted, taken, related, companions, neighbours=not found.keywords.words
     )
-    if not (near or ideas):
+    if not ideas:
         ideas = suggest(documents.collection, wanted, taken, (), companions, neighbours=True)[:NEXT_TO_IT]
-    best = [replace(one, reason=_reason(documents, place, new) or one.reason) for place, one in near]
-    rest = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
-    return Further(found.keywords.words[:SHOWN_KEYWORDS], best, rest[: MAX_SUGGESTIONS - len(best)])
-
-
-def _near(found: Found, documents: DocumentSet) -> list[tuple[Place, Suggestion]]:
-    """Return those of the best hits that are not wanted: an answer that hides one of them misleads."""
-    wanted = {(part.document, part.section) for unit in found.units for part in unit.parts}
-    near = []
-    for hit in found.hits[:BEST]:
-        place = hit.document, hit.section
-        if place not in wanted and place not in found.known:
-            own = documents.collection.size_of(*place) > 0
-            reason = _reason(documents, place, found.keywords.words) or "ranks high"
-            near.append((place, Suggestion(documents.selector(place, own=own), reason)))
-    return near
-
-
-def _reason(documents: DocumentSet, place: Place, words: Sequence[str]) -> str:
-    held = _held(documents, place, words)
-    return f"adds {', '.join(held[:3])}" if held else ""
+    suggestions = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
+    return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
 
 
 def _held(documents: DocumentSet, place: Place, words: Sequence[str]) -> list[str]:

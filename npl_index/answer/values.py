@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -30,6 +30,30 @@ class TailoredSection:
     end_line: int
     file: str | None = None
     cut: bool | None = None
+
+
+class Pointer(NamedTuple):
+    """A section to read next.
+
+    :param selector: selects it; it can be sent back as it is.
+    :param tokens: of its text.
+    :param line: its line that holds most of the terms asked for, where there is room.
+    """
+
+    selector: str
+    tokens: int
+    line: str | None = None
+
+
+class Guide(NamedTuple):
+    """What a form that is read by a model says behind the texts.
+
+    :param pointers: to the sections of ``request_more``.
+    :param held: words of the question that the best section has, where it has too few.
+    """
+
+    pointers: tuple[Pointer, ...] = ()
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +99,16 @@ class Tailored:
     :param content: text of the sections in document order.
     :param sections: what it consists of, most relevant first.
     :param suggestions: at most five sections that may be wanted next.
-    :param truncated: something relevant did not fit into the budget.
-    :param request_more: selectors of that, most relevant first.
+    :param truncated: something relevant was left out or cut.
+    :param request_more: selectors to ask for next, most relevant first: of all that was left out or cut, and
+        of the sections that rank behind.
     :param keywords_extracted: keywords of the context, best first.
     :param total_tokens: tokens of ``content``.
     :param token_counter: how they were counted, where scores are explained or the content is shown alone.
     :param file: the document's path below its root; for several documents what the request called them.
     :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
+    :param absent: words of the question that no section has.
+    :param weak: no section has enough of the question; the content is a short passage of the best one.
     :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
     :param not_found: for each selector that selects nothing, why; a last entry counts what has no room.
     :param unreadable: files of a set that were left out, and why; a last entry counts further ones.
@@ -100,6 +127,8 @@ class Tailored:
     token_counter: str | None
     file: str
     mark: str | None = None
+    absent: tuple[str, ...] | None = None
+    weak: bool | None = None
     excluded_tokens: int | None = None
     not_found: tuple[str, ...] | None = None
     unreadable: tuple[str, ...] | None = None

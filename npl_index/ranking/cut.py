@@ -37,6 +37,14 @@ third counts as settled by the first section, whatever it covers, of a longer on
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
 
+AS_GOOD = 0.85
+"""Share of the best score from which a section is a second answer to the question."""
+
+OTHER_SUBJECT = 0.25
+RELATED = 0.4
+"""Share of the question of another subject, and share of the best score that its section needs."""
+
+_NEAR_TOP = 20
 _LEAST = ORDINARY / 4
 _FIRST = 12
 """Sections that are read first; mostly no more are needed."""
@@ -107,6 +115,28 @@ def cut(
     return kept
 
 
+def best_of_each_subject(
+    hits: Sequence[Hit], collection: Collection, query: Query, *, looked: Looked | None = None
+) -> list[Hit]:
+    """Keep the best hit, those as good, and the best one of each further subject of the question.
+
+    :param hits: best first.
+    :param looked: what the hits come from.
+    """
+    concepts = concepts_in(collection, query) if looked is None else looked.concepts
+    shares = _Shares(collection, concepts, None if looked is None else looked.texts)
+    opened = _Open(concepts, len(query.keywords.weights))
+    first = [hit for hit in hits[:_NEAR_TOP] if collection.size_of(hit.document, hit.section)]
+    kept: list[Hit] = []
+    for hit, held_by in zip(first, shares.of(first), strict=True):
+        share = hit.score.total / kept[0].score.total if kept else 1.0
+        adds = opened.gain(held_by.tolist())
+        if share >= AS_GOOD or (share >= RELATED and adds >= OTHER_SUBJECT):
+            kept.append(hit)
+            opened.take(held_by.tolist())
+    return kept
+
+
 class _Open:
     """What of a query no section that was taken covers."""
 
@@ -116,6 +146,11 @@ class _Open:
         self._whole = sum(self._weights) or 1.0
         self._open = [1.0] * len(concepts)
         self.settled = 0.0
+
+    def gain(self, shares: Sequence[float]) -> float:
+        """Return the share of the query that a section with these shares of the concepts would add."""
+        rows = zip(self._weights, self._open, shares, strict=True)
+        return sum(weight * max(0.0, rest - (1 - share)) for weight, rest, share in rows) / self._whole
 
     def take(self, shares: Sequence[float]) -> None:
         """Take a section that has these shares of the concepts."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.answer.budget import BEST, Packed, Part, Size, Unit, pack
+from npl_index.answer.budget import Packed, Part, Size, Unit, pack
 from npl_index.markdown.sections import Span
 
 ROW, TRACE = 10, 4
@@ -60,17 +60,33 @@ def sections(of: Sequence[Unit]) -> list[int]:
     return [one.section for unit in of for one in unit.parts]
 
 
-def packed(given: Sequence[Unit], room: int, cut: object = never, entry: int = 0) -> Packed:
-    return pack(given, room, Prices(entry), alone, cut)  # type: ignore[arg-type]
+def packed(
+    given: Sequence[Unit],
+    room: int,
+    cut: object = never,
+    entry: int = 0,
+    names: int = 0,
+    most: int | None = None,
+) -> Packed:
+    return pack(given, room, Prices(entry), alone, cut, names=names, most=most)  # type: ignore[arg-type]
 
 
-def test_what_does_not_fit_is_skipped_not_stopped_at() -> None:
-    """A smaller one further down still gets its place, if there is room for the name of the larger."""
+def test_no_lesser_unit_takes_the_place_of_one_that_does_not_fit() -> None:
+    """It ends the list, unless nothing is kept yet; then it is owed its name."""
     found = packed(units(60, 50, 20), 118)
-    assert sections(found.kept) == [0, 2]
-    assert sections(found.dropped) == [1]
+    assert sections(found.kept) == [0]
+    assert sections(found.dropped) == [1, 2]
+    found = packed(units(200, 50), 118)
+    assert sections(found.kept) == [1]
     assert found.owed == 1
-    assert sections(packed(units(60, 50, 20), 100).kept) == [0]
+    assert found.left == 118 - 50 - ROW
+
+
+def test_a_long_text_is_cut_to_what_one_may_have() -> None:
+    """The next one gets its place."""
+    found = packed(units(300, 30), 1000, halve, most=100)
+    assert [one.tokens for one in found.kept] == [100, 30]
+    assert sections(found.rests) == [0]
 
 
 def test_a_better_unit_is_cut_before_a_lesser_one_is_kept() -> None:
@@ -82,29 +98,21 @@ def test_a_better_unit_is_cut_before_a_lesser_one_is_kept() -> None:
 
 
 def test_a_cut_takes_the_room_there_is() -> None:
-    """A long hit is cut to what is left after the names of the best that wait."""
-    found = packed(units(500, 40), 200, halve)
+    """A long hit is cut to the room that the names leave, that of its own remaining part among them."""
+    found = packed(units(500, 40), 200, halve, names=8)
     assert sections(found.kept) == [0]
-    assert found.kept[0].tokens == 200 - ROW - 2 * TRACE
+    assert found.kept[0].tokens == 200 - ROW - TRACE - 8
 
 
 def test_a_piece_that_is_not_worth_its_row_ends_the_list() -> None:
     """Nothing of lower rank takes its place."""
-    assert sections(packed(units(60, 500, 20), 70 + 3 * ROW, halve).kept) == [0]
-    assert sections(packed(units(60, 500, 20), 70 + 4 * ROW, halve).kept) == [0, 1]
-
-
-def test_the_best_are_there_at_least_by_name() -> None:
-    """Room for the names of the best units is set aside before the first is kept."""
-    found = packed(units(50, 200, 200, 200), 78)
-    assert sections(found.kept) == [0]
-    assert found.owed == BEST - 1
-    assert found.left >= found.owed * TRACE
+    assert sections(packed(units(60, 500, 20), 70 + 3 * ROW + TRACE, halve).kept) == [0]
+    assert sections(packed(units(60, 500, 20), 71 + 3 * ROW + TRACE, halve).kept) == [0, 1]
 
 
 def test_the_best_comes_before_any_name() -> None:
     """Where there is room for nothing else, the best unit is cut to all of it."""
-    found = packed(units(500, 30), 25, halve)
+    found = packed(units(500, 30), 25, halve, names=20)
     assert sections(found.kept) == [0]
 
 

@@ -89,10 +89,10 @@ def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget
     tokens = on.counter.upper_bound(on.counter.count(written.text))
     if tokens > budget:
         assert (answer.content, answer.sections, answer.suggestions) == ("", (), ())
-        assert len(answer.request_more) == answer.truncated
+        assert len(answer.request_more) <= 1
     assert answer.total_tokens == on.counter.count(answer.content)
     assert len(answer.suggestions) <= MAX_SUGGESTIONS
-    assert answer.truncated or not answer.request_more
+    assert answer.request_more or not answer.truncated
     whole = write(replace(request, token_budget=10**6), on, form).value
     check_that_nothing_better_is_lost(answer, whole)
 
@@ -206,7 +206,7 @@ def test_what_was_left_out_is_named(
     for on in places:
         for budget, written in answers(on, form, question):
             assert size_of(written, on) <= budget
-            assert written.value.truncated == bool(written.value.request_more), budget
+            assert written.value.request_more or not written.value.truncated, budget
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

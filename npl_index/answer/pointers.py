@@ -1,0 +1,54 @@
+"""Pointers: the sections to read next, one line each."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from npl_index.answer.assembling import selector
+from npl_index.answer.budget import Part, Unit
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.finding import Found, find_all
+from npl_index.answer.values import Pointer
+
+LINE_CHARACTERS = 80
+"""Characters of a matching line that are shown: about twenty tokens."""
+
+_BEFORE = LINE_CHARACTERS // 4
+
+
+def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
+    """Return the pointer to a unit, without a line."""
+    return Pointer(selector(documents, unit), unit.tokens)
+
+
+def matching_line(documents: DocumentSet, part: Part) -> str | None:
+    """Return the line below a part's heading that holds most of the terms asked for, shortened.
+
+    :returns: ``None`` where no line holds any.
+    """
+    tree = documents.tree(part.document)
+    starts = tree.line_starts
+    body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+    found = find_all(tree.source, starts[body], starts[part.lines.stop], documents.wanted)
+    lines: dict[int, dict[int, Found]] = {}
+    for one in found:
+        lines.setdefault(bisect_right(starts, one.at) - 1, {}).setdefault(one.term, one)
+    if not lines:
+        return None
+    line, held = max(lines.items(), key=lambda item: sum(one.worth for one in item[1].values()))
+    text = tree.line(line)
+    first = min(one.at for one in held.values()) - starts[line]
+    return _around(text.rstrip(), first)
+
+
+def _around(text: str, at: int) -> str:
+    """Return the characters of a text around a place, cut between words."""
+    begin = max(0, min(at - _BEFORE, len(text) - LINE_CHARACTERS))
+    if begin:
+        begin = text.find(" ", begin, at) + 1 or begin
+    end = begin + LINE_CHARACTERS
+    if end < len(text):
+        space = text.rfind(" ", at, end)
+        end = space if space > at else end
+    shown = " ".join(text[begin:end].split())
+    return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
