@@ -240,12 +240,14 @@ class Keywords:
         side by side are neighbours here, too.
     :param pairs: index terms that stand side by side.
     :param parts: index terms that are here only as parts of an identifier, each with the identifier.
+    :param written: words with their terms as the text has them, stop words left out, each once.
     """
 
     words: tuple[str, ...] = ()
     weights: tuple[tuple[str, float], ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
+    written: tuple[Word, ...] = ()
 
 
 def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
@@ -270,13 +272,14 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
     shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
     parts = tuple(one for one in _identifier_parts(runs).items() if weights.keys() >= set(one))
-    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts)
+    written = tuple({word.terms: word for run in runs for word in run}.values())
+    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
     return keywords
 
 
-def _identifier_parts(runs: Iterable[Iterable[_Word]]) -> dict[str, str]:
+def _identifier_parts(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     """Return terms that stand only in identifiers (``py_modules``, ``maxRetries``), each with its identifier.
 
     Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning". Those with a
@@ -287,7 +290,7 @@ def _identifier_parts(runs: Iterable[Iterable[_Word]]) -> dict[str, str]:
     for run in runs:
         for word in run:
             *parts, whole = word.terms
-            if parts and _IDENTIFIER.search(word.text):
+            if word.identifier:
                 found |= dict.fromkeys(parts, whole)
             else:
                 others.update(word.terms)
@@ -301,16 +304,21 @@ def _sample(text: str) -> str:
     return f"{text[:half]} {text[-half:]}"
 
 
-class _Word(NamedTuple):
+class Word(NamedTuple):
     """A word as it stands in the text, and its terms."""
 
     text: str
     terms: tuple[str, ...]
 
+    @property
+    def identifier(self) -> bool:
+        """Whether it is an identifier that has parts; the last of its terms is the identifier itself."""
+        return len(self.terms) > 1 and _IDENTIFIER.search(self.text) is not None
 
-def _runs(text: str) -> list[list[_Word]]:
+
+def _runs(text: str) -> list[list[Word]]:
     """Split a text into runs of words with only spaces between them, stop words left out."""
-    runs: list[list[_Word]] = [[]]
+    runs: list[list[Word]] = [[]]
     last = 0
     for match in _CHUNK.finditer(text):
         if not text[last : match.start()].isspace():
@@ -322,7 +330,7 @@ def _runs(text: str) -> list[list[_Word]]:
             if alone:
                 runs.append([])
             if parts:
-                runs[-1].append(_Word(piece, parts))
+                runs[-1].append(Word(piece, parts))
             if alone:
                 runs.append([])
         last = match.end() if raw[-1] not in ".'" else -1
@@ -340,7 +348,7 @@ def _pieces(raw: str) -> list[str]:
     return found
 
 
-def _shown(runs: Sequence[Sequence[_Word]], counts: Counter[str]) -> tuple[str, ...]:
+def _shown(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
     """Choose what to show of a text: its words and phrases, each once, best first.
 
     A word is worth more the more often it stands in the text and the rarer it is elsewhere. A phrase is a
@@ -372,7 +380,7 @@ def _shown(runs: Sequence[Sequence[_Word]], counts: Counter[str]) -> tuple[str, 
     return tuple(dict.fromkeys(spelling[key] for key in best if len(spelling[key]) <= _MAX_TERM))
 
 
-def _spelling(word: _Word) -> str:
+def _spelling(word: Word) -> str:
     """Write a word as a keyword: in lower case unless case is part of it, without marks around it."""
     if word.terms[-1][-1] in "+#":
         return word.terms[-1]

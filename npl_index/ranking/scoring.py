@@ -114,6 +114,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import RARE, Keywords, terms
 from npl_index.ranking.bm25f import Concept, match
+from npl_index.ranking.coverage import Coverage, cover
 from npl_index.ranking.evidence import (
     COVERED_SHARE,
     DEPTH,
@@ -160,7 +161,8 @@ class Score(NamedTuple):
 
     :param total: falls with the rank.
     :param name: share of the query, by weight of its terms, that heading and path cover.
-    :param content: BM25F relative to the best section.
+    :param content: share of the question, by weight of its words, that heading, path and text hold
+        (:mod:`~npl_index.ranking.coverage`).
     :param topic: how well the best matching topic fits the heading; 1 when they are the same.
     """
 
@@ -199,11 +201,13 @@ class Looked(NamedTuple):
     :param hits: best first.
     :param concepts: that it consists of.
     :param texts: the sections read; ``None`` if none matches.
+    :param coverage: what the hits hold of the question.
     """
 
     hits: list[Hit]
     concepts: Sequence[Concept]
     texts: Texts | None
+    coverage: Coverage
 
 
 def rank(
@@ -265,11 +269,12 @@ def look(
     if topics:
         values = values + TOPIC_GAIN * weights.topic * fits
     order = highest(collection, numbers, values, limit)
-    parts = np.array((names[order], own[order] / (best or 1.0), fits[order]))
+    coverage = cover(collection, query.keywords, query.topics, numbers[order])
+    parts = np.array((names[order], coverage.held(), fits[order]))
     hits = _hits(values[order], collection.locate(numbers[order]), parts, weights, score_cutoff)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Looked(hits, concepts, texts)
+    return Looked(hits, concepts, texts, coverage)
 
 
 def _hits(

@@ -1,0 +1,163 @@
+"""What of a question the sections found hold, word by word, and whether that speaks for an answer.
+
+The rank value compares a section with the others, which says nothing about the best one: the best of nothing
+looks like an answer. Here sections are compared with the words of the question. A word weighs what its
+absence tells: much if it is rare in these documents, or nowhere in them and rare in English. An identifier is
+held as it is spelt or not at all. The right spelling holds a misspelt word; a part or an extension of a word
+holds half of it at most.
+
+A few words of a question stand in some section by chance, and a long question has many more words than those
+that its answer repeats. So a section speaks for an answer if it holds ``1 / sqrt(n)`` of a question of ``n``
+words: all of a single word, half of four words, a fifth of a paragraph of 25. The root and the constants are
+those that told questions apart best (``benchmarks/relevance/absent.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import log, sqrt
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
+from npl_index.ranking.indexing import Collection
+from npl_index.ranking.parts import Postings
+from npl_index.ranking.variants import VARIANT_WEIGHT
+from npl_index.ranking.weighing import BACKGROUND
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ENOUGH = 0.8
+"""What the best section needs, as a share of what speaks for an answer, where another one has all of it."""
+
+IDENTIFIER_WEIGHT = 2.0
+"""What an identifier tells, compared with a word of the same rarity."""
+
+FIRST = 8
+"""Sections, best first, one of which has to speak for an answer: those that an answer shows or points to."""
+
+SHOWN = 6
+"""Words that are named at most."""
+
+_MISSPELT = 6
+"""Letters of a term that may be misspelt; every short word is like some other one."""
+
+_ALL = 1 - 1e-9
+"""Sums of weights are not exact."""
+
+
+class Coverage(NamedTuple):
+    """What sections hold of a question.
+
+    :param words: of the question and its topics, each once.
+    :param weights: what each word tells.
+    :param found: numbers of the words that some section of the collection holds.
+    :param shares: of each word (row) that each section (column) holds in heading, path or body, 0 to 1.
+    """
+
+    words: Sequence[Word]
+    weights: NDArray[Any]
+    found: frozenset[int]
+    shares: NDArray[Any]
+
+    def held(self) -> NDArray[Any]:
+        """Return the share of the question's weight that each section holds, 0 to 1."""
+        total: NDArray[Any] = self.weights @ self.shares / (self.weights.sum() or 1.0)
+        return total
+
+
+class Evidence(NamedTuple):
+    """Whether the documents answer a question, by its words as the caller wrote them.
+
+    :param absent: words that no section has, the most telling first; ordinary words are not among them.
+    :param held: words that the best section has, the most telling first.
+    :param verdict: ``absent`` if none of the first sections speaks for an answer; ``weak`` if one of them
+        does, but the best one holds too little.
+    """
+
+    absent: tuple[str, ...]
+    held: tuple[str, ...]
+    verdict: Literal["held", "weak", "absent"]
+
+
+def cover(
+    collection: Collection, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]
+) -> Coverage:
+    """Return what some sections, best first, hold of a question and its topics."""
+    import numpy as np
+
+    words = _asked(keywords, topics)
+    meant = [word.terms[-1:] if word.identifier else word.terms for word in words]
+    terms = [(number, term) for number, some in enumerate(meant) for term in some]
+    standing = [
+        (place, row, worth)
+        for place, (_, term) in enumerate(terms)
+        for row, worth in _standing_for(collection.postings, term)
+    ]
+    asked, rows, worths = zip(*standing, strict=True) if standing else ((), (), ())
+    places = np.full(collection.postings.size, -1)
+    places[numbers] = np.arange(len(numbers))
+    runs, sections, *_ = collection.postings.find(rows)
+    here = (places[sections] >= 0).nonzero()[0]
+    there = np.array(asked, np.intp)[runs[here]], places[sections[here]]
+    held = np.zeros((len(terms), len(numbers)))
+    np.maximum.at(held, there, np.array(worths)[runs[here]])
+    shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
+    np.add.at(shares, owners, held / np.array([len(meant[number]) for number in owners]).reshape(-1, 1))
+    weight_of, weights = dict(keywords.weights), np.zeros(len(words))
+    np.maximum.at(
+        weights, owners, [weight_of.get(term, 1.0) * _rarity(collection, term) for _, term in terms]
+    )
+    weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
+    found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
+    return Coverage(words, weights, found, shares)
+
+
+def evidence(coverage: Coverage) -> Evidence:
+    """Say by the words of a question whether the sections that cover it speak for an answer."""
+    words, weights, found, shares = coverage
+    telling = sorted(range(len(words)), key=lambda number: -weights[number])
+    absent = [words[number] for number in telling if number not in found and _names(words[number])]
+    if not shares.shape[1]:
+        return Evidence(_shown(absent), (), "absent" if words else "held")
+    held = [words[number] for number in telling if shares[number, 0] > VARIANT_WEIGHT]
+    speaking = coverage.held()[:FIRST] * sqrt(len(words))
+    verdict: Literal["held", "weak", "absent"] = "held"
+    if words and speaking.max() < _ALL:
+        verdict = "absent"
+    elif words and speaking[0] < ENOUGH:
+        verdict = "weak"
+    return Evidence(_shown(absent), _shown(held), verdict)
+
+
+def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
+    """Return the words of a question that its query has, and those of the topics, each once."""
+    kept = dict(keywords.weights).keys()
+    words = [word for word in keywords.written if not kept.isdisjoint(word.terms)]
+    words += (word for topic in topics for word in extract_keywords(topic).written)
+    return list({word.terms: word for word in words}.values())
+
+
+def _standing_for(postings: Postings, term: str) -> list[tuple[int, float]]:
+    """Return the rows that stand for a term and what each is worth: 1 for the term or its right spelling."""
+    misspelt = len(term) >= _MISSPELT and postings.terms.row(term) is None
+    full = VARIANT_WEIGHT if misspelt else 1.0
+    return [(row, 1.0 if share >= full else share) for row, share in postings.variants(term)]
+
+
+def _rarity(collection: Collection, term: str) -> float:
+    """Return how much a term tells; one that is nowhere as much as its rarity in English says."""
+    row = collection.postings.terms.row(term)
+    if row is not None:
+        return float(collection.weighing.idf([row])[0])
+    sections = collection.postings.statistics.sections
+    return log((sections + BACKGROUND + 1) / (BACKGROUND * commonness(term)))
+
+
+def _names(word: Word) -> bool:
+    """Say whether a word names something, so that its absence is worth a mention."""
+    return word.identifier or min(map(commonness, word.terms)) <= RARE
+
+
+def _shown(words: Iterable[Word]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.text.rstrip("-.'").lstrip("'") for word in words))[:SHOWN]
