@@ -2,32 +2,36 @@
 
 It asks. If the whole text of the answer holds what the task needs, it stops; else, if a right section is in
 the answer or among its pointers, it reads that; else it asks again in the words of the documents, and reads.
-If what it needs is still not held, it reads one more right section, if the answer lists one, and stops. That
+If what it needs is still not held, it reads one more right section, if an answer lists one, and stops. That
 is kinder than life: the rule never reads a wrong section.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place, Task
 
 MOST_READS = 2
 
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
 
-@dataclass(frozen=True)
-class Hit:
+
+class Hit(NamedTuple):
     """A section in an answer, or a pointer to one.
 
-    :param handle: what reading it takes.
+    :param handle: what reading it takes; nothing if the answer has it whole.
     :param places: what it means.
+    :param score: of a section in the text, the best one's is the highest; a pointer has none.
     """
 
-    handle: str
+    handle: str | None
     places: frozenset[Place]
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class Answer:
     def call(self) -> str:
         """The arguments as they are sent."""
         return json.dumps(self.arguments, ensure_ascii=False)
+
+    def cost(self, count: Count) -> int:
+        """Return the tokens of arguments and text."""
+        return count(self.call) + count(self.text)
 
 
 class System(Protocol):
@@ -86,16 +94,25 @@ class Played:
         """How many calls were made."""
         return len(self.answers)
 
+    @property
+    def letters(self) -> str:
+        """F, L and H for what is so."""
+        pairs = zip("FLH", (self.first, self.listed, self.held), strict=True)
+        return "".join(letter if is_so else "-" for letter, is_so in pairs)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        names = ("id", "tokens", "calls", "first", "listed", "held")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass
 class Player:
-    """Plays tasks.
-
-    :param count: counts tokens.
-    """
+    """Plays tasks."""
 
     documents: Documents
-    count: Any
+    count: Count
 
     async def play(self, task: Task, day: str, system: System) -> Played:
         """Play a task on a day."""
@@ -109,19 +126,22 @@ class Player:
             if played.calls == 1:
                 played.first = played.held
                 played.listed = played.held or bool(hits)
+            hits = [hit for hit in hits if hit.handle]
             for _ in range(MOST_READS):
                 if played.held or not hits:
                     break
                 hit = hits.pop(0)
-                self._take(await system.read(hit, phrasing), task, played)
+                answer = await system.read(hit, phrasing)
+                self._take(answer, task, played)
                 known = [label for label in right if label & hit.places]
-                hits.sort(key=lambda other: any(label & other.places for label in known))
-                hits = [other for other in hits if other.handle != hit.handle]
+                hits += [one for one in answer.hits if one.places & wanted]
+                hits = [one for one in hits if one.handle not in (None, hit.handle)]
+                hits.sort(key=lambda one: any(label & one.places for label in known))
             if played.held or played.calls > 1:
                 break
         return played
 
     def _take(self, answer: Answer, task: Task, played: Played) -> None:
         played.answers.append(answer)
-        played.tokens += self.count(answer.call) + self.count(answer.text)
+        played.tokens += answer.cost(self.count)
         played.held = task.is_held("\n".join(one.text for one in played.answers))

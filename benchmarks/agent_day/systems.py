@@ -7,23 +7,24 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
+from mcp.types import TextContent
 
-from benchmarks.agent_day.player import Answer, Hit
+from benchmarks.agent_day.player import Answer, Count, Hit
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place
 from npl_index.ranking.analysis import stop_words
 
-Count = Callable[[str], int]
-
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")
+_NARROWED = re.compile(r" \[(?:lines|depth)=[^]]*\]$")
 _POINTER = re.compile(r'\s*(?:<!-- )?(?:more: )?(?P<quoted>"(?:[^"\\]|\\.)*") [\d,]+\b')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _SAID = re.compile(r"\s*(?:no section has|weak): ")
@@ -71,21 +72,19 @@ class Npl:
 
     async def _call(self, arguments: dict[str, Any]) -> Answer:
         answer = await self._client.call_tool("npl_load_tailored", arguments, raise_on_error=False)
-        text = "".join(part.text for part in answer.content)
-        handles = [*pointers(text), *(selector for _, selector in marks(text))]
-        hits = [Hit(one, self._documents.selected(one)) for one in dict.fromkeys(handles)]
+        text = "".join(part.text for part in answer.content if isinstance(part, TextContent))
+        hits = [Hit(one, self._documents.selected(one)) for one in dict.fromkeys(pointers(text))]
+        for mark in _MARK.finditer(text):
+            places = self._documents.selected(mark["selector"])
+            whole, narrowed = _NARROWED.subn("", mark["selector"])
+            hits.append(Hit(whole if narrowed else None, places, float(mark["score"])))
         return Answer(arguments, text, [hit for hit in hits if hit.places])
 
 
-def marks(text: str) -> list[tuple[float, str]]:
-    """Return score and selector of each section in an answer, in its order."""
-    return [(float(one["score"]), one["selector"]) for one in _MARK.finditer(text)]
-
-
 def pointers(text: str) -> Iterator[str]:
-    """Return the selectors that an answer names: those that begin a line and have a size, and all in comments.
+    """Return the selectors that an answer names: all in comments, and those with a size that begin a line.
 
-    What stands in brackets says why something is named.
+    A text in brackets says why a selector is named, the text behind a size is the line that matches.
     """
     for comment in _COMMENT.findall(text):
         for line in comment.splitlines():
@@ -148,7 +147,8 @@ class Fts5:
             lines = [f"# {hits[0].handle}", self.excerpt(rows[0][1]), ""]
         for hit in hits[1:]:
             lines += [f"{hit.handle} {self._count(self._text(hit))}"]
-        return Answer({"query": phrasing.text}, "\n".join(lines), [*hits[1:], *hits[:1]])
+        hits = [*hits[1:], *(hit._replace(score=1.0) for hit in hits[:1])]
+        return Answer({"query": phrasing.text}, "\n".join(lines), hits)
 
     async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
         """Return a section."""
@@ -209,13 +209,14 @@ def _lines_within(text: str, room: int, count: Count) -> Iterator[str]:
 
 
 class Grep:
-    """``grep -rniE 'word1|word2' . | cut -c1-160 | head -20``, then ``sed -n`` of a range.
+    """``grep -rniE -m3 'word1|word2' . | cut -c1-160 | head -20``, then ``sed -n`` of a range.
 
-    It is played generously: the words are the two of the question that fewest lines have, and a range begins
-    at the heading of the right section, although the hit is a line somewhere in it.
+    It is played generously: the words are the two of the question that fewest lines have, and where a line of
+    the right file is printed, the range begins at the heading of the right section.
     """
 
     WORDS = 2
+    EACH = 3
     LINES = 20
     WIDTH = 160
     RANGE = 60
@@ -232,21 +233,18 @@ class Grep:
     async def ask(self, phrasing: Phrasing) -> Answer:
         """Print the first lines with one of the words."""
         rare = sorted(filter(self._lines_with, words(phrasing.text)), key=self._lines_with)[: self.WORDS]
-        shown, hits = [], {}
-        for path, number, line, lower in self._lines:
-            if any(word in lower for word in rare):
-                shown.append(f"{path}:{number + 1}:{line}"[: self.WIDTH])
-                hit = self._hit(path, number)
-                hits[hit.handle] = hit
-            if len(shown) == self.LINES:
-                break
-        command = f"grep -rniE '{'|'.join(rare)}' . | cut -c1-{self.WIDTH} | head -{self.LINES}"
-        return Answer({"command": command}, "\n".join(shown), list(hits.values()))
+        with_word = [line for line in self._lines if any(word in line[-1] for word in rare)]
+        by_file = (islice(lines, self.EACH) for _, lines in groupby(with_word, itemgetter(0)))
+        shown = list(islice(chain.from_iterable(by_file), self.LINES))
+        printed = [f"{path}:{number + 1}:{line}"[: self.WIDTH] for path, number, line, _ in shown]
+        hits = [hit for path in dict.fromkeys(path for path, *_ in shown) for hit in self._headings(path)]
+        command = f"grep -rniE -m{self.EACH} '{'|'.join(rare)}' . | cut -c1-{self.WIDTH} | head -{self.LINES}"
+        return Answer({"command": command}, "\n".join(printed), hits)
 
     async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
         """Print lines from the section's heading on."""
         del phrasing
-        path, start = hit.handle.rsplit(":", 1)
+        path, start = str(hit.handle).rsplit(":", 1)
         first = int(start)
         text = self._documents.files[path].tree.source.splitlines()[first - 1 : first - 1 + self.RANGE]
         return Answer({"command": f"sed -n {first},{first - 1 + self.RANGE}p {path}"}, "\n".join(text))
@@ -260,9 +258,6 @@ class Grep:
             self._rarity[word] = sum(word in lower for *_, lower in self._lines)
         return self._rarity[word]
 
-    def _hit(self, path: str, number: int) -> Hit:
-        sections = self._documents.files[path].tree.sections
-        at = max(
-            (one.index for one in sections if one.own.start <= number), default=0
-        )  # none in front matter
-        return Hit(f"{path}:{sections[at].own.start + 1}", frozenset([(path, at)]))
+    def _headings(self, path: str) -> Iterator[Hit]:
+        for section in self._documents.files[path].tree.sections:
+            yield Hit(f"{path}:{section.own.start + 1}", frozenset([(path, section.index)]))

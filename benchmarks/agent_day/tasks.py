@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from npl_index.selectors.selection import select_in
 from npl_mcp.config.toml import read_toml
 
 DAYS = ("lay", "terms", "topics")
-"""How tasks are asked first: in lay words, with likely terms as well, with likely headings as topics as well."""
+"""How tasks are asked first: in lay words, with likely terms, with terms and likely headings as topics."""
 
 Place = tuple[str, int]
 """The path of a file, and the index of a section in it."""
@@ -72,10 +72,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Day:
-    """The tasks of a file, and by folder the topics that no document of it is about."""
+    """The tasks of a file.
+
+    :param absent: by folder the topics that no document of it is about, and expressions that prove it.
+    """
 
     tasks: tuple[Task, ...]
-    absent: dict[str, tuple[str, ...]]
+    absent: dict[str, dict[str, str]]
 
 
 def read_day(file: Path) -> Day:
@@ -85,7 +88,7 @@ def read_day(file: Path) -> Day:
     :raises TypeError: a task has an unknown key, or lacks one.
     """
     said = read_toml(file.read_text(encoding="utf-8"))
-    absent = {name: tuple(topics) for name, topics in said.get("absent", {}).items()}
+    absent = {folder: dict(rows) for folder, rows in said.get("absent", {}).items()}
     return Day(tuple(Task(**_frozen(row)) for row in said["task"]), absent)
 
 
@@ -157,7 +160,7 @@ class Documents:
         return tree.text(self.lines(place) if whole else tree.sections[place[1]].own)
 
     def faults(self, tasks: Sequence[Task]) -> list[str]:
-        """Return what is wrong with tasks: labels without a section, and those that do not hold what is needed."""
+        """Return what is wrong with tasks: labels of no section, expressions that match in none."""
         faults = []
         for task in tasks:
             try:
@@ -169,3 +172,12 @@ class Documents:
             flat = " ".join(text.split())
             faults += [f"{task.id}: no section has {one!r}" for one in task.holds if not re.search(one, flat)]
         return faults
+
+    def present(self, absent: Mapping[str, str]) -> list[str]:
+        """Return the topics that are not absent, with a file that has words of theirs."""
+        return [
+            f"{topic}: {path} has {found[0]!r}"
+            for topic, expression in absent.items()
+            for path, indexed in self.files.items()
+            if (found := re.search(expression, indexed.tree.source, re.IGNORECASE))
+        ]
