@@ -1,0 +1,263 @@
+"""What is asked: npl over standard input and output, FTS5 with excerpts, and grep."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from mcp.types import TextContent
+
+from benchmarks.agent_day.player import Answer, Count, Hit
+from benchmarks.agent_day.tasks import Documents, Phrasing, Place
+from npl_index.ranking.analysis import stop_words
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")
+_NARROWED = re.compile(r" \[(?:lines|depth)=[^]]*\]$")
+_POINTER = re.compile(r'\s*(?:<!-- )?(?:more: )?(?P<quoted>"(?:[^"\\]|\\.)*") [\d,]+\b')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_SAID = re.compile(r"\s*(?:no section has|weak): ")
+
+
+class Npl:
+    """A server in a process of its own.
+
+    :param budget: sent with each call, if any.
+    """
+
+    def __init__(self, client: Client[Any], documents: Documents, budget: int | None) -> None:
+        self._client, self._documents = client, documents
+        self._more: dict[str, Any] = {} if budget is None else {"token_budget": budget}
+
+    @classmethod
+    @asynccontextmanager
+    async def started(
+        cls, command: Sequence[str], documents: Documents, budget: int | None = None
+    ) -> AsyncIterator[Npl]:
+        """Start it in an empty home, without the settings of this machine."""
+        with TemporaryDirectory() as home:
+            kept = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
+            executable, *flags = command
+            flags += ["--root", str(documents.folder), "--format", "markdown", "--data-dir", home]
+            transport = StdioTransport(
+                executable, flags, env={**kept, "HOME": home}, cwd=home, keep_alive=False
+            )
+            async with Client(transport) as client:
+                yield cls(client, documents, budget)
+
+    async def ask(self, phrasing: Phrasing) -> Answer:
+        """Make a tailored load."""
+        topics = {"topics": list(phrasing.topics)} if phrasing.topics else {}
+        return await self._call({"context": phrasing.text, **topics, **self._more})
+
+    async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
+        """Send a selector back, with the question."""
+        return await self._call({"selectors": [hit.handle], "context": phrasing.text, **self._more})
+
+    def passages(self, answer: Answer) -> str:
+        """Return the answer without comments, pointers, and lines that say what is not there."""
+        lines = _COMMENT.sub("", answer.text).splitlines()
+        return "\n".join(line for line in lines if not (_POINTER.match(line) or _SAID.match(line))).strip()
+
+    async def _call(self, arguments: dict[str, Any]) -> Answer:
+        answer = await self._client.call_tool("npl_load_tailored", arguments, raise_on_error=False)
+        text = "".join(part.text for part in answer.content if isinstance(part, TextContent))
+        hits = [Hit(one, self._documents.selected(one)) for one in dict.fromkeys(pointers(text))]
+        for mark in _MARK.finditer(text):
+            places = self._documents.selected(mark["selector"])
+            whole, narrowed = _NARROWED.subn("", mark["selector"])
+            hits.append(Hit(whole if narrowed else None, places, float(mark["score"])))
+        return Answer(arguments, text, [hit for hit in hits if hit.places])
+
+
+def pointers(text: str) -> Iterator[str]:
+    """Return the selectors that an answer names: all in comments, and those with a size that begin a line.
+
+    A text in brackets says why a selector is named, the text behind a size is the line that matches.
+    """
+    for comment in _COMMENT.findall(text):
+        for line in comment.splitlines():
+            depth = 0
+            for found in _QUOTED.findall(_before_match(line)):
+                depth += {"(": 1, ")": -1}.get(found, 0)
+                if depth == 0 and found != ")":
+                    yield json.loads(found, strict=False)
+    for line in _COMMENT.sub("", text).splitlines():
+        if pointer := _POINTER.match(line):
+            yield json.loads(pointer["quoted"], strict=False)
+
+
+def _before_match(line: str) -> str:
+    pointer = _POINTER.match(line)
+    return line[: pointer.end("quoted")] if pointer else line
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a question, without those that every question has."""
+    found = re.findall(r"\w+", text.lower())
+    return list(dict.fromkeys(word for word in found if word not in stop_words())) or found
+
+
+class Fts5:
+    """Sections in a table of FTS5; an answer has one excerpt, and pointers with sizes.
+
+    The excerpt is made of whole blocks of the best section's own text: the one with most words of the
+    question, then those around it while they fit. A read returns a section with all nested in it, cut.
+    """
+
+    WEIGHTS = (1.5, 4.0, 1.0)
+    EXCERPT = 300
+    POINTERS = 5
+    READ = 900
+
+    def __init__(self, documents: Documents, count: Count) -> None:
+        self._documents, self._count = documents, count
+        self._places: list[Place] = []
+        self._table = sqlite3.connect(":memory:")
+        self._table.execute("CREATE VIRTUAL TABLE t USING fts5(path, heading, body, tokenize='porter')")
+        for path, indexed in documents.files.items():
+            for section in indexed.tree.sections:
+                body = documents.text((path, section.index), whole=False)
+                if body.strip():
+                    self._places.append((path, section.index))
+                    self._table.execute("INSERT INTO t VALUES (?, ?, ?)", (path, section.name, body))
+
+    async def ask(self, phrasing: Phrasing) -> Answer:
+        """Return an excerpt of the best section, and the next ones."""
+        match = " OR ".join(f'"{word}"' for word in words(phrasing.text))
+        rows = self._table.execute(
+            "SELECT rowid - 1, highlight(t, 2, char(1), char(2)) FROM t WHERE t MATCH ?"
+            " ORDER BY bm25(t, ?, ?, ?), rowid LIMIT ?",
+            (match, *self.WEIGHTS, 1 + self.POINTERS),
+        ).fetchall()
+        hits = [self._hit(self._places[row]) for row, _ in rows]
+        lines = []
+        if rows:
+            lines = [f"# {hits[0].handle}", self.excerpt(rows[0][1]), ""]
+        for hit in hits[1:]:
+            lines += [f"{hit.handle} {self._count(self._text(hit))}"]
+        hits = [*hits[1:], *(hit._replace(score=1.0) for hit in hits[:1])]
+        return Answer({"query": phrasing.text}, "\n".join(lines), hits)
+
+    async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
+        """Return a section."""
+        del phrasing
+        text = "\n".join(_lines_within(self._text(hit), self.READ, self._count))
+        return Answer({"section": hit.handle}, text)
+
+    def passages(self, answer: Answer) -> str:
+        """Return the answer."""
+        return answer.text
+
+    def excerpt(self, marked: str) -> str:
+        """Return the blocks around the one with most words of the question, where these are marked."""
+        parts = list(_blocks(marked))
+        found = [len(Counter(re.findall("\x01(.*?)\x02", part.lower()))) for part in parts]
+        first = last = found.index(max(found))
+        texts = [re.sub("[\x01\x02]", "", part) for part in parts]
+        room = self.EXCERPT - self._count(texts[first])
+        for step in (-1, 1, 1, 1):
+            at = first - 1 if step < 0 else last + 1
+            if 0 <= at < len(texts) and (needed := self._count(texts[at])) <= room:
+                room -= needed
+                first, last = min(first, at), max(last, at)
+        chosen = texts[first : last + 1]
+        if room < 0:
+            chosen = ["\n".join(_lines_within(texts[first], self.EXCERPT, self._count))]
+        return "\n\n".join(chosen)
+
+    def _hit(self, place: Place) -> Hit:
+        section = self._documents.files[place[0]].tree.sections[place[1]]
+        return Hit(f"{place[0]} > {section.name}" if section.level else place[0], frozenset([place]))
+
+    def _text(self, hit: Hit) -> str:
+        (place,) = hit.places
+        return self._documents.text(place, whole=bool(place[1]))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    block: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        if line.strip() or fenced:
+            block.append(line)
+        elif block:
+            yield "\n".join(block)
+            block = []
+    if block:
+        yield "\n".join(block)
+
+
+def _lines_within(text: str, room: int, count: Count) -> Iterator[str]:
+    for line in text.splitlines():
+        room -= count(line) + 1
+        if room < 0:
+            return
+        yield line
+
+
+class Grep:
+    """``grep -rniE -m3 'word1|word2' . | cut -c1-160 | head -20``, then ``sed -n`` of a range.
+
+    It is played generously: the words are the two of the question that fewest lines have, and where a line of
+    the right file is printed, the range begins at the heading of the right section.
+    """
+
+    WORDS = 2
+    EACH = 3
+    LINES = 20
+    WIDTH = 160
+    RANGE = 60
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._lines = [
+            (path, number, line, line.lower())
+            for path, indexed in documents.files.items()
+            for number, line in enumerate(indexed.tree.source.splitlines())
+        ]
+        self._rarity: dict[str, int] = {}
+
+    async def ask(self, phrasing: Phrasing) -> Answer:
+        """Print the first lines with one of the words."""
+        rare = sorted(filter(self._lines_with, words(phrasing.text)), key=self._lines_with)[: self.WORDS]
+        with_word = [line for line in self._lines if any(word in line[-1] for word in rare)]
+        by_file = (islice(lines, self.EACH) for _, lines in groupby(with_word, itemgetter(0)))
+        shown = list(islice(chain.from_iterable(by_file), self.LINES))
+        printed = [f"{path}:{number + 1}:{line}"[: self.WIDTH] for path, number, line, _ in shown]
+        hits = [hit for path in dict.fromkeys(path for path, *_ in shown) for hit in self._headings(path)]
+        command = f"grep -rniE -m{self.EACH} '{'|'.join(rare)}' . | cut -c1-{self.WIDTH} | head -{self.LINES}"
+        return Answer({"command": command}, "\n".join(printed), hits)
+
+    async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
+        """Print lines from the section's heading on."""
+        del phrasing
+        path, start = str(hit.handle).rsplit(":", 1)
+        first = int(start)
+        text = self._documents.files[path].tree.source.splitlines()[first - 1 : first - 1 + self.RANGE]
+        return Answer({"command": f"sed -n {first},{first - 1 + self.RANGE}p {path}"}, "\n".join(text))
+
+    def passages(self, answer: Answer) -> str:
+        """Return the answer."""
+        return answer.text
+
+    def _lines_with(self, word: str) -> int:
+        if word not in self._rarity:
+            self._rarity[word] = sum(word in lower for *_, lower in self._lines)
+        return self._rarity[word]
+
+    def _headings(self, path: str) -> Iterator[Hit]:
+        for section in self._documents.files[path].tree.sections:
+            yield Hit(f"{path}:{section.own.start + 1}", frozenset([(path, section.index)]))
