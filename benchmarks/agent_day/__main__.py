@@ -95,7 +95,7 @@ async def probe(
                 asking = (
                     probes.absent(asked, topics, count) if topics else probes.titles(asked, documents, count)
                 )
-                rows[folder.name] = await asking
+                rows["/".join(documents.folder.parts[-2:])] = await asking
     return found
 
 
@@ -163,8 +163,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"tokens: {counter.name}\n")
     if given.absent or given.titles:
         absent = day.absent if given.absent else {}
-        folders = [given.docs / folder for folder in absent] or given.titles
-        found = asyncio.run(probe(folders, absent, counter.count, given))
+        folders = [_below(given.docs.resolve(), folder) for folder in absent] or given.titles
+        try:
+            found = asyncio.run(probe(folders, absent, counter.count, given))
+        except ValueError as error:
+            parser.error(str(error))
         results = _print_probes("with text" if given.absent else "page first", found, verbose=given.verbose)
     else:
         documents = Documents.read(given.docs.resolve())
@@ -175,6 +178,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         written = {"counter": counter.name, "budget": given.budget, **results}
         given.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def _below(docs: Path, folder: str) -> Path:
+    return docs if docs.name == folder else docs / folder
 
 
 def _print_days(days: Days, count: Count, given: argparse.Namespace) -> dict[str, Any]:
