@@ -64,7 +64,7 @@ def test_what_is_absent_costs_little(small_day: Day) -> None:
         ),
         ('<!-- more:\n"a > ## B" 210: says "no"\n"## C" 1,300\n-->', ["a > ## B", "## C"]),
         ('<!-- "a > ## B" 210: says "no" -->\n"## C" 1,300: a line', ["a > ## B", "## C"]),
-        ('<!-- a > ## B .92 -->\nHe said "no" twice.', []),
+        ('<!-- a > ## B .92 -->\nHe said "no" twice.\n<!-- of "C:\\x" -->', []),
     ],
     ids=["in a row", "a line each", "a comment each", "none"],
 )
