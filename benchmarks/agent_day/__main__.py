@@ -1,7 +1,8 @@
 """A day of an agent: what its tasks cost in tokens and calls, and which answers it holds.
 
 Usage: ``python -m benchmarks.agent_day DOCS [--absent] [--tasks FILE] [--systems NAMES] [--days NAMES]
-[--budget N] [--npl COMMAND] [--json FILE] [--verbose] [--show ID]``, or ``… --titles FOLDER…``
+[--budget N] [--read-budget N] [--npl COMMAND] [--json FILE] [--verbose] [--show ID]``, or
+``… --titles FOLDER…``
 
 *DOCS* is a folder that holds the documents of the tasks; those of ``day.toml`` are ``fastapi``, ``pydantic``
 and ``uv`` below it, which are not shipped. The rule of :mod:`benchmarks.agent_day.player` plays each task on
@@ -56,7 +57,7 @@ async def opened(
 ) -> AsyncIterator[System]:
     """Open a system over documents."""
     if name == "npl":
-        async with Npl.started(shlex.split(given.npl), documents, given.budget) as server:
+        async with Npl.started(shlex.split(given.npl), documents, given.budget, given.read_budget) as server:
             yield server
     else:
         yield Fts5(documents, count) if name == "fts5" else Grep(documents)
@@ -71,7 +72,7 @@ async def play(documents: Documents, day: Day, count: Count, given: argparse.Nam
         days[name] = {}
         for system in given.systems.split(","):
             if name == "topics" and system != "npl":
-                continue
+                continue  # others have no topics
             async with opened(system, documents, count, given) as asked:
                 days[name][system] = [await player.play(task, name, asked) for task in tasks]
     return days
@@ -95,7 +96,7 @@ async def probe(
                 asking = (
                     probes.absent(asked, topics, count) if topics else probes.titles(asked, documents, count)
                 )
-                rows[folder.name] = await asking
+                rows["/".join(documents.folder.parts[-2:])] = await asking
     return found
 
 
@@ -148,7 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=Path, default=HERE / "day.toml", help="tasks and absent topics")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="by default %(default)s")
     parser.add_argument("--days", default=",".join(DAYS), help="by default %(default)s")
-    parser.add_argument("--budget", type=int, help="tokens that each call of npl names; without it none does")
+    parser.add_argument(
+        "--budget", type=int, help="tokens of npl's answers to questions; by default none named"
+    )
+    parser.add_argument(
+        "--read-budget", type=int, help="tokens of what npl is told to read; by default none named"
+    )
     parser.add_argument("--npl", default=f"{sys.executable} -m npl_mcp", help="command of npl's server")
     parser.add_argument("--absent", action="store_true", help="ask what no document is about")
     parser.add_argument("--titles", nargs="+", default=[], type=Path, metavar="FOLDER", help="ask for titles")
@@ -163,8 +169,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"tokens: {counter.name}\n")
     if given.absent or given.titles:
         absent = day.absent if given.absent else {}
-        folders = [given.docs / folder for folder in absent] or given.titles
-        found = asyncio.run(probe(folders, absent, counter.count, given))
+        folders = [_below(given.docs.resolve(), folder) for folder in absent] or given.titles
+        try:
+            found = asyncio.run(probe(folders, absent, counter.count, given))
+        except ValueError as error:
+            parser.error(str(error))
         results = _print_probes("with text" if given.absent else "page first", found, verbose=given.verbose)
     else:
         documents = Documents.read(given.docs.resolve())
@@ -172,9 +181,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("\n".join(faults))
         results = _print_days(asyncio.run(play(documents, day, counter.count, given)), counter.count, given)
     if given.json:
-        written = {"counter": counter.name, "budget": given.budget, **results}
+        written = {
+            "counter": counter.name,
+            "budget": given.budget,
+            "read_budget": given.read_budget,
+            **results,
+        }
         given.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def _below(docs: Path, folder: str) -> Path:
+    return docs if docs.name == folder else docs / folder
 
 
 def _print_days(days: Days, count: Count, given: argparse.Namespace) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from npl_index.ranking.indexing import IndexedDocument
 MOST_PAGES = 60
 """Pages of a folder that are asked for their titles."""
 
-_TITLE = re.compile(r"\A---\n(?:.*\n)*?title:[ \t]*(?P<title>.*\S)(?=[\s\S]*?^---$)", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
+_TITLE = re.compile(r"^title:[ \t]*(.*\S)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,9 @@ async def titles(system: System, documents: Documents, count: Count) -> list[Pro
 
 def title_of(indexed: IndexedDocument) -> str | None:
     """Return the title of a page: that of its front matter, else its first heading of level 1."""
-    if found := _TITLE.match(indexed.tree.source):
-        return found["title"].strip("\"'")
+    front_matter = _FRONT_MATTER.match(indexed.tree.source)
+    if front_matter and (title := _TITLE.search(front_matter[1])):
+        return title[1].strip("\"'")
     return next((one.name for one in indexed.tree.sections if one.level == 1), None)
 
 

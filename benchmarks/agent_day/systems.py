@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from npl_index.ranking.analysis import stop_words
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")
 _NARROWED = re.compile(r" \[(?:lines|depth)=[^]]*\]$")
-_POINTER = re.compile(r'\s*(?:<!-- )?(?:more: )?(?P<quoted>"(?:[^"\\]|\\.)*") [\d,]+\b')
+_POINTER = re.compile(r'\s*(?:<!-- )?(?:[a-z ]+: )?(?P<quoted>"(?:[^"\\]|\\.)*") [\d,]+\b')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _SAID = re.compile(r"\s*(?:no section has|weak): ")
 
@@ -33,17 +33,24 @@ _SAID = re.compile(r"\s*(?:no section has|weak): ")
 class Npl:
     """A server in a process of its own.
 
-    :param budget: sent with each call, if any.
+    :param budget: of answers to questions, if any.
+    :param read_budget: of sections that are read, if any.
     """
 
-    def __init__(self, client: Client[Any], documents: Documents, budget: int | None) -> None:
+    def __init__(
+        self,
+        client: Client[Any],
+        documents: Documents,
+        budget: int | None = None,
+        read_budget: int | None = None,
+    ) -> None:
         self._client, self._documents = client, documents
-        self._more: dict[str, Any] = {} if budget is None else {"token_budget": budget}
+        self._asking, self._reading = _budget(budget), _budget(read_budget)
 
     @classmethod
     @asynccontextmanager
     async def started(
-        cls, command: Sequence[str], documents: Documents, budget: int | None = None
+        cls, command: Sequence[str], documents: Documents, *budgets: int | None
     ) -> AsyncIterator[Npl]:
         """Start it in an empty home, without the settings of this machine."""
         with TemporaryDirectory() as home:
@@ -54,16 +61,16 @@ class Npl:
                 executable, flags, env={**kept, "HOME": home}, cwd=home, keep_alive=False
             )
             async with Client(transport) as client:
-                yield cls(client, documents, budget)
+                yield cls(client, documents, *budgets)
 
     async def ask(self, phrasing: Phrasing) -> Answer:
         """Make a tailored load."""
         topics = {"topics": list(phrasing.topics)} if phrasing.topics else {}
-        return await self._call({"context": phrasing.text, **topics, **self._more})
+        return await self._call({"context": phrasing.text, **topics, **self._asking})
 
     async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
         """Send a selector back, with the question."""
-        return await self._call({"selectors": [hit.handle], "context": phrasing.text, **self._more})
+        return await self._call({"selectors": [hit.handle], "context": phrasing.text, **self._reading})
 
     def passages(self, answer: Answer) -> str:
         """Return the answer without comments, pointers, and lines that say what is not there."""
@@ -81,6 +88,10 @@ class Npl:
         return Answer(arguments, text, [hit for hit in hits if hit.places])
 
 
+def _budget(tokens: int | None) -> dict[str, int]:
+    return {} if tokens is None else {"token_budget": tokens}
+
+
 def pointers(text: str) -> Iterator[str]:
     """Return the selectors that an answer names: all in comments, and those with a size that begin a line.
 
@@ -92,10 +103,15 @@ def pointers(text: str) -> Iterator[str]:
             for found in _QUOTED.findall(_before_match(line)):
                 depth += {"(": 1, ")": -1}.get(found, 0)
                 if depth == 0 and found != ")":
-                    yield json.loads(found, strict=False)
+                    yield from _unquoted(found)
     for line in _COMMENT.sub("", text).splitlines():
         if pointer := _POINTER.match(line):
-            yield json.loads(pointer["quoted"], strict=False)
+            yield from _unquoted(pointer["quoted"])
+
+
+def _unquoted(quoted: str) -> Iterator[str]:
+    with suppress(ValueError):  # of a document's own comment
+        yield json.loads(quoted)
 
 
 def _before_match(line: str) -> str:
@@ -147,7 +163,7 @@ class Fts5:
             lines = [f"# {hits[0].handle}", self.excerpt(rows[0][1]), ""]
         for hit in hits[1:]:
             lines += [f"{hit.handle} {self._count(self._text(hit))}"]
-        hits = [*hits[1:], *(hit._replace(score=1.0) for hit in hits[:1])]
+        hits[:1] = [hit._replace(score=1.0) for hit in hits[:1]]
         return Answer({"query": phrasing.text}, "\n".join(lines), hits)
 
     async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
