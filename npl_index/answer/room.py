@@ -20,9 +20,11 @@ from npl_index.markdown.sections import Span
 BEST = 3
 """The best hits are in every answer, at least by name."""
 
-MAX_POINTERS = 5
+POINTERS = 4
+MORE_POINTERS = 8
 MAX_CHOSEN_NAMED = 64
-"""Pointers of an answer, and those to the remaining parts of what selectors asked for."""
+"""Pointers of an answer, of one whose best section has too little of the question, and those to the remaining
+parts of what selectors asked for."""
 
 LINES = 2
 """Pointers that show their matching line."""
@@ -55,12 +57,14 @@ class Wanted(NamedTuple):
     :param most: tokens of one of them, ``None`` for no limit.
     :param others: units that are only named, best first.
     :param best: the sections of the best hits.
+    :param pointers: how many sections are named, besides those that have to be.
     """
 
     units: Sequence[Unit]
     most: int | None
     others: Sequence[Unit]
     best: frozenset[Place]
+    pointers: int
 
     def holds_best(self, unit: Unit) -> bool:
         """Return whether a unit is among the best hits."""
@@ -131,7 +135,7 @@ class Room:
     def _reserve(self, wanted: Wanted) -> int:
         """Return the tokens to leave for pointers."""
         chosen = bool(wanted.units) and wanted.units[0].parts[0].chosen
-        likely = [*wanted.units[1:MAX_POINTERS], *wanted.others][:MAX_POINTERS]
+        likely = [*wanted.units[1 : wanted.pointers], *wanted.others][: wanted.pointers]
         costs = list(map(self._prices.trace, likely))
         best = 0 if chosen else sum(costs[: BEST - 1])
         room = max(0, self._left) // MOST_FOR_POINTERS
@@ -180,7 +184,7 @@ class Room:
             # What to ask for is the least that an answer says.
             named.append((units[0], self._least(units[0])))
         for number, unit in enumerate((*first, *then)):
-            most = MAX_CHOSEN_NAMED if unit.parts[0].chosen else MAX_POINTERS
+            most = MAX_CHOSEN_NAMED if unit.parts[0].chosen else wanted.pointers
             if number >= len(first) and len(named) >= most:
                 break
             one = pointer(self._documents, unit)

@@ -12,7 +12,7 @@ from npl_index.answer.budget import Packed, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Pricing
 from npl_index.answer.remarks import remarks
-from npl_index.answer.room import BEST, MAX_POINTERS, Further, Room, Wanted
+from npl_index.answer.room import BEST, MORE_POINTERS, POINTERS, Further, Room, Wanted
 from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -42,7 +42,7 @@ NEXT_TO_IT = 2
 
 SAMPLE = 2_000
 
-PASSAGE = 250
+PASSAGE = 220
 WEAK_PASSAGE = 120
 """Tokens of one text in an answer of the default size, and where no section has enough of the question."""
 
@@ -336,16 +336,18 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
         else:
             generous = request.token_budget is not None
             relevant = cut(looked.hits, documents.collection, query, generous=generous, looked=looked)
-    most = PASSAGE if request.brief else None
-    if said.verdict == "weak":
-        relevant, most = relevant[:1], WEAK_PASSAGE
+    weak = said.verdict != "held"
+    most = (WEAK_PASSAGE if weak else PASSAGE) if request.brief else None
+    if weak and request.brief:
+        relevant = relevant[:1]
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
-    others = _others(documents, looked.hits if ranked else (), units, known)
+    pointers = MORE_POINTERS if weak else POINTERS
+    others = _others(documents, looked.hits if ranked else (), units, known)[:pointers]
     best = frozenset((hit.document, hit.section) for hit in looked.hits[:BEST]) - known.keys()
     return Found(
         keywords,
         looked.hits,
-        Wanted(units, most, others, best),
+        Wanted(units, most, others, best, pointers),
         said,
         known,
         excluded_tokens if request.exclude else None,
@@ -357,13 +359,11 @@ def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], 
     """Return the best hits that are neither wanted nor known: they are pointed to."""
     taken = {(part.document, part.section) for unit in units for part in unit.parts} | known.keys()
     others: list[Unit] = []
-    for hit in hits:
+    for hit in hits[: MORE_POINTERS + len(taken)]:
         place = hit.document, hit.section
         if place not in taken:
             family = documents.part(place, chosen=False)
             others.append(Unit((family,), hit.score.total))
-        if len(others) == MAX_POINTERS:
-            break
     return others
 
 

@@ -27,7 +27,7 @@ from npl_index.ranking.weighing import BACKGROUND
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ENOUGH = 0.8
+ENOUGH = 1.4
 """What the best section needs, as a share of what speaks for an answer, where another one has all of it."""
 
 IDENTIFIER_WEIGHT = 2.0
@@ -125,7 +125,7 @@ def evidence(coverage: Coverage) -> Evidence:
     verdict: Literal["held", "weak", "absent"] = "held"
     if words and speaking.max() < _ALL:
         verdict = "absent"
-    elif words and speaking[0] < ENOUGH:
+    elif words and speaking[0] < ENOUGH and speaking[0] < 0.8 * sqrt(len(words)):
         verdict = "weak"
     return Evidence(_shown(absent), _shown(held), verdict)
 

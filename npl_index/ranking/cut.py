@@ -37,12 +37,14 @@ third counts as settled by the first section, whatever it covers, of a longer on
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
 
-AS_GOOD = 0.85
+AS_GOOD = 0.9
 """Share of the best score from which a section is a second answer to the question."""
 
 OTHER_SUBJECT = 0.25
 RELATED = 0.4
 """Share of the question of another subject, and share of the best score that its section needs."""
+
+FEW_DOCUMENTS = 4
 
 _NEAR_TOP = 20
 _LEAST = ORDINARY / 4
@@ -120,6 +122,8 @@ def best_of_each_subject(
 ) -> list[Hit]:
     """Keep the best hit, those as good, and the best one of each further subject of the question.
 
+    Where a few documents were asked for, each is a subject.
+
     :param hits: best first.
     :param looked: what the hits come from.
     """
@@ -128,10 +132,12 @@ def best_of_each_subject(
     opened = _Open(concepts, len(query.keywords.weights))
     first = [hit for hit in hits[:_NEAR_TOP] if collection.size_of(hit.document, hit.section)]
     kept: list[Hit] = []
+    few = len(collection.firsts) <= FEW_DOCUMENTS
     for hit, held_by in zip(first, shares.of(first), strict=True):
         share = hit.score.total / kept[0].score.total if kept else 1.0
-        adds = opened.gain(held_by.tolist())
-        if share >= AS_GOOD or (share >= RELATED and adds >= OTHER_SUBJECT):
+        other = few and all(hit.document != one.document for one in kept)
+        other = other or opened.gain(held_by.tolist()) >= OTHER_SUBJECT
+        if share >= AS_GOOD or (share >= RELATED and other):
             kept.append(hit)
             opened.take(held_by.tolist())
     return kept
