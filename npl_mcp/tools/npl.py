@@ -231,8 +231,6 @@ async def npl_load_tailored(
         explain=explain,
         exclude=exclude,
     )
-    if token_budget is None and (context or topics):
-        request = replace(request, token_budget=500, brief=True)
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
 
