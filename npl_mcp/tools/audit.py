@@ -98,7 +98,7 @@ async def _audited(
 @waits
 async def npl_ask(
     app: App,
-    context: Annotated[str | None, "Task description"] = None,
+    context: Annotated[str | None, "The question"] = None,
     topics: list[str] | None = None,
     selectors: list[str] | None = None,
     token_budget: Count | None = None,

@@ -171,7 +171,7 @@ async def npl_section_index(
         numbers.
     :param item: name of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels that are shown.
-    :param token_budget: most tokens of the answer.
+    :param token_budget: most tokens of the answer; 0 for no limit.
     :returns: the tree of sections, or a page of it.
     :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
     :raises DocumentNotFoundError: there is no such file or item.
@@ -182,7 +182,7 @@ async def npl_section_index(
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
-    request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
+    request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
         return section_index(app, ref, await app.gathered(ref), request)
