@@ -103,7 +103,7 @@ async def ask(asked: Asked) -> dict[int | None, Times]:
             for number, (question, file) in enumerate(asked.questions):
                 budget = asked.budgets[(number + turn) % len(asked.budgets)]
                 arguments = {"context": question, "file": file}
-                await times[budget].add(client, arguments | ({"token_budget": budget} if budget else {}))
+                await times[budget].add(client, arguments | {"token_budget": budget or 0})
     return times
 
 

@@ -128,7 +128,7 @@ def docs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path, docs: Path) -> Settings:
-    """Settings that reach only the test's own folders and the bundled corpus."""
+    """Settings that reach only the test's own folders and the bundled corpus; only calls have budgets."""
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
     home.mkdir()
@@ -140,6 +140,7 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
         data_dir=tmp_path / "data",
         database_url=engines.address(tmp_path / "data"),
         vocabulary_folders=(),
+        token_budget=0,
         warm_up=False,
     )
 

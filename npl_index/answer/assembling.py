@@ -8,6 +8,7 @@ from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import TailoredSection
+from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.selection import Selected
@@ -158,6 +159,18 @@ def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
         end_line=final.lines.stop + 1,
         file=documents.path(first.document) if documents.several else None,
         cut=True if unit.cut and not lean else None,
+        digest=digest(documents, unit),
+    )
+
+
+def digest(documents: DocumentSet, unit: Unit) -> str | None:
+    """Return the digest of what an edit of a unit replaces; ``None`` where nothing may be changed."""
+    first = unit.parts[0]
+    whole = len(unit.parts) > 1
+    return (
+        section_digest(documents.tree(first.document), first.section, whole=whole)
+        if documents.digests
+        else None
     )
 
 

@@ -53,6 +53,7 @@ class DocumentSet:
     :param aliases: further names that led to each document.
     :param complete: these are all documents that a selector without a document's name is looked up in, so
         that a heading that only one of them has needs none.
+    :param digests: answers give the digest of each section, for callers who may change it.
     :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
     :param wanted: index terms that are asked for, and how much; a large section is cut around them.
     :param clock: when selecting, counting and cutting end in an error.
@@ -68,6 +69,7 @@ class DocumentSet:
     files: Sequence[str] = ()
     aliases: Sequence[Sequence[str]] = ()
     complete: bool = False
+    digests: bool = False
     tag: str = ""
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE

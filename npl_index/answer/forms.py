@@ -26,7 +26,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from npl_index.answer.assembling import row, selector
+from npl_index.answer.assembling import digest, row, selector
 from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
@@ -240,9 +240,9 @@ class Markdown:
 
 
 def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
-    cut = " cut" if unit.cut else ""
+    ends = (" cut" if unit.cut else "") + (f" ={shown}" if (shown := digest(documents, unit)) else "")
     return note(
-        f"{in_mark(selector(documents, unit, by_path=by_path))} {_score(unit.score)}{cut}", documents.tag
+        f"{in_mark(selector(documents, unit, by_path=by_path))} {_score(unit.score)}{ends}", documents.tag
     )
 
 

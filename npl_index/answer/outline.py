@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
@@ -57,6 +58,7 @@ class OutlineNode:
     :param version: of a versioned section or document.
     :param matches: false for a section shown only because a subsection matches the filter.
     :param more: subsections left out because of the depth or the budget asked for.
+    :param digest: of the section with its subsections, where they may be changed; ``expect`` takes it.
     """
 
     name: str
@@ -79,6 +81,7 @@ class OutlineNode:
     version: str | None = None
     matches: bool | None = None
     more: int | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class _View:
     selector: Callable[[int], str]
     matching: frozenset[int] | None
     shown: frozenset[int] | None
+    digests: bool
 
 
 def outline(
@@ -100,6 +104,7 @@ def outline(
     selector: Callable[[int], str],
     name: str | None = None,
     depth: int | None = None,
+    digests: bool = False,
 ) -> tuple[OutlineNode, int | None]:
     """Show a document as one node of level 0.
 
@@ -109,6 +114,7 @@ def outline(
     :param name: of the document's node, instead of the document's own.
     :param depth: levels of subsections to show below the document; ``None`` for all. A title counts as the
         document.
+    :param digests: give the digest of each heading's section.
     :returns: the node, and the number of headings that match; ``None`` without conditions.
     """
     matching = shown = total = None
@@ -121,7 +127,7 @@ def outline(
         matching = frozenset(found)
         shown = frozenset(found.union(*(tree.ancestors(index) for index in found)))
         total = len(matching)
-    view = _View(tree, counts, selector, matching, shown)
+    view = _View(tree, counts, selector, matching, shown, digests)
     return _node(view, tree.sections[0], depth, name), total
 
 
@@ -154,6 +160,7 @@ def _node(view: _View, section: Section, depth: int | None, name: str | None = N
         version=section.version,
         matches=False if view.matching is not None and section.level and index not in view.matching else None,
         more=len(inside) - 1 if depth == 0 and children else None,
+        digest=section_digest(tree, index, whole=True) if view.digests and section.level else None,
     )
 
 

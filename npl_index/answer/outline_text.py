@@ -125,7 +125,8 @@ class OutlineText:
     def _legend(self) -> str:
         """Say what the letters mean that occur."""
         used = {letter for document in self.documents for letter in _letters(document)}
-        legend = " ".join(f"{letter} {what}" for letter, what in _HOLDS.items() if letter in used)
+        said = [f"{letter} {what}" for letter, what in _HOLDS.items() if letter in used]
+        legend = " ".join((*said, "=digest") if any(node.digest for node in self.nodes) else said)
         return legend and f" {legend}"
 
     @cached_property
@@ -142,6 +143,7 @@ class OutlineText:
         """
         is_document = self.several and not depth
         marks = _letters(node) + (f"+{node.more}" if node.more else "")
+        marks += f" ={node.digest}" if node.digest else ""
         lines = "" if is_document else f"{node.start_line}-{max(node.start_line, node.end_line - 1)} "
         numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
         if is_document:

@@ -82,9 +82,12 @@ class TailorRequest:
         token_budget: int | None = None,
         depth: int | None = None,
         explain: bool = False,
+        default_budget: int = 0,
     ) -> TailorRequest:
         """Check a request and compile its selectors.
 
+        :param token_budget: 0 for no limit.
+        :param default_budget: applies to a context or topics without a budget; selectors alone come whole.
         :raises MissingRequestError: there is nothing to look for.
         :raises InvalidRequestError: too many or too long parts, or a negative number.
         :raises SelectorSyntaxError: a selector cannot be read.
@@ -119,9 +122,11 @@ class TailorRequest:
                 raise InvalidRequestError(
                     f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out for no limit"
                 )
+        if token_budget is None and (wanted or (context and context.strip())):
+            token_budget = default_budget
         compiled = tuple(map(compile_selector, written))
         excluded = tuple(map(compile_selector, known))
-        return cls(context or "", wanted, compiled, excluded, token_budget, depth, explain)
+        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain)
 
 
 def tailor(

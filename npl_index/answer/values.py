@@ -20,6 +20,7 @@ class TailoredSection:
     :param end_line: line after the last one.
     :param file: its document, where the request is about several.
     :param cut: it was too large for the budget; this is a piece of it. Left out where the selector shows it.
+    :param digest: of what an edit by this selector replaces, for ``expect``; where sections may be changed.
     """
 
     selector: str
@@ -30,6 +31,7 @@ class TailoredSection:
     end_line: int
     file: str | None = None
     cut: bool | None = None
+    digest: str | None = None
 
 
 class Pointer(NamedTuple):

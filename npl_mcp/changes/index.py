@@ -17,11 +17,12 @@ from npl_index.errors import DocumentError, UnreadableDocumentError
 from npl_index.library.cache import MemoryIndexCache
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.library.fingerprints import is_settled
+from npl_index.markdown.digests import digest_of
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.changes.files import SUFFIX
 from npl_mcp.changes.format import DEFAULTS, Key, divide, has_long_number, number_in, title_of
-from npl_mcp.editing.expecting import Seen, digest_of
+from npl_mcp.editing.expecting import Seen
 from npl_mcp.editing.folders import FolderState, OpenFolder, Stamp, shown
 
 _FOLDERS_KEPT = 64

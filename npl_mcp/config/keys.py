@@ -47,6 +47,7 @@ KEYS = {
     "small-list": Key("NPL_SMALL_LIST", "switch", "small_list", project=True),
     "vocabulary": Key("NPL_VOCABULARY", "text", "vocabulary", project=True),
     "format": Key("NPL_FORMAT", "text", "format", project=True),
+    "token-budget": Key("NPL_TOKEN_BUDGET", "count", "token_budget", project=True),
     "weights": Key("NPL_WEIGHTS", "numbers", "weights", project=True),
     "theme": Key("NPL_THEME", "text", "theme", project=True),
     "max-file-bytes": Key("NPL_MAX_FILE_BYTES", "count", "limits.max_bytes"),

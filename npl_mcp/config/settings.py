@@ -26,6 +26,8 @@ variable                    command-line flag       meaning
 ``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
 ``NPL_FORMAT``              ``--format``            ``json`` (default) or ``markdown``: the form of answers
+``NPL_TOKEN_BUDGET``        ``--token-budget``      tokens of an answer whose call names none, default 500;
+                                                    0 for no limit
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
 ``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
@@ -91,6 +93,8 @@ MEMORY_CACHE_BYTES = 256 * 1024 * 1024
 INDEX_BYTES = 8 * 1024 * 1024 * 1024
 MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
 MAX_CALLS = 64
+TOKEN_BUDGET = 500
+"""Tokens of an answer whose call names no budget."""
 HOST = "127.0.0.1"
 PORT = 8765
 
@@ -153,6 +157,7 @@ class Settings:
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where others keep its file.
     :param format: of answers whose call asks for none: ``json`` or ``markdown``.
+    :param token_budget: tokens of an answer to a context or topics whose call names none; 0 for no limit.
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
     :param time_limit: seconds to read and index one file.
@@ -193,6 +198,7 @@ class Settings:
     vocabulary: str = "o200k_base"
     vocabulary_folders: tuple[Path, ...] = ()
     format: str = "json"
+    token_budget: int = TOKEN_BUDGET
     weights: Weights = field(default_factory=Weights)
     limits: Limits = field(default_factory=Limits)
     time_limit: float = 10.0
@@ -257,6 +263,9 @@ class Settings:
             "vocabulary": _choice(variables, "NPL_VOCABULARY", "o200k_base", VOCABULARIES),
             "vocabulary_folders": vocabulary_folders(variables),
             "format": _choice(variables, "NPL_FORMAT", "json", FORMATS),
+            "token_budget": parse_budget(
+                variables.label("NPL_TOKEN_BUDGET"), variables.get("NPL_TOKEN_BUDGET", str(TOKEN_BUDGET))
+            ),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
             "patience": parse_patience(variables.label("NPL_PATIENCE"), variables.get("NPL_PATIENCE")),
@@ -389,6 +398,18 @@ def parse_patience(name: str, text: str | None) -> float | None:
     if not re.fullmatch(r"[0-9]{1,6}(?:[.][0-9]{1,3})?", text):
         raise InvalidRequestError(f"{name}={text[:32]!r} is not a number of seconds", hint="e.g. 5 or 0.5")
     return float(text)
+
+
+def parse_budget(name: str, text: str | None) -> int | None:
+    """Read a number of tokens; 0 stands for no limit.
+
+    :param name: of the variable or flag, for the message.
+    :raises InvalidRequestError: it is none.
+    """
+    if text is not None and not re.fullmatch(r"[0-9]{1,9}", text):
+        hint = f"e.g. {TOKEN_BUDGET}, or 0 for no limit"
+        raise InvalidRequestError(f"{name}={text[:32]!r} is not a number of tokens", hint=hint)
+    return None if text is None else int(text)
 
 
 def parse_words(text: str) -> tuple[str, ...]:

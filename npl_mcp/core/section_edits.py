@@ -201,6 +201,14 @@ class Target:
         return DocumentNotFoundError(f"{self.label!r} is not there any more")
 
 
+def may_edit(app: App, ref: DocumentRef) -> bool:
+    """Return whether sections of what a reference names may be changed, as far as the settings say."""
+    settings = app.settings
+    return (
+        settings.write and bool(settings.roots) and not settings.cloned_roots and app.documents.is_file(ref)
+    )
+
+
 def _whole(selector: Selector) -> Selector:
     """Refuse a selector of several sections, or of a part that no heading bounds."""
     problem = None

@@ -5,27 +5,19 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, InvalidRequestError
+from npl_index.markdown.digests import DIGEST_LENGTH, digest_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
-
-DIGEST_LENGTH = 8
-"""Hexadecimal digits: what two agents write differs in them but for once in four thousand million times."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
 _KEPT_BYTES = 16 * 1024 * 1024
 
 Pieces = Callable[[bytes], Mapping[str, object]]
 """Divides a file into its parts, by what messages call them."""
-
-
-def digest_of(data: bytes) -> str:
-    """Return the digest of a file's or a section's bytes, as callers get it."""
-    return blake2b(data, digest_size=16).hexdigest()[:DIGEST_LENGTH]
 
 
 class Seen:
@@ -85,7 +77,10 @@ class Expected:
         old = self._seen.recall(self._expect)
         changes = [] if old is None else _differences(old, data, self._pieces)
         changed = f": {checks.some(changes)}" if changes else ""
-        raise ConflictError(f"{label} has changed since you read it{changed}", hint="read it again")
+        raise ConflictError(
+            f"{label} has changed since you read it{changed}",
+            hint="read it again, and give the digest with the selector that it came with",
+        )
 
 
 def _differences(old: bytes, new: bytes, pieces: Pieces) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 FIRST = (
-    "npl_load_tailored answers a task description with the Markdown sections it needs inside a token budget; "
+    "npl_load_tailored answers a question with the Markdown sections that hold it, inside a token budget; "
     "npl_section_index shows what there is; other npl_load_* bring whole items."
 )
 """About the tools of the domain ``npl``."""

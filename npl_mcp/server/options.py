@@ -12,7 +12,16 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.config.arguments import path, words
 from npl_mcp.config.connection import given_variables
 from npl_mcp.config.layers import Variables
-from npl_mcp.config.settings import CACHE_MODES, LOG_CALLS, LOG_LEVELS, ON_OFF, Settings, parse_patience
+from npl_mcp.config.settings import (
+    CACHE_MODES,
+    LOG_CALLS,
+    LOG_LEVELS,
+    ON_OFF,
+    TOKEN_BUDGET,
+    Settings,
+    parse_budget,
+    parse_patience,
+)
 from npl_mcp.tools.domains import PRESETS, domains_named
 
 _DOMAINS = f"these domains of tools, e.g. npl,worklog; or {', '.join(PRESETS)}"
@@ -59,6 +68,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
     parser.add_argument("--format", choices=FORMATS, help="form of answers whose call asks for none")
+    parser.add_argument(
+        "--token-budget",
+        metavar="N",
+        help=f"tokens of an answer whose call names no budget, default {TOKEN_BUDGET}; 0 for no limit",
+    )
     parser.add_argument(
         "--patience",
         metavar="SECONDS",
@@ -122,6 +136,7 @@ def _settings_of(given: argparse.Namespace, variables: Variables) -> Settings:
         small_list=given.small_list,
         vocabulary=given.vocabulary,
         format=given.format,
+        token_budget=parse_budget("--token-budget", given.token_budget),
         patience=parse_patience("--patience", given.patience),
         log_calls=given.log_calls,
         worklog_files=given.worklog_files and given.worklog_files == "on",

@@ -56,6 +56,9 @@ class BoundTool(Tool):
         """
         arguments, schema, open_to_any, containers = _arguments(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
+        if "description" in (budget := shown.get("token_budget", {})):
+            said = budget["description"].format(token_budget=app.settings.token_budget)
+            shown["token_budget"] = {**budget, "description": said}
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
             name=spec.name,

@@ -69,6 +69,7 @@ async def npl_audit(
         token_budget=token_budget,
         depth=depth,
         exclude=exclude,
+        default_budget=app.settings.token_budget,
     )
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     return await _audited(app, ref, request, asked, format)
@@ -97,7 +98,7 @@ async def _audited(
 @waits
 async def npl_ask(
     app: App,
-    context: Annotated[str | None, "Task description"] = None,
+    context: Annotated[str | None, "The question"] = None,
     topics: list[str] | None = None,
     selectors: list[str] | None = None,
     token_budget: Count | None = None,
@@ -115,7 +116,11 @@ async def npl_ask(
     """
     ref = DocumentRef.parse(file)
     request = TailorRequest.parse(
-        context=context, topics=topics, selectors=selectors, token_budget=token_budget
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        token_budget=token_budget,
+        default_budget=app.settings.token_budget,
     )
     asked = AuditRequest(tuple(open or ()), matching, section, offset)
     shown = await _audited(app, ref, request, asked, format)

@@ -20,8 +20,8 @@ from npl_mcp.tools.spec import ToolSpec
 @waits
 async def content_tailored(
     app: App,
-    context: Annotated[str | None, "Task or agent description"] = None,
-    topics: Annotated[list[str] | None, "Concepts"] = None,
+    context: Annotated[str | None, "The question"] = None,
+    topics: Annotated[list[str] | None, "Likely headings"] = None,
     selectors: Annotated[list[str] | None, "Sections wanted anyway"] = None,
     token_budget: Annotated[Count | None, "Most tokens of the content"] = None,
     file: File = None,
@@ -36,7 +36,12 @@ async def content_tailored(
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
-        context=context, topics=topics, selectors=selectors, token_budget=token_budget, depth=depth
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        token_budget=token_budget,
+        depth=depth,
+        default_budget=app.settings.token_budget,
     )
     return (await written(app, ref, request, Plain())).value
 

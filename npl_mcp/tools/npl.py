@@ -19,6 +19,7 @@ from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
 from npl_mcp.core.app import App
+from npl_mcp.core.section_edits import may_edit
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
@@ -30,7 +31,7 @@ File = Annotated[
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
-Item = Annotated[str | None, "item name"]
+Item = str | None
 Format = Literal["json", "markdown"] | None
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Names: a, b.*", CommaList]
@@ -151,7 +152,7 @@ def npl_load_agent(
 @waits
 async def npl_section_index(
     app: App,
-    file: Annotated[str | None, "As for npl_load_tailored", CommaList] = None,
+    file: Annotated[str | None, CommaList] = None,
     filter: Annotated[
         dict[str, Any] | None,
         "has_examples, has_tables, has_code, has_definitions, min_word_count, max_word_count, heading_level",
@@ -164,12 +165,13 @@ async def npl_section_index(
 ) -> IndexReply | Written[IndexReply]:
     """Browse the section tree of Markdown files: selectors, sizes, contents.
 
+    :param file: as for ``npl_load_tailored``.
     :param filter: what sections must have: ``has_examples``, ``has_tables``, ``has_code`` and
         ``has_definitions`` are true or false, ``min_word_count``, ``max_word_count`` and ``heading_level``
         numbers.
     :param item: name of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels that are shown.
-    :param token_budget: most tokens of the answer.
+    :param token_budget: most tokens of the answer; 0 for no limit.
     :returns: the tree of sections, or a page of it.
     :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
     :raises DocumentNotFoundError: there is no such file or item.
@@ -180,7 +182,7 @@ async def npl_section_index(
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
-    request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
+    request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
         return section_index(app, ref, await app.gathered(ref), request)
@@ -191,14 +193,18 @@ async def npl_section_index(
 @waits
 async def npl_load_tailored(
     app: App,
-    context: Annotated[str | None, "Task or agent description"] = None,
-    topics: list[str] | None = None,
-    selectors: Annotated[
-        list[str] | None, "Sections wanted anyway: ## Fences; doc > ## A > ### B; ## A...## C"
+    context: Annotated[
+        str | None, "The question, plus the terms and identifiers its answer probably contains"
     ] = None,
-    token_budget: Count | None = None,
+    topics: Annotated[
+        list[str] | None, "One or two likely headings, most likely first: Cross-origin requests, CORS"
+    ] = None,
+    selectors: Annotated[
+        list[str] | None, "Sections an answer named, with the same context: doc > ## A > ### B; ## A...## C"
+    ] = None,
+    token_budget: Annotated[Count | None, "Default {token_budget}; 0: no limit"] = None,
     file: File = None,
-    resource_type: Annotated[str | None, "As for npl_section_index"] = None,
+    resource_type: str | None = None,
     item: str | None = None,
     sections: list[str] | None = None,
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
@@ -206,10 +212,11 @@ async def npl_load_tailored(
     exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
     format: Format = None,
 ) -> Written[Tailored]:
-    """Load only the Markdown sections a task needs, within a token budget.
+    """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
-    :param topics: concepts to look for.
-    :param token_budget: most tokens of the answer.
+    :param token_budget: most tokens of the answer; 0 for no limit. The default, 500 or that of the server,
+        applies to a context or topics; selectors alone bring their sections whole.
+    :param resource_type: as for ``npl_section_index``.
     :param item: as for ``npl_section_index``.
     :param sections: the same as ``selectors``.
     :param explain: add all hits and their scores.
@@ -230,6 +237,7 @@ async def npl_load_tailored(
         depth=depth,
         explain=explain,
         exclude=exclude,
+        default_budget=app.settings.token_budget,
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
@@ -267,6 +275,7 @@ async def found_in(
         missing=gathered.missing,
         files=gathered.files,
         aliases=gathered.aliases,
+        digests=may_edit(app, ref),
         complete=gathered.several and not gathered.missing and app.searches_all(ref, request.selectors),
         clock=clock,
     )
@@ -284,5 +293,5 @@ TOOLS = (
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
     ToolSpec(npl_section_index, title="Browse Sections"),
-    ToolSpec(npl_load_tailored, title="Load Sections", implied=("sections",)),
+    ToolSpec(npl_load_tailored, title="Load Sections", implied=("sections", "resource_type", "item")),
 )

@@ -19,6 +19,7 @@ from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_mcp.core.app import App, Gathered
+from npl_mcp.core.section_edits import may_edit
 from npl_mcp.tools.responses import Reply, as_dict, encode
 
 _LINES_NAMED = 8
@@ -103,6 +104,7 @@ def section_index(
             name=file if gathered.several else None,
             selector=partial(_selector, indexed, file),
             depth=depth,
+            digests=not gathered.several and may_edit(app, ref),
         )
         headings = gathered.collection.headings(number)
         total += headings

@@ -79,7 +79,9 @@ _WHERE = (
     argument("--item", metavar="NAME", help="item or pattern of that type"),
     _ROOT,
 )
-_BUDGET = argument("--budget", type=whole_number, metavar="N", help="maximum number of tokens")
+_BUDGET = argument(
+    "--budget", type=whole_number, metavar="N", help="maximum number of tokens; 0 for no limit"
+)
 _OUTPUT = (
     argument(
         "--format",

@@ -237,7 +237,7 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
     """Yield lines that say what a tailored load holds, what did not fit, and what may be useful next."""
     sections = data["sections"]
     count = f"{len(sections)} section{'s' * (len(sections) != 1)}"
-    of = f" of {budget:,}" if budget is not None else ""
+    of = f" of {budget:,}" if budget else ""
     yield f"{count}, {data['total_tokens']:,}{of} tokens ({data['token_counter']}) from {data['file']}"
     for section in sections:
         place = f"{section.get('file', '')}:{section['start_line']}".lstrip(":")
@@ -265,7 +265,7 @@ def _search(given: Namespace, connection: Connection, display: Display) -> int:
         "npl_load_tailored",
         context=" ".join(given.words),
         explain=True,
-        token_budget=0 if given.format == "markdown" else None,  # the list alone
+        token_budget=1 if given.format == "markdown" else 0,  # the list alone
         format=_form(given),
     )
     if not reply["success"]:

@@ -18,9 +18,6 @@ PATH = "/ask"
 ROWS = 200
 """Rows of a page."""
 
-BUDGET = 2_000
-"""Tokens where nobody has said how many."""
-
 SLIDER = 16_000
 """Where the slider ends; an address may say more."""
 
@@ -37,14 +34,14 @@ class Asked:
 
     :param topics: one after another, with commas.
     :param selectors: one a line.
-    :param budget: tokens; ``None`` for no limit.
+    :param budget: tokens; 0 for no limit.
     """
 
     context: str
     topics: str
     selectors: str
     file: str
-    budget: int | None
+    budget: int
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> Asked:
@@ -58,7 +55,7 @@ class Asked:
             visit.text(f"{lead}topics"),
             visit.text(f"{lead}selectors"),
             visit.text(f"{lead}file"),
-            None if free else visit.number(f"{lead}budget", BUDGET),
+            0 if free else visit.number(f"{lead}budget", visit.settings.token_budget) or 0,
         )
 
     @property
@@ -74,8 +71,7 @@ class Asked:
             "selectors": _parts(self.selectors.splitlines()),
             "file": self.file,
         }
-        limit = {} if self.budget is None else {"token_budget": self.budget}
-        return {name: value for name, value in given.items() if value} | limit
+        return {name: value for name, value in given.items() if value} | {"token_budget": self.budget}
 
     def parameters(self, lead: str = "") -> dict[str, object]:
         """Return the parameters of an address that say this."""
@@ -85,7 +81,7 @@ class Asked:
             "selectors": self.selectors,
             "file": self.file,
             "budget": self.budget,
-            "nolimit": 1 if self.budget is None else None,
+            "nolimit": None if self.budget else 1,
         }
         return {f"{lead}{name}": value for name, value in kept.items()}
 
@@ -150,7 +146,8 @@ def _command(arguments: dict[str, Any]) -> str:
         *chain.from_iterable(("--topic", one) for one in arguments.get("topics", ())),
         *chain.from_iterable(("--select", one) for one in arguments.get("selectors", ())),
         *(("--file", arguments["file"]) if "file" in arguments else ()),
-        *(("--budget", str(arguments["token_budget"])) if "token_budget" in arguments else ()),
+        "--budget",
+        str(arguments["token_budget"]),
         "--format",
         arguments["format"],
     ]

@@ -67,7 +67,7 @@ def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32),
-    budget=st.one_of(st.integers(0, 120), st.integers(0, 1500), st.integers(0, 9000)),
+    budget=st.one_of(st.integers(1, 120), st.integers(1, 1500), st.integers(1, 9000)),
     form=st.sampled_from([Json(), Json('{"success":true,"data":', "}"), Markdown()]),
 )
 def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int, form: Form) -> None:

@@ -94,6 +94,7 @@ domains = ["npl", "chat"]
 small-list = true
 vocabulary = "cl100k_base"
 format = "markdown"
+token-budget = 0
 weights = [1, 2, 0.5]
 theme = "terse"
 max-file-bytes = 4000
@@ -140,7 +141,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
 
 PROJECTS = {
     "root", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list", "vocabulary",
-    "format", "weights", "theme", "patience", "worklog-files", "project", "log-level",
+    "format", "token-budget", "weights", "theme", "patience", "worklog-files", "project", "log-level",
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ def test_without_variables_the_defaults_hold() -> None:
         assert found.roots == ()
         assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
         assert found.weights == Weights(0.4, 0.3, 0.3)
+        assert found.token_budget == 500
         assert found.cwd == Path.cwd()
 
 
@@ -37,6 +38,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
         "NPL_STRUCTURED": "yes",
         "NPL_VOCABULARY": "cl100k_base",
         "NPL_FORMAT": "markdown",
+        "NPL_TOKEN_BUDGET": "0",
         "NPL_SEARCH_CWD": "1",
         "NPL_WEIGHTS": "1, 2, 0",
         "NPL_MAX_FILE_BYTES": "77",
@@ -50,7 +52,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
     assert found.roots == (tmp_path / "a", tmp_path / "b")
     assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
     assert (found.structured, found.vocabulary) == (True, "cl100k_base")
-    assert (found.format, found.search_cwd) == ("markdown", True)
+    assert (found.format, found.token_budget, found.search_cwd) == ("markdown", 0, True)
     assert found.weights == Weights(name=1, content=2, topic=0)
     assert (found.limits.max_bytes, found.time_limit, found.log_level) == (77, 3.0, "DEBUG")
     assert (found.environment, found.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
@@ -75,6 +77,8 @@ def test_the_command_line_beats_the_environment() -> None:
         ("NPL_VOCABULARY", "o300k"),
         ("NPL_VOCABULARY", "gpt2"),
         ("NPL_FORMAT", "yaml"),
+        ("NPL_TOKEN_BUDGET", "-1"),
+        ("NPL_TOKEN_BUDGET", "many"),
         ("NPL_PATIENCE", "soon"),
         ("NPL_PATIENCE", "-1"),
         ("NPL_WEIGHTS", "0,0,0"),
@@ -115,6 +119,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         "--structured",
         "--vocabulary",
         "--format",
+        "--token-budget",
         "--log-level",
     ):
         assert option in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from codecs import BOM_UTF8
@@ -178,6 +179,78 @@ def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings) ->
         assert answer["error_code"] == "INVALID_PARAMETER"
 
     with_edits(writing, work)
+
+
+EDITS = {
+    # what another writer makes of PLAIN: whether A with its subsections is the same, and A without them
+    "a line of another section": ("\nb\n", "\nc\n", True, True),
+    "front matter": ("# T", "---\na: b\n---\n\n# T", True, True),
+    "a section less": ("\n## B\n\nb\n", "", True, True),
+    "a section above": ("## A\n", "## 0\n\nx\n\n\n## A\n", True, True),
+    "a subsection": ("\na1\n", "\na2\n", False, True),
+    "its text": ("\na\n", "\naa\n", False, False),
+    "its heading": ("## A\n", "## A <!-- x -->\n", False, False),
+    "an indentation": ("\na\n", "\n    a\n", False, False),
+}
+
+
+@pytest.mark.parametrize("change", EDITS)
+def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, change: str) -> None:
+    """What becomes of another section refuses no edit; both forms say the digest of each selector."""
+    file = writing.roots[0] / "note.md"
+    old, new, whole, own = EDITS[change]
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        async def read(tool: str, **arguments: Any) -> str:
+            answer = await client.call_tool(tool, {"file": "note.md", **arguments})
+            return str(answer.content[0].text)
+
+        async def digests(selector: str) -> set[str]:
+            rows = json.loads(await read("npl_load_tailored", selectors=[selector]))["data"]["sections"]
+            assert [row["selector"].removeprefix("note > ") for row in rows] == [selector]
+            marked = await read("npl_load_tailored", selectors=[selector], format="markdown")
+            mark = re.match(r"<!-- note\.md > (.*) 1 =([0-9a-f]{8}) -->\n", marked)
+            assert mark is not None
+            assert mark[1] == selector
+            return {rows[0]["digest"], mark[2]}
+
+        for form in forms(PLAIN):
+            put(file, form)
+            (line,) = re.findall(
+                r" =([0-9a-f]{8}) ## A\n", await read("npl_section_index", format="markdown")
+            )
+            tree = json.loads(await read("npl_section_index"))["data"]["sections"]
+            assert await digests("## A") == {line, tree[0]["children"][0]["digest"]}
+            kept = {"## A": (whole, line), "## A [depth=0]": (own, *(await digests("## A [depth=0]")))}
+            end = b"\r\n" if b"\r\n" in form else b"\r" if b"\r" in form else b"\n"
+            changed = form.replace(old.encode().replace(b"\n", end), new.encode().replace(b"\n", end))
+            assert changed != form
+            for selector, (same, digest) in kept.items():
+                put(file, changed)
+                answer = await edit("note.md", selector, "x", "append", expect=digest)
+                assert answer["success"] is same, (change, form, selector, answer)
+                assert same or "has changed since you read it" in answer["error"]
+
+    with_edits(writing, work)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"write": False}, {"cloned_roots": True}, {"roots": (), "search_cwd": True}], ids=str
+)
+def test_who_may_not_edit_reads_no_digests(writing: Settings, changes: dict[str, Any]) -> None:
+    """They would cost tokens."""
+    settings = replace(writing, cwd=writing.roots[0], **changes)
+
+    async def work(client: Client[Any]) -> None:
+        for tool, more in (("npl_load_tailored", {"context": "prune"}), ("npl_section_index", {})):
+            for form in ("json", "markdown"):
+                answer = await client.call_tool(tool, {"file": "guide.md", "format": form, **more})
+                text = answer.content[0].text
+                # The index of one file has the digest of the file.
+                assert '"digest"' not in re.sub(r'"digest":"[0-9a-f]{8}"}}$', "", text)
+                assert not re.search(r" =[0-9a-f]{8}", text)
+
+    with_client(settings, work)
 
 
 REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [

@@ -198,9 +198,9 @@ def test_a_small_budget_is_kept_and_the_rest_is_named(call: Call) -> None:
     assert sorted(filter(None, handed.split("\n"))) == sorted(filter(None, everything.split("\n")))
 
 
-def test_a_budget_of_zero_gives_nothing_and_names_everything(call: Call) -> None:
-    """Zero is a budget like any other."""
-    data = call("npl_load_tailored", context="pruning", token_budget=0, file="guide.md")["data"]
+def test_a_budget_of_one_gives_nothing_and_names_something(call: Call) -> None:
+    """The smallest answer says what to ask for."""
+    data = call("npl_load_tailored", context="pruning", token_budget=1, file="guide.md")["data"]
     assert data["content"] == ""
     assert data["total_tokens"] == 0
     assert data["truncated"] is True

@@ -185,7 +185,7 @@ def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Se
     for number in range(40):
         (docs / "prompts" / f"{number}.md").write_bytes(b"# T\n" if number % 2 else b"\xff")
     (docs / "long.md").write_text("".join(f"# A {n}\n## B {n}\n### C {n}\n### D\n\nx\n\n" for n in range(60)))
-    budgets = [0, 20, 60, 150, 300, 600, 1200, 2500, 6000, 10**6]
+    budgets = [1, 20, 60, 150, 300, 600, 1200, 2500, 6000, 10**6]
     arguments = [{"file": file, "format": format, "depth": 9, "token_budget": budget} for budget in budgets]
     answers = texts(settings, *arguments, {"file": file, "format": format, "depth": 9})
     least = cost(answers[0])

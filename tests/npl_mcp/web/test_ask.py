@@ -57,7 +57,7 @@ def test_the_same_request_elsewhere(server: Running) -> None:
     """What is copied is the same call, whatever stands in it."""
     context = "it's `plums` -- $HOME"
     copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
-    arguments = {"context": context, "format": "json"}
+    arguments = {"context": context, "token_budget": 0, "format": "json"}
     assert json.loads(copies["tool call"]) == {"name": "npl_load_tailored", "arguments": arguments}
     assert shlex.split(copies["command line"])[-2:] == ["--", context]
     words = shlex.split(copies["curl"])
@@ -104,9 +104,9 @@ def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
 
 @pytest.mark.parametrize("question", ["prune the plums", "zzz"])
 def test_a_budget_that_no_answer_fits_is_not_called_kept(server: Running, question: str) -> None:
-    shown = Shown(page(server, "/ask", {"context": question, "budget": "0"}))
-    assert re.search(r"\d+ tokens, the smallest answer, for a budget of 0", shown.text)
-    assert " of 0 tokens" not in shown.text
+    shown = Shown(page(server, "/ask", {"context": question, "budget": "1"}))
+    assert re.search(r"\d+ tokens, the smallest answer, for a budget of 1", shown.text)
+    assert " of 1 tokens" not in shown.text
 
 
 def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:

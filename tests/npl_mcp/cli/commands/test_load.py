@@ -217,6 +217,27 @@ def test_tailored_text_pipes(run: Run) -> None:
     assert (quiet.out, quiet.err) == (done.out, "")
 
 
+@pytest.mark.parametrize(
+    ("setting", "more", "names"),
+    [
+        ("120", (), True),
+        ("0", (), False),
+        ("120", ("--budget", "0"), False),
+        ("0", ("--budget", "120"), True),
+    ],
+)
+def test_a_setting_bounds_what_has_no_budget(
+    run: Run, setting: str, more: tuple[str, ...], names: bool
+) -> None:
+    """What does not fit is named on standard error."""
+    beds = "".join(f"## Bed {n}\n\n" + f"Tulips of bed {n} want water. " * 9 + "\n\n" for n in range(9))
+    words = ("tailored", "water", "for", "tulips", "--file", "beds.md", *more)
+    done = run(*words, work={"beds.md": beds}, home={}, env={"NPL_TOKEN_BUDGET": setting})
+    assert ("did not fit: beds > ## Bed" in done.err) == names
+    assert (done.out.count("## Bed") < 9) == names
+    assert (" of 120 tokens" in done.err) == (more == ("--budget", "120"))
+
+
 def test_search_lists_places(run: Run) -> None:
     """A line for each hit begins with file and line, best first, as many as asked for."""
     done = run("search", "stones", "--file", "beds.md", "--limit", "1", work={"beds.md": DOCUMENT}, home={})

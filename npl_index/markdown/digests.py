@@ -1,0 +1,33 @@
+"""Digests of files and sections, by which a caller says which text it has read."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from hashlib import blake2b
+
+from npl_index.markdown.sections import SectionTree
+
+DIGEST_LENGTH = 8
+"""Hexadecimal digits: two different texts have the same ones once in four thousand million times."""
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of a file's or a section's bytes.
+
+    Line ends and the empty lines around do not count, so that the text of a section has the digest of its
+    bytes, and keeps it when a neighbour is changed.
+    """
+    text = data.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").strip(b"\n")
+    return blake2b(text, digest_size=16).hexdigest()[:DIGEST_LENGTH]
+
+
+def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
+    """Return the digest of what an edit of a section replaces.
+
+    :param index: of the section; the document counts as its title.
+    :param whole: the subsections as well.
+    """
+    section = tree.sections[index or tree.title or 0]
+    lines = section.whole if whole else section.own
+    text = tree.source[tree.line_starts[lines.start] : tree.line_starts[lines.stop]]
+    return digest_of(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,81 @@
+"""The size of an answer whose call names none: a setting says it, and every way to the answer keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import TOKEN_BUDGET, Settings
+from tests.conftest import with_client
+
+PART = "Tulips in bed {n} want {n} litres of water, and lime every spring.\n\n" * 6
+BEDS = "# Beds\n\n" + "".join(f"## Tulips in bed {n}\n\n{PART.format(n=n)}" for n in range(30))
+QUESTION = {"context": "water for tulips"}
+
+CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
+    # what, the setting, arguments, most tokens of the answer (None: more than twice the default)
+    ("a context", TOKEN_BUDGET, QUESTION, TOKEN_BUDGET),
+    ("topics", TOKEN_BUDGET, {"topics": ["tulips"]}, TOKEN_BUDGET),
+    ("a context with a selector", TOKEN_BUDGET, {**QUESTION, "selectors": ["beds"]}, TOKEN_BUDGET),
+    ("selectors alone", TOKEN_BUDGET, {"selectors": ["beds"]}, None),
+    ("a blank context", TOKEN_BUDGET, {"context": " ", "topics": [""], "selectors": ["beds"]}, None),
+    ("a budget of its own", TOKEN_BUDGET, {**QUESTION, "token_budget": 900}, 900),
+    ("no limit", TOKEN_BUDGET, {**QUESTION, "token_budget": 0}, None),
+    ("another setting", 220, QUESTION, 220),
+    ("a setting without limit", 0, QUESTION, None),
+    ("a budget where none is set", 0, {**QUESTION, "token_budget": 220}, 220),
+]
+
+
+def asked(settings: Settings, tool: str, **arguments: Any) -> str:
+    async def ask(client: Client[Any]) -> str:
+        answer = await client.call_tool(tool, {"file": "beds.md", **arguments})
+        return str(answer.content[0].text)
+
+    text: str = with_client(settings, ask)
+    return text
+
+
+TEXTS: dict[str, Callable[[str], str]] = {
+    "npl_load_tailored": lambda sent: sent,
+    "npl_audit": lambda sent: str(json.loads(sent)["data"]["answers"]["markdown"]["text"]),
+    "content_tailored": lambda sent: str(json.loads(sent)["data"]["content"]),
+}
+"""What a budget bounds of each tool's answer."""
+
+
+@pytest.mark.parametrize("tool", TEXTS)
+@pytest.mark.parametrize(("what", "setting", "arguments", "most"), CASES, ids=[case[0] for case in CASES])
+def test_the_setting_bounds_answers_to_questions(
+    settings: Settings,
+    docs: Path,
+    tool: str,
+    what: str,
+    setting: int,
+    arguments: dict[str, Any],
+    most: int | None,
+) -> None:
+    """An explicit budget counts instead, 0 stands for none; selectors alone bring sections whole."""
+    (docs / "beds.md").write_text(BEDS, encoding="utf-8")
+    form = {} if tool == "content_tailored" else {"format": "markdown"}
+    sent = asked(replace(settings, token_budget=setting), tool, **arguments, **form)
+    tokens = estimator("o200k_base").count(TEXTS[tool](sent))
+    assert tokens <= most if most else tokens > 2 * TOKEN_BUDGET, what
+
+
+@pytest.mark.parametrize("setting", [TOKEN_BUDGET, 1200, 0])
+def test_the_list_of_tools_names_the_default(settings: Settings, setting: int) -> None:
+    """As this server is set."""
+
+    async def described(client: Client[Any]) -> str:
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        return str(tools["npl_load_tailored"].input_schema["properties"]["token_budget"]["description"])
+
+    assert with_client(settings, described, token_budget=setting) == f"Default {setting}; 0: no limit"
