@@ -122,11 +122,11 @@ class TailorRequest:
                 raise InvalidRequestError(
                     f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out for no limit"
                 )
-        if token_budget is None and (wanted or (context and context.strip())):
-            token_budget = default_budget
+        brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
+        token_budget = default_budget if brief else token_budget
         compiled = tuple(map(compile_selector, written))
         excluded = tuple(map(compile_selector, known))
-        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain)
+        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain, brief)
 
 
 def tailor(
