@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from npl_index.answer.budget import Part, Size, Unit
-from npl_index.answer.finding import table_head
+from npl_index.answer.frames import Frame, Stretch, frame
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name, path_ends
@@ -23,6 +23,9 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
 T = TypeVar("T")
+
+_INDENTED = 3
+"""Columns of indentation, at most, that the first line of a text loses; more make it code."""
 
 
 class Trees(Sequence[SectionTree]):
@@ -120,36 +123,42 @@ class DocumentSet:
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text.
 
-        What does not begin with its heading gets it, and rows get the head of their table.
+        What does not begin with its heading gets it, and lines from within a block get the frame of that.
         """
         tree = self.tree(place[0])
-        text = trimmed_text(tree, lines)
-        own = tree.sections[place[1]].own
-        head = table_head(tree, own, lines.start) if text and lines.start > own.start else None
-        if head:
-            text = trimmed_text(tree, head) + tree.text(lines)
+        text = _text(tree, lines)
+        if text:
+            text = self._frame(place, lines).around(text)
+            bare = text.lstrip(" ")
+            text = bare if len(text) - len(bare) <= _INDENTED else text
         heading = self._heading(place, lines)
         return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
+
+    def _frame(self, place: Place, lines: Span) -> Frame:
+        tree, first = self.tree(place[0]), lines.start
+        while first + 1 < lines.stop and not tree.line(first).strip():
+            first += 1
+        lines = Span(first, lines.stop) if first > lines.start else lines
+        return self.once(("frame", place, lines), lambda: frame(tree, tree.sections[place[1]].own, lines))
 
     def _heading(self, place: Place, lines: Span) -> Span | None:
         """Return the heading above some lines of a section's own text, if it is not among them."""
         heading = self.tree(place[0]).sections[place[1]].heading_lines
         return heading if heading.start < heading.stop <= lines.start else None
 
-    def lead_tokens(self, part: Part, line: int) -> int:
-        """Return the tokens of what comes above a line that does not begin a section's own text.
+    def frame_tokens(self, part: Part, line: int) -> int:
+        """Return the tokens of what comes with a line that does not begin a section's own text.
 
-        That is the heading with the blank line behind it, and the head of a table.
+        That is the heading with the blank line behind it, and the frame.
         """
+        place = part.document, part.section
         tree = self.tree(part.document)
-        section = tree.sections[part.section]
-        head = table_head(tree, section.own, line)
-        spans = [section.heading_lines, *([head] if head else [])]
-        return sum(self._measured(part.document, span) for span in spans if span.start < span.stop)
-
-    def _measured(self, document: int, span: Span) -> int:
-        text = trimmed_text(self.tree(document), span)
-        return self.once(("lead", document, span), lambda: measure(text, self.counter)[0])
+        heading = trimmed_text(tree, tree.sections[part.section].heading_lines)
+        around = self._frame(place, Span(line, line + 1)).around("")
+        return self.once(
+            ("around", place, around),
+            lambda: measure(heading, self.counter)[0] + measure(around, self.counter)[1],
+        )
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""
@@ -217,3 +226,10 @@ class DocumentSet:
         places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
+
+
+def _text(tree: SectionTree, lines: Span) -> str:
+    """Return lines without blank lines around, or what is meant of them, ended by one line end."""
+    if isinstance(lines, Stretch):
+        return tree.source[lines.begin : lines.end].strip() + "\n"
+    return tree.text(lines).lstrip("\n")

@@ -1,0 +1,200 @@
+"""The frame of some lines: what comes above and below them, so that they read as they do in their section.
+
+That is the head of a table, the opening line of a fence and its end, the marker of an item, the first line of
+an admonition, the term of a definition. It follows from the lines alone, so that a selector of the lines
+brings the same text again.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npl_index.markdown.sections import SectionTree, Span
+
+LINES_BACK = 2_000
+"""Lines, at most, that are looked at for one where a block begins."""
+
+_FENCE = re.compile(
+    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$",
+    re.MULTILINE,
+)
+_MARGIN = re.compile(
+    r"((?:[ \t]*>)*)([ \t]*)"
+    r"(?:((?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?"
+)
+"""Signs of quotes, indentation, and the marker of an item; or the beginning of an admonition."""
+
+_DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+_LEAD = 1_000
+"""Characters between a blank line and the head of a table, at most: mostly there are none."""
+
+_NOT_QUOTE = re.compile(r"[^\s>]")
+_CODE = 4
+"""Columns of indentation that make code of a line which no item or admonition holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch(Span):
+    """Lines of which some characters are meant: sentences of a long line.
+
+    :param begin: offset in the source.
+    :param end: offset behind the last character.
+    """
+
+    begin: int
+    end: int
+
+
+class Frame(NamedTuple):
+    """What comes with some lines.
+
+    :param above: whole lines.
+    :param margin: in place of that of the first line.
+    :param skipped: columns of the first line's margin that it replaces.
+    :param below: whole lines.
+    """
+
+    above: str
+    margin: str
+    skipped: int
+    below: str
+
+    def around(self, text: str) -> str:
+        """Return a text in the frame."""
+        return f"{self.above}{self.margin}{text[self.skipped :]}{self.below}"
+
+
+class Opening(NamedTuple):
+    """The opening line of a fence.
+
+    :param sign: what ends the fence, without its indentation.
+    """
+
+    line: int
+    sign: str
+
+
+def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
+    """Return the frame of some lines of a section.
+
+    :param own: lines of the section's own text.
+    :param lines: the first one is not blank.
+    """
+    first = tree.line(lines.start)
+    inside = isinstance(lines, Stretch) and lines.begin > tree.line_starts[lines.start]
+    openings = open_fences(tree, own, lines.start) if lines.start > own.start else []
+    head = None if openings or lines.start == own.start else table_head(tree, own, lines.start)
+    framing = [one.line for one in openings] or list(range(head.start, head.stop) if head else ())
+    at = framing[0] if framing else lines.start
+    above: list[str] = []
+    margin = ""
+    for line in [*_holders(tree, own, at), *framing]:
+        text = tree.line(line)
+        found = _matched(text)
+        if found[3] and line not in framing:
+            margin = found[0]
+        else:
+            above.append(_moved(margin, text))
+            margin = ""
+    found = _matched(first)
+    skipped = 0
+    if inside:
+        margin = "" if framing else (found[0] if found[3] or not margin else margin)
+    elif framing or found[3]:
+        margin = ""
+    else:
+        skipped = min(len(margin), found.end(2))
+    below = [
+        _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign
+        for one in reversed(open_fences(tree, own, lines.stop))
+    ]
+    return Frame(
+        "".join(f"{line}\n" for line in above), margin, skipped, "".join(f"{line}\n" for line in below)
+    )
+
+
+def _matched(text: str) -> re.Match[str]:
+    found = _MARGIN.match(text)
+    assert found
+    return found
+
+
+def _moved(margin: str, text: str) -> str:
+    """Return a line with the margin of the item that it is in, if it has no marker of its own."""
+    found = _matched(text)
+    return text if found[3] else margin + text[min(len(margin), found.end(2)) :]
+
+
+def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
+    """Return the first lines of the items, definitions and admonitions around a line, outermost first."""
+    found = _matched(tree.line(line))
+    holders: list[int] = []
+    quotes, width = found[1].count(">"), _width(found)
+    is_definition = bool(found[3]) and found[3][0] in ":~"
+    last = max(own.start, line - LINES_BACK)
+    while width and line > last:
+        line -= 1
+        text = tree.line(line)
+        found = _matched(text)
+        if found.end() == len(text):
+            continue
+        if found[1].count(">") != quotes:
+            break
+        if _width(found) < width:
+            width = _width(found)
+            if is_definition or found.end() > found.end(2):
+                holders.append(line)
+            is_definition = bool(found[3]) and found[3][0] in ":~"
+    return holders[::-1]
+
+
+def _width(found: re.Match[str]) -> int:
+    """Return the columns of a line's indentation; a definition is as if it were indented below its term."""
+    return len(found[2].expandtabs(4)) + bool(found[3] and found[3][0] in ":~")
+
+
+def open_fences(tree: SectionTree, own: Span, line: int) -> list[Opening]:
+    """Return the fences and containers that a line is inside of, outermost first.
+
+    :param own: lines of the section's own text.
+    """
+    begin = tree.line_starts[own.start]
+    text = tree.source[begin : tree.line_starts[line]]
+    if "```" not in text and "~~~" not in text and ":::" not in text:
+        return []
+    opened: list[Opening] = []
+    for marker in _FENCE.finditer(text):
+        run, is_bare = marker[1], not marker[2].strip()
+        top = opened[-1].sign if opened else ":"
+        if run.startswith(top) and is_bare and opened:
+            opened.pop()
+        elif (
+            (run[0] != ":" or not is_bare) if top[0] == ":" else tree.dialect == "npl" and run.startswith(top)
+        ):
+            at = bisect_right(tree.line_starts, begin + marker.start()) - 1
+            indent = _matched(tree.line(at))
+            if len(indent[2].expandtabs(4)) < _CODE or indent[3] or _holders(tree, own, at):
+                opened.append(Opening(at, run))
+    return opened
+
+
+def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
+    """Return the lines of a table's head if a line is in the body of that table.
+
+    :param own: lines of the section's own text.
+    """
+    if line >= own.stop or "|" not in tree.line(line):
+        return None
+    starts = tree.line_starts
+    first, at = starts[own.start], starts[line]
+    blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
+    begin = max(first, blank + 1)
+    for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
+        if "|" in found[0] and "-" in found[0]:
+            delimiter = bisect_right(starts, found.end()) - 1
+            head = Span(delimiter - 1, min(delimiter + 1, line))
+            return head if own.start <= head.start < head.stop and "|" in tree.line(head.start) else None
+    return None
