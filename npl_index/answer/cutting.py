@@ -30,8 +30,8 @@ _LONGEST = 4
 _MARGIN = 256
 """Characters read beside what fits on average, so that a small room, too, sees the end of a block."""
 
-_TRIES = 4
-"""Runs that are counted, at most: one costs more than its blocks one by one."""
+_TRIES = 6
+"""Runs that are counted, at most: with its frame one may cost more than its blocks one by one."""
 
 _WINDOWS = 16
 """A line that does not fit is cut between words into so many times as much as is looked at, more or less."""
@@ -158,10 +158,7 @@ def _cut_around(
         ("bounds", part.document, part.section, part.lines, reach),
         lambda: _bounds(tree, part, reach, documents.clock),
     )
-    near = (one for one in found if reach.begin <= one.at < reach.end)
-    best = max(near, key=lambda one: one.worth, default=None)
-    line = bisect_right(tree.line_starts, best.at) - 1 if best else _body(tree, part)
-    above = documents.frame_tokens(part, min(line, part.lines.stop - 1))
+    above = documents.heading_tokens(part)
     at_start = bounds.at[0] == tree.line_starts[part.lines.start]
     left = room
     for _ in range(_TRIES):
@@ -175,10 +172,11 @@ def _cut_around(
             end = last
         place = part.document, part.section
         piece = documents.part(place, chosen=part.chosen, lines=_lines(tree, begin, end))
-        over = cost(piece) - room
-        if over <= 0:
+        spent = cost(piece)
+        if spent <= room:
             return (piece, *rest_of(documents, part, piece))
-        left -= max(1, over * left // (over + room))
+        tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
+        left = min(left - 1, tokens * room // spent)
     return None
 
 
@@ -253,7 +251,7 @@ def _blocks(
 ) -> _Blocks:
     """Measure the blocks, cut those that do not fit and hold something, and join what belongs together.
 
-    :param above: tokens of what comes with a block that does not begin with the heading.
+    :param above: tokens of the heading.
     """
     source = documents.tree(part.document).source
     places = [one.at for one in found]
@@ -338,7 +336,7 @@ def _best_run(
     That is most of the terms, each counted once, and of equal ones most places. Of equal runs it is the one
     that begins where the part begins, else of those that are long the one in the middle.
 
-    :param above: tokens of what comes above a run that does not begin with the heading.
+    :param above: tokens of the heading, which comes above a run that does not begin with it.
     """
     bounds, tokens, worth, found = blocks
     runs: list[tuple[int, int]] = []

@@ -146,19 +146,11 @@ class DocumentSet:
         heading = self.tree(place[0]).sections[place[1]].heading_lines
         return heading if heading.start < heading.stop <= lines.start else None
 
-    def frame_tokens(self, part: Part, line: int) -> int:
-        """Return the tokens of what comes with a line that does not begin a section's own text.
-
-        That is the heading with the blank line behind it, and the frame.
-        """
-        place = part.document, part.section
-        tree = self.tree(part.document)
-        heading = trimmed_text(tree, tree.sections[part.section].heading_lines)
-        around = self._frame(place, Span(line, line + 1)).around("")
-        return self.once(
-            ("around", place, around),
-            lambda: measure(heading, self.counter)[0] + measure(around, self.counter)[1],
-        )
+    def heading_tokens(self, part: Part) -> int:
+        """Return the tokens of the heading of a part's section with the blank line behind it."""
+        lines = self.tree(part.document).sections[part.section].heading_lines
+        text = trimmed_text(self.tree(part.document), lines)
+        return self.once(("heading", part.document, lines), lambda: measure(text, self.counter)[0])
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""

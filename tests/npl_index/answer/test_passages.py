@@ -188,7 +188,7 @@ def test_a_paragraph_comes_with_the_code_that_it_introduces() -> None:
     """Where both fit."""
     text = f"# T\n\n{FILLER}Open the valve first.\n\n```sh\nsiphon --start\n```\n\n{FILLER}"
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))
-    for room in range(20, 100):
+    for room in range(22, 100):
         pieces = cut(documents, documents.part((0, 1), chosen=False), room)
         assert pieces
         assert "Open the valve first.\n\n```sh\nsiphon --start\n```\n" in documents.part_text(pieces[0])
