@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
     """
     first = tree.line(lines.start)
     inside = isinstance(lines, Stretch) and lines.begin > tree.line_starts[lines.start]
-    openings = open_fences(tree, own, lines.start) if lines.start > own.start else []
+    openings = open_fences(tree, own, lines.start)
     head = None if openings or lines.start == own.start else table_head(tree, own, lines.start)
     framing = [one.line for one in openings] or list(range(head.start, head.stop) if head else ())
     at = framing[0] if framing else lines.start
@@ -109,7 +110,7 @@ def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
         skipped = min(len(margin), found.end(2))
     below = [
         _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign
-        for one in reversed(open_fences(tree, own, lines.stop))
+        for one in reversed(open_fences(tree, own, lines.stop, lines.start, openings))
     ]
     return Frame(
         "".join(f"{line}\n" for line in above), margin, skipped, "".join(f"{line}\n" for line in below)
@@ -156,29 +157,33 @@ def _width(found: re.Match[str]) -> int:
     return len(found[2].expandtabs(4)) + bool(found[3] and found[3][0] in ":~")
 
 
-def open_fences(tree: SectionTree, own: Span, line: int) -> list[Opening]:
+def open_fences(
+    tree: SectionTree, own: Span, line: int, first: int | None = None, opened: Sequence[Opening] = ()
+) -> list[Opening]:
     """Return the fences and containers that a line is inside of, outermost first.
 
     :param own: lines of the section's own text.
+    :param first: a line before it, by default the first of the section.
+    :param opened: what that one is inside of.
     """
-    begin = tree.line_starts[own.start]
+    begin = tree.line_starts[own.start if first is None else first]
     text = tree.source[begin : tree.line_starts[line]]
+    stack = list(opened)
     if "```" not in text and "~~~" not in text and ":::" not in text:
-        return []
-    opened: list[Opening] = []
+        return stack
     for marker in _FENCE.finditer(text):
         run, is_bare = marker[1], not marker[2].strip()
-        top = opened[-1].sign if opened else ":"
-        if run.startswith(top) and is_bare and opened:
-            opened.pop()
+        top = stack[-1].sign if stack else ":"
+        if run.startswith(top) and is_bare and stack:
+            stack.pop()
         elif (
             (run[0] != ":" or not is_bare) if top[0] == ":" else tree.dialect == "npl" and run.startswith(top)
         ):
             at = bisect_right(tree.line_starts, begin + marker.start()) - 1
-            indent = _matched(tree.line(at))
-            if len(indent[2].expandtabs(4)) < _CODE or indent[3] or _holders(tree, own, at):
-                opened.append(Opening(at, run))
-    return opened
+            margin = text[marker.start() : marker.start(1)].expandtabs(4)
+            if len(margin) < _CODE or not margin.isspace() or _holders(tree, own, at):
+                stack.append(Opening(at, run))
+    return stack
 
 
 def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
