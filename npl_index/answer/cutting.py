@@ -153,7 +153,7 @@ def _cut_around(
     :param found: what a run has to hold some of; where nothing is given, the beginning is kept.
     """
     tree = documents.tree(part.document)
-    reach = _reach(tree, part, room, found)
+    reach = _reach(documents, part, room, found)
     bounds = documents.once(
         ("bounds", part.document, part.section, part.lines, reach),
         lambda: _bounds(tree, part, reach, documents.clock),
@@ -188,15 +188,17 @@ def _lines(tree: SectionTree, begin: int, end: int) -> Span:
     return lines if is_whole else Stretch(lines.start, lines.stop, begin, end)
 
 
-def _reach(tree: SectionTree, part: Part, room: int, found: Sequence[Found]) -> Stretch:
+def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]) -> Stretch:
     """Return the lines that are parsed to cut a part, and the characters that a piece may come from."""
+    tree = documents.tree(part.document)
     starts = tree.line_starts
     begin, end = starts[part.lines.start], starts[part.lines.stop]
     width = (
         room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
     )  # a quarter more than fits on average
     at = best_place(found, width, begin, end)
-    line = safe_start(tree, tree.sections[part.section].own, bisect_right(starts, at) - 1)
+    own, fences = tree.sections[part.section].own, documents.fences((part.document, part.section))
+    line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
     reached = at + width + _MARGIN
     stop = bisect_left(starts, reached)
     return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)

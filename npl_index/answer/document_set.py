@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from npl_index.answer.budget import Part, Size, Unit
-from npl_index.answer.frames import Frame, Stretch, frame
+from npl_index.answer.frames import Fences, Frame, Stretch, frame
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name, path_ends
@@ -139,7 +139,13 @@ class DocumentSet:
         while first + 1 < lines.stop and not tree.line(first).strip():
             first += 1
         lines = Span(first, lines.stop) if first > lines.start else lines
-        return self.once(("frame", place, lines), lambda: frame(tree, tree.sections[place[1]].own, lines))
+        own = tree.sections[place[1]].own
+        return self.once(("frame", place, lines), lambda: frame(tree, own, lines, self.fences(place)))
+
+    def fences(self, place: Place) -> Fences:
+        """Return the fences of a section's own text."""
+        tree = self.tree(place[0])
+        return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
 
     def _heading(self, place: Place, lines: Span) -> Span | None:
         """Return the heading above some lines of a section's own text, if it is not among them."""
@@ -148,9 +154,11 @@ class DocumentSet:
 
     def heading_tokens(self, part: Part) -> int:
         """Return the tokens of the heading of a part's section with the blank line behind it."""
-        lines = self.tree(part.document).sections[part.section].heading_lines
-        text = trimmed_text(self.tree(part.document), lines)
-        return self.once(("heading", part.document, lines), lambda: measure(text, self.counter)[0])
+        tree = self.tree(part.document)
+        lines = tree.sections[part.section].heading_lines
+        return self.once(
+            ("heading", part.document, lines), lambda: measure(trimmed_text(tree, lines), self.counter)[0]
+        )
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import log2
 from typing import NamedTuple
 
-from npl_index.answer.frames import LINES_BACK, open_fences
+from npl_index.answer.frames import LINES_BACK, Fences
 from npl_index.markdown.sections import SectionTree, Span
 
 _LOOKED_AT = 1 << 18
@@ -96,13 +96,12 @@ def best_place(found: Sequence[Found], width: int, begin: int, end: int) -> int:
     return place
 
 
-def safe_start(tree: SectionTree, own: Span, line: int) -> int:
+def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
     """Return the last line up to one at which parsing may begin, or one far before it.
 
     :param own: lines of the section's own text.
     """
-    fences = [one.line for one in open_fences(tree, own, line) if one.sign[0] != ":"]
-    line = fences[0] if fences else line
+    line = next((one.line for one in fences.around(line) if one.sign[0] != ":"), line)
     last = max(own.start, line - LINES_BACK)
     for at in range(line, last, -1):
         text = tree.line(at)

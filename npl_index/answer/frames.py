@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,7 +77,7 @@ class Opening(NamedTuple):
     sign: str
 
 
-def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
+def frame(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> Frame:
     """Return the frame of some lines of a section.
 
     :param own: lines of the section's own text.
@@ -86,7 +85,7 @@ def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
     """
     first = tree.line(lines.start)
     inside = isinstance(lines, Stretch) and lines.begin > tree.line_starts[lines.start]
-    openings = open_fences(tree, own, lines.start)
+    openings = fences.around(lines.start)
     head = None if openings or lines.start == own.start else table_head(tree, own, lines.start)
     framing = [one.line for one in openings] or list(range(head.start, head.stop) if head else ())
     at = framing[0] if framing else lines.start
@@ -110,7 +109,7 @@ def frame(tree: SectionTree, own: Span, lines: Span) -> Frame:
         skipped = min(len(margin), found.end(2))
     below = [
         _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign
-        for one in reversed(open_fences(tree, own, lines.stop, lines.start, openings))
+        for one in reversed(fences.around(lines.stop))
     ]
     return Frame(
         "".join(f"{line}\n" for line in above), margin, skipped, "".join(f"{line}\n" for line in below)
@@ -157,33 +156,44 @@ def _width(found: re.Match[str]) -> int:
     return len(found[2].expandtabs(4)) + bool(found[3] and found[3][0] in ":~")
 
 
-def open_fences(
-    tree: SectionTree, own: Span, line: int, first: int | None = None, opened: Sequence[Opening] = ()
-) -> list[Opening]:
-    """Return the fences and containers that a line is inside of, outermost first.
+class Fences:
+    """The fences and containers of a section; its text is read once for all that is asked about it.
 
     :param own: lines of the section's own text.
-    :param first: a line before it, by default the first of the section.
-    :param opened: what that one is inside of.
     """
-    begin = tree.line_starts[own.start if first is None else first]
-    text = tree.source[begin : tree.line_starts[line]]
-    stack = list(opened)
-    if "```" not in text and "~~~" not in text and ":::" not in text:
+
+    def __init__(self, tree: SectionTree, own: Span) -> None:
+        self._tree, self._own = tree, own
+        self._known: dict[int, list[Opening]] = {own.start: []}
+
+    def around(self, line: int) -> list[Opening]:
+        """Return those that a line is inside of, outermost first."""
+        if line not in self._known:
+            first = max((one for one in self._known if one < line), default=line)
+            self._known[line] = self._read(first, line) if first < line else []
+        return self._known[line]
+
+    def _read(self, first: int, line: int) -> list[Opening]:
+        tree, stack = self._tree, list(self._known[first])
+        begin = tree.line_starts[first]
+        text = tree.source[begin : tree.line_starts[line]]
+        if "```" not in text and "~~~" not in text and ":::" not in text:
+            return stack
+        for marker in _FENCE.finditer(text):
+            run, is_bare = marker[1], not marker[2].strip()
+            top = stack[-1].sign if stack else ":"
+            if run.startswith(top) and is_bare and stack:
+                stack.pop()
+            elif (
+                (run[0] != ":" or not is_bare)
+                if top[0] == ":"
+                else tree.dialect == "npl" and run.startswith(top)
+            ):
+                at = bisect_right(tree.line_starts, begin + marker.start()) - 1
+                margin = text[marker.start() : marker.start(1)].expandtabs(4)
+                if len(margin) < _CODE or not margin.isspace() or _holders(tree, self._own, at):
+                    stack.append(Opening(at, run))
         return stack
-    for marker in _FENCE.finditer(text):
-        run, is_bare = marker[1], not marker[2].strip()
-        top = stack[-1].sign if stack else ":"
-        if run.startswith(top) and is_bare and stack:
-            stack.pop()
-        elif (
-            (run[0] != ":" or not is_bare) if top[0] == ":" else tree.dialect == "npl" and run.startswith(top)
-        ):
-            at = bisect_right(tree.line_starts, begin + marker.start()) - 1
-            margin = text[marker.start() : marker.start(1)].expandtabs(4)
-            if len(margin) < _CODE or not margin.isspace() or _holders(tree, own, at):
-                stack.append(Opening(at, run))
-    return stack
 
 
 def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
