@@ -36,9 +36,6 @@ _TRIES = 6
 _WINDOWS = 16
 """A line that does not fit is cut between words into so many times as much as is looked at, more or less."""
 
-_LEAST = 16
-"""Characters between two cuts of a line, at least."""
-
 _ENDLESS = 1 << 40
 """Tokens of a block that is not counted."""
 
@@ -100,7 +97,7 @@ def cut(
     documents: DocumentSet,
     part: Part,
     room: int,
-    cost: Callable[[Part], int] | None = None,
+    cost: Callable[[Part], int] = lambda piece: piece.size.cost,
     *,
     or_beginning: bool = True,
 ) -> tuple[Part, ...] | None:
@@ -115,12 +112,11 @@ def cut(
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = documents.tree(part.document)
-    begin, end = tree.line_starts[_body(tree, part)], tree.line_starts[part.lines.stop]
+    begin, end = (tree.line_starts[line] for line in (_body(tree, part), part.lines.stop))
     found = documents.once(
         ("found", part.document, begin, end),
         lambda: find_all(tree.source, begin, end, _wanted(documents, part)),
     )
-    cost = cost or (lambda piece: piece.size.cost)
     pieces = _cut_around(documents, part, room, cost, found) if found else None
     if pieces is None and (or_beginning or not found):
         pieces = _cut_around(documents, part, room, cost, ())
@@ -142,11 +138,7 @@ def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]
 
 
 def _cut_around(
-    documents: DocumentSet,
-    part: Part,
-    room: int,
-    cost: Callable[[Part], int],
-    found: Sequence[Found],
+    documents: DocumentSet, part: Part, room: int, cost: Callable[[Part], int], found: Sequence[Found]
 ) -> tuple[Part, ...] | None:
     """Cut a part as :func:`cut` does.
 
@@ -162,18 +154,17 @@ def _cut_around(
     at_start = bounds.at[0] == tree.line_starts[part.lines.start]
     left = room
     for _ in range(_TRIES):
-        blocks = _blocks(documents, part, reach, bounds, found, left, above)
+        blocks = _blocks(documents, part, reach, bounds, found, left)
         run = _best_run(documents, blocks, left, at_start, above)
         if run is None:
             break
         begin, end = (blocks.bounds[one] for one in run)
         last = blocks.bounds[run[1] - 1]
-        if last > begin and _leads_in(tree.source, last, end) and not any(blocks.found[run[1] - 1]):
+        if last > begin and not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
             end = last
         place = part.document, part.section
         piece = documents.part(place, chosen=part.chosen, lines=_lines(tree, begin, end))
-        spent = cost(piece)
-        if spent <= room:
+        if (spent := cost(piece)) <= room:
             return (piece, *rest_of(documents, part, piece))
         tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
         left = min(left - 1, tokens * room // spent)
@@ -193,9 +184,8 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
     tree = documents.tree(part.document)
     starts = tree.line_starts
     begin, end = starts[part.lines.start], starts[part.lines.stop]
-    width = (
-        room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
-    )  # a quarter more than fits on average
+    # A quarter more than fits on average.
+    width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
     at = best_place(found, width, begin, end)
     own, fences = tree.sections[part.section].own, documents.fences((part.document, part.section))
     line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
@@ -220,10 +210,9 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
     glued: set[int] = set()
     code: list[tuple[int, int]] = []
     introduced = 0
-    for token in parse_blocks(source, npl=tree.dialect == "npl", deadline=clock):
-        if not token.map:
-            continue
-        begin, end = base + token.map[0], base + token.map[1]
+    tokens = parse_blocks(source, npl=tree.dialect == "npl", deadline=clock)
+    for token, lines in ((token, token.map) for token in tokens if token.map):
+        begin, end = base + lines[0], base + lines[1]
         if source.startswith("|") and not ends:  # rows of a table whose head stands before
             ends.update(range(base + 1, end))
         ends.add(end)
@@ -234,27 +223,15 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
             glued.add(introduced)
         introduced = end if token.type == "paragraph_open" else 0
     at = [start, *sorted(end for end in ends if max(first, start) < end < reach.stop), reach.stop]
-    return _Bounds(
-        [starts[line] for line in at],
-        frozenset(starts[line] for line in glued),
-        code,
-        reach.stop < part.lines.stop,
-    )
+    joints = frozenset(starts[line] for line in glued)
+    return _Bounds([starts[line] for line in at], joints, code, reach.stop < part.lines.stop)
 
 
 def _blocks(
-    documents: DocumentSet,
-    part: Part,
-    reach: Stretch,
-    bounds: _Bounds,
-    found: Sequence[Found],
-    room: int,
-    above: int,
+    documents: DocumentSet, part: Part, reach: Stretch, bounds: _Bounds, found: Sequence[Found], room: int
 ) -> _Blocks:
-    """Measure the blocks, cut those that do not fit and hold something, and join what belongs together.
-
-    :param above: tokens of the heading.
-    """
+    """Measure the blocks, cut those that do not fit and hold something, and join what belongs together."""
+    above = documents.heading_tokens(part)
     source = documents.tree(part.document).source
     places = [one.at for one in found]
     longest = _LONGEST * (reach.end - reach.begin)
@@ -286,10 +263,9 @@ def _blocks(
     if bounds.is_open:
         counts[-1] = _ENDLESS
     for number in range(len(counts) - 2, -1, -1):
-        together = counts[number] + counts[number + 1]
-        if fits(together) and (
-            at[number + 1] in bounds.glued or _leads_in(source, at[number], at[number + 1])
-        ):
+        begin, end = at[number : number + 2]
+        together = sum(counts[number : number + 2])
+        if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
             counts[number : number + 2] = [together]
             del at[number + 1]
     inside: list[list[Found]] = [[] for _ in at]
@@ -301,7 +277,7 @@ def _blocks(
     return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
 
 
-def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, step: int) -> Iterator[int]:
+def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, step: int) -> list[int]:
     """Return where a block that does not fit may be cut.
 
     :param step: 0 for the best places, then others; 2 between words.
@@ -311,17 +287,13 @@ def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, 
     first, last = max(first, begin), min(last, end)
     begin, end = max(first, reach.begin), min(last, reach.end)
     if step < len(_BREAKS[True]):
-        for found in _BREAKS[lines is not None][step].finditer(source, max(first, begin - 1), end):
-            at = found.start() + found[0].rfind("\n") + 1 if "\n" in found[0] else found.end()
-            if first < at < last:
-                yield at
-        return
-    size = max(_LEAST, (reach.end - reach.begin) // _WINDOWS)
-    for at in range(begin, end, size):
-        gap = _GAP.search(source, at, min(at + size, end))
-        at = gap.end() if gap else at
-        if first + _LEAST < at < last - _LEAST:
-            yield at
+        ends = _BREAKS[lines is not None][step].finditer(source, max(first, begin - 1), end)
+        cuts = [one.start() + one[0].rfind("\n") + 1 if "\n" in one[0] else one.end() for one in ends]
+    else:
+        size = (reach.end - reach.begin) // _WINDOWS
+        gaps = ((at, _GAP.search(source, at, min(at + size, end))) for at in range(begin, end, size))
+        cuts = [gap.end() if gap else at for at, gap in gaps]
+    return [at for at in cuts if first < at < last]
 
 
 def _leads_in(source: str, begin: int, end: int) -> bool:

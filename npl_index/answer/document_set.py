@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from npl_index.answer.budget import Part, Size, Unit
-from npl_index.answer.frames import Fences, Frame, Stretch, frame
+from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name, path_ends
@@ -118,7 +118,8 @@ class DocumentSet:
 
     def part_text(self, part: Part) -> str:
         """Return a part's text, under its section's heading."""
-        return self._under_heading((part.document, part.section), part.lines)
+        place = part.document, part.section
+        return self.once(("text", place, part.lines), lambda: self._under_heading(place, part.lines))
 
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text.
@@ -126,21 +127,11 @@ class DocumentSet:
         What does not begin with its heading gets it, and lines from within a block get the frame of that.
         """
         tree = self.tree(place[0])
-        text = _text(tree, lines)
-        if text:
-            text = self._frame(place, lines).around(text)
-            bare = text.lstrip(" ")
-            text = bare if len(text) - len(bare) <= _INDENTED else text
+        text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))
+        bare = text.lstrip(" ")
+        text = bare if len(text) - len(bare) <= _INDENTED else text
         heading = self._heading(place, lines)
         return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
-
-    def _frame(self, place: Place, lines: Span) -> Frame:
-        tree, first = self.tree(place[0]), lines.start
-        while first + 1 < lines.stop and not tree.line(first).strip():
-            first += 1
-        lines = Span(first, lines.stop) if first > lines.start else lines
-        own = tree.sections[place[1]].own
-        return self.once(("frame", place, lines), lambda: frame(tree, own, lines, self.fences(place)))
 
     def fences(self, place: Place) -> Fences:
         """Return the fences of a section's own text."""
@@ -226,10 +217,3 @@ class DocumentSet:
         places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
-
-
-def _text(tree: SectionTree, lines: Span) -> str:
-    """Return lines without blank lines around, or what is meant of them, ended by one line end."""
-    if isinstance(lines, Stretch):
-        return tree.source[lines.begin : lines.end].strip() + "\n"
-    return tree.text(lines).lstrip("\n")

@@ -48,25 +48,6 @@ class Stretch(Span):
     end: int
 
 
-class Frame(NamedTuple):
-    """What comes with some lines.
-
-    :param above: whole lines.
-    :param margin: in place of that of the first line.
-    :param skipped: columns of the first line's margin that it replaces.
-    :param below: whole lines.
-    """
-
-    above: str
-    margin: str
-    skipped: int
-    below: str
-
-    def around(self, text: str) -> str:
-        """Return a text in the frame."""
-        return f"{self.above}{self.margin}{text[self.skipped :]}{self.below}"
-
-
 class Opening(NamedTuple):
     """The opening line of a fence.
 
@@ -77,49 +58,41 @@ class Opening(NamedTuple):
     sign: str
 
 
-def frame(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> Frame:
-    """Return the frame of some lines of a section.
+def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
+    """Return some lines of a section, without blank lines around, in their frame.
 
     :param own: lines of the section's own text.
-    :param lines: the first one is not blank.
     """
-    first = tree.line(lines.start)
-    inside = isinstance(lines, Stretch) and lines.begin > tree.line_starts[lines.start]
-    openings = fences.around(lines.start)
-    head = None if openings or lines.start == own.start else table_head(tree, own, lines.start)
-    framing = [one.line for one in openings] or list(range(head.start, head.stop) if head else ())
-    at = framing[0] if framing else lines.start
-    above: list[str] = []
-    margin = ""
-    for line in [*_holders(tree, own, at), *framing]:
-        text = tree.line(line)
-        found = _matched(text)
+    first, inside = lines.start, False
+    if isinstance(lines, Stretch):
+        inside = lines.begin > tree.line_starts[first]
+        text = tree.source[lines.begin : lines.end].strip("\n").rstrip() + "\n"
+    else:
+        text = tree.text(lines).lstrip("\n")
+    while first + 1 < lines.stop and not tree.line(first).strip():
+        first += 1
+    framing = [*(one.line for one in fences.around(first)), *table_head(tree, own, first)]
+    above = margin = ""
+    for line in [*_holders(tree, own, min([first, *framing])), *framing]:
+        found = _matched(tree.line(line))
         if found[3] and line not in framing:
             margin = found[0]
         else:
-            above.append(_moved(margin, text))
-            margin = ""
-    found = _matched(first)
-    skipped = 0
-    if inside:
-        margin = "" if framing else (found[0] if found[3] or not margin else margin)
-    elif framing or found[3]:
-        margin = ""
-    else:
-        skipped = min(len(margin), found.end(2))
-    below = [
-        _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign
+            above, margin = above + _moved(margin, tree.line(line)) + "\n", ""
+    found = _matched(tree.line(first))
+    if not inside:
+        text = _moved(margin, text)
+    elif not framing:
+        text = (margin if margin and not found[3] else found[0]) + text
+    below = (
+        _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign + "\n"
         for one in reversed(fences.around(lines.stop))
-    ]
-    return Frame(
-        "".join(f"{line}\n" for line in above), margin, skipped, "".join(f"{line}\n" for line in below)
     )
+    return f"{above}{text}{''.join(below)}" if text else ""
 
 
 def _matched(text: str) -> re.Match[str]:
-    found = _MARGIN.match(text)
-    assert found
-    return found
+    return next(_MARGIN.finditer(text))
 
 
 def _moved(margin: str, text: str) -> str:
@@ -130,30 +103,30 @@ def _moved(margin: str, text: str) -> str:
 
 def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
     """Return the first lines of the items, definitions and admonitions around a line, outermost first."""
-    found = _matched(tree.line(line))
+    inner = _matched(tree.line(line))
     holders: list[int] = []
-    quotes, width = found[1].count(">"), _width(found)
-    is_definition = bool(found[3]) and found[3][0] in ":~"
     last = max(own.start, line - LINES_BACK)
-    while width and line > last:
+    while _width(inner) and line > last:
         line -= 1
-        text = tree.line(line)
-        found = _matched(text)
-        if found.end() == len(text):
+        found = _matched(tree.line(line))
+        if found.end() == len(found.string):
             continue
-        if found[1].count(">") != quotes:
+        if found[1].count(">") != inner[1].count(">"):
             break
-        if _width(found) < width:
-            width = _width(found)
-            if is_definition or found.end() > found.end(2):
+        if _width(found) < _width(inner):
+            if _defines(inner) or found.end() > found.end(2):
                 holders.append(line)
-            is_definition = bool(found[3]) and found[3][0] in ":~"
+            inner = found
     return holders[::-1]
+
+
+def _defines(found: re.Match[str]) -> bool:
+    return (found[3] or "-")[0] in ":~"
 
 
 def _width(found: re.Match[str]) -> int:
     """Return the columns of a line's indentation; a definition is as if it were indented below its term."""
-    return len(found[2].expandtabs(4)) + bool(found[3] and found[3][0] in ":~")
+    return len(found[2].expandtabs(4)) + _defines(found)
 
 
 class Fences:
@@ -179,16 +152,13 @@ class Fences:
         text = tree.source[begin : tree.line_starts[line]]
         if "```" not in text and "~~~" not in text and ":::" not in text:
             return stack
+        nests = tree.dialect == "npl"
         for marker in _FENCE.finditer(text):
             run, is_bare = marker[1], not marker[2].strip()
             top = stack[-1].sign if stack else ":"
             if run.startswith(top) and is_bare and stack:
                 stack.pop()
-            elif (
-                (run[0] != ":" or not is_bare)
-                if top[0] == ":"
-                else tree.dialect == "npl" and run.startswith(top)
-            ):
+            elif (run[0] != ":" or not is_bare) if top[0] == ":" else nests and run.startswith(top):
                 at = bisect_right(tree.line_starts, begin + marker.start()) - 1
                 margin = text[marker.start() : marker.start(1)].expandtabs(4)
                 if len(margin) < _CODE or not margin.isspace() or _holders(tree, self._own, at):
@@ -196,13 +166,13 @@ class Fences:
         return stack
 
 
-def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
-    """Return the lines of a table's head if a line is in the body of that table.
+def table_head(tree: SectionTree, own: Span, line: int) -> range:
+    """Return the lines of the head of the table that a line is in the body of; empty if there is no table.
 
     :param own: lines of the section's own text.
     """
     if line >= own.stop or "|" not in tree.line(line):
-        return None
+        return range(0)
     starts = tree.line_starts
     first, at = starts[own.start], starts[line]
     blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
@@ -210,6 +180,6 @@ def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
     for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
         if "|" in found[0] and "-" in found[0]:
             delimiter = bisect_right(starts, found.end()) - 1
-            head = Span(delimiter - 1, min(delimiter + 1, line))
-            return head if own.start <= head.start < head.stop and "|" in tree.line(head.start) else None
-    return None
+            head = range(delimiter - 1, min(delimiter + 1, line))
+            return head if own.start <= head.start and "|" in tree.line(head.start) else range(0)
+    return range(0)
