@@ -284,3 +284,24 @@ def test_what_is_only_like_a_table_gets_no_head() -> None:
     bars = "a | b in a paragraph of its own\n\n" * 200
     on = document_set({"long.md": f"# T\n\n{HEAD}| x | y |\n\n{bars}The siphon | here.\n\n{bars}"})
     assert "what it does" not in kept(on, 60, "siphon")
+
+
+def test_the_caller_says_what_a_piece_costs() -> None:
+    """A form of answer that takes more tokens leaves room for less text."""
+    on = wanting(document_set({"x.md": f"# T\n\n{words(KINDS['paragraphs'], 90)}"}), "paragraph")
+    part = on.part((0, 1), chosen=False)
+    sizes = []
+    for factor in (1, 2, 5):
+        pieces = cut(on, part, 300, lambda piece, factor=factor: factor * piece.size.cost)  # type: ignore[misc]
+        assert pieces
+        sizes.append(factor * pieces[0].size.cost)
+    assert all(200 < size <= 300 for size in sizes)
+
+
+def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
+    """Something is found and has no room: another piece says nothing of it."""
+    on = document_set({"x.md": f"# T\n\nFirst.\n\n{words(KINDS['paragraphs'], 90)}{'siphon ' * 3}\n"})
+    part = on.part((0, 1), chosen=False)
+    assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None
+    assert cut(wanting(on, "siphon"), part, 8)
+    assert cut(wanting(on, "greenfly"), part, 8, or_beginning=False)
