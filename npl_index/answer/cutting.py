@@ -1,7 +1,9 @@
 """Cutting a section that does not fit: the run of its blocks around what was asked for.
 
-What cannot be kept is neither parsed nor counted, and each block that is looked at is counted once, so that a
-cut takes time in proportion to what is kept, however long the section.
+A block that does not fit and holds what was asked for is cut as well: code between its lines, text between
+its sentences, and what is longer still between words. What cannot be kept is neither parsed nor counted, and
+each block that is looked at is counted once, so that a cut takes time in proportion to what is kept, however
+long the section.
 """
 
 from __future__ import annotations
@@ -9,34 +11,77 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from npl_index.answer.budget import Part, Size
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import Found, best_place, find_all, safe_start
+from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import parse_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
-_WIDTH = 5
-"""Characters of a token, more or less, in a block that is far too long."""
+_LONGEST = 4
+"""A block that is so many times as long as what is looked at does not fit, and is not counted."""
 
 _MARGIN = 256
 """Characters read beside what fits on average, so that a small room, too, sees the end of a block."""
 
-_TRIES = 4
-"""Blocks given up, at most, where a run costs more than its blocks one by one."""
+_TRIES = 6
+"""Runs that are counted, at most: with its frame one may cost more than its blocks one by one."""
+
+_WINDOWS = 16
+"""A line that does not fit is cut between words into so many times as much as is looked at, more or less."""
+
+_ENDLESS = 1 << 40
+"""Tokens of a block that is not counted."""
+
+_GAP = re.compile(r"(?<!:)[\s,;。，、]+")
 
 _BLANK = re.compile(r"\s*\Z")
+_HOLDER = re.compile(r"^([ \t]*)(?:!!!|\?\?\?\+?|===|\[\^[^\]\n]+\]:)[ \t]+(?=\S)", re.MULTILINE)
+"""The first line of what has indented text below, which the parser reads as an item."""
+
+_CODE = frozenset({"fence", "code_block", "html_block"})
+_LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
+_LEADING = (":", "：", "{", "[", "(")
+_CLOSERS = "*_`\"'”’)] "
+_LAST_LINE = 512
+"""Characters of a block's end that are looked at for its last line."""
+
+_END = (
+    r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
+    r"|(?<=[^\s!?])[!?…]+)[\"'”’»)\]*_`]*%s(?![a-zß-ÿа-яα-ω])|[。！？][”’」』）]*%s)"
+)
+_BREAKS = {
+    False: (re.compile(_END % (r"[ \t]*\n", r"[ \t]*\n")), re.compile(_END % (r"\s+", r"\s*"))),
+    True: (re.compile(r"\n[ \t>]*\n"), re.compile(r"\n")),
+}
+"""Where text and where code may be cut, the better places first."""
+
+
+class _Bounds(NamedTuple):
+    """Where a cut may fall.
+
+    :param at: offsets in the source, in order; where the first block begins and the last one ends included.
+    :param glued: those between what belongs together.
+    :param code: where the lines of code begin and end, without the marks of a fence.
+    :param is_open: the last block goes on.
+    """
+
+    at: Sequence[int]
+    glued: frozenset[int]
+    code: Sequence[tuple[int, int]]
+    is_open: bool
 
 
 class _Blocks(NamedTuple):
     """Consecutive blocks of a part.
 
-    :param bounds: the lines before which a cut may fall, where the first begins and the last ends included.
+    :param bounds: offsets before which a cut may fall, where the first begins and the last ends included.
     :param tokens: of all before each bound.
     :param worth: of all that was found before each bound.
     :param found: what was found, in each block.
@@ -48,29 +93,39 @@ class _Blocks(NamedTuple):
     found: Sequence[Sequence[Found]]
 
 
-def cut(documents: DocumentSet, part: Part, room: int) -> tuple[Part, ...] | None:
+def cut(
+    documents: DocumentSet,
+    part: Part,
+    room: int,
+    cost: Callable[[Part], int] = lambda piece: piece.size.cost,
+    *,
+    or_beginning: bool = True,
+) -> tuple[Part, ...] | None:
     """Keep of a part the run of blocks that holds most of what was asked for, within ``room`` tokens.
 
-    What the heading says needs no place in the text: it comes with every run. Where no block with something
-    that was asked for fits, lines of a paragraph are kept; where nothing is found, the part's beginning. A
-    fence is never cut.
+    What the heading says needs no place in the text: it comes with every run. Where nothing is found, the
+    part's beginning is kept. A piece of a line has the selector of the whole line, which cannot say less.
 
+    :param cost: returns the tokens that a piece takes of the room; by default those of its text.
+    :param or_beginning: keep the beginning, too, where something is found and has no room.
     :returns: what is kept, then what stands before it and behind it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = documents.tree(part.document)
-    body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    begin, end = tree.line_starts[body], tree.line_starts[part.lines.stop]
+    begin, end = (tree.line_starts[line] for line in (_body(tree, part), part.lines.stop))
     found = documents.once(
         ("found", part.document, begin, end),
         lambda: find_all(tree.source, begin, end, _wanted(documents, part)),
     )
-    reach = _reach(documents, part, room, found)
-    pieces = None
-    for by_line in (False, True) if found else ():
-        pieces = pieces or _cut_within(documents, part, room, reach, found, by_line=by_line)
-    # Else nothing is found, or it stands in a block that does not fit.
-    return pieces or _cut_within(documents, part, room, _reach(documents, part, room, ()), ())
+    pieces = _cut_around(documents, part, room, cost, found) if found else None
+    if pieces is None and (or_beginning or not found):
+        pieces = _cut_around(documents, part, room, cost, ())
+    return pieces
+
+
+def _body(tree: SectionTree, part: Part) -> int:
+    """Return the first line of a part behind the section's heading."""
+    return max(part.lines.start, tree.sections[part.section].heading_lines.stop)
 
 
 def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]:
@@ -82,103 +137,169 @@ def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]
     return tuple(term for number, term in enumerate(documents.wanted) if number not in said)
 
 
-def _cut_within(
-    documents: DocumentSet,
-    part: Part,
-    room: int,
-    reach: Span,
-    found: Sequence[Found],
-    *,
-    by_line: bool = False,
+def _cut_around(
+    documents: DocumentSet, part: Part, room: int, cost: Callable[[Part], int], found: Sequence[Found]
 ) -> tuple[Part, ...] | None:
-    """Cut a part as :func:`cut` does, with a look at some of its lines only.
+    """Cut a part as :func:`cut` does.
 
     :param found: what a run has to hold some of; where nothing is given, the beginning is kept.
-    :param by_line: between the lines of paragraphs, too.
     """
+    tree = documents.tree(part.document)
+    reach = _reach(documents, part, room, found)
     bounds = documents.once(
-        ("bounds", part.document, part.section, part.lines, reach, by_line),
-        lambda: _bounds(documents.tree(part.document), part, reach, documents.clock, by_line=by_line),
+        ("bounds", part.document, part.section, part.lines, reach),
+        lambda: _bounds(tree, part, reach, documents.clock),
     )
-    blocks = _measured(documents, part, bounds, found, room)
-    at_start = bounds[0] == part.lines.start
-    # What is cut out of a table gets its head; which blocks are kept is not known yet, and most of them are.
-    lead = documents.lead_tokens(part, bounds[(len(bounds) - 1) // 2])
-    run = _best_run(documents, blocks, room, at_start, lead)
+    above = documents.heading_tokens(part)
+    at_start = bounds.at[0] == tree.line_starts[part.lines.start]
+    left = room
     for _ in range(_TRIES):
+        blocks = _blocks(documents, part, reach, bounds, found, left)
+        run = _best_run(documents, blocks, left, at_start, above)
         if run is None:
             break
-        lines = Span(bounds[run[0]], bounds[run[1]])
-        piece = documents.part((part.document, part.section), chosen=part.chosen, lines=lines)
-        if piece.size.cost <= room:
+        begin, end = (blocks.bounds[one] for one in run)
+        last = blocks.bounds[run[1] - 1]
+        if last > begin and not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
+            end = last
+        place = part.document, part.section
+        piece = documents.part(place, chosen=part.chosen, lines=_lines(tree, begin, end))
+        if (spent := cost(piece)) <= room:
             return (piece, *rest_of(documents, part, piece))
-        run = _shorter(blocks, *run)
+        tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
+        left = min(left - 1, tokens * room // spent)
     return None
 
 
-def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]) -> Span:
-    """Return the lines that are looked at to cut a part."""
+def _lines(tree: SectionTree, begin: int, end: int) -> Span:
+    """Return the lines of a stretch of the source, or the stretch where it does not take whole lines."""
+    starts = tree.line_starts
+    lines = Span(bisect_right(starts, begin) - 1, bisect_left(starts, end))
+    is_whole = starts[lines.start] == begin and starts[lines.stop] == end
+    return lines if is_whole else Stretch(lines.start, lines.stop, begin, end)
+
+
+def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]) -> Stretch:
+    """Return the lines that are parsed to cut a part, and the characters that a piece may come from."""
     tree = documents.tree(part.document)
     starts = tree.line_starts
     begin, end = starts[part.lines.start], starts[part.lines.stop]
-    width = (
-        room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
-    )  # a quarter more than fits on average
+    # A quarter more than fits on average.
+    width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
     at = best_place(found, width, begin, end)
-    line = safe_start(tree, part.lines, bisect_right(starts, at) - 1) if at > begin else part.lines.start
-    if line is None:
-        at, line = begin, part.lines.start
-    stop = bisect_left(starts, max(at, starts[line]) + width + _MARGIN)
-    return Span(line, min(part.lines.stop, max(stop, line + 1)))
+    own, fences = tree.sections[part.section].own, documents.fences((part.document, part.section))
+    line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
+    reached = at + width + _MARGIN
+    stop = bisect_left(starts, reached)
+    return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)
 
 
-def _bounds(
-    tree: SectionTree, part: Part, lines: Span, clock: Deadline, *, by_line: bool = False
-) -> list[int]:
-    """Return the lines before which a cut falls between blocks, in order.
+def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _Bounds:
+    """Return where a cut falls between blocks.
 
-    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; a
-    fence is never cut, and more than the heading is kept.
-
-    :param by_line: the lines of a paragraph are blocks.
+    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; more
+    than the heading is kept.
     """
-    first = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    while first < lines.start and not tree.line(first).strip():
+    starts, first = tree.line_starts, _body(tree, part)
+    while first < reach.start and not tree.line(first).strip():
         first += 1
-    start = part.lines.start if lines.start <= first else lines.start
-    source = tree.source[tree.line_starts[start] : tree.line_starts[lines.stop]]
-    tokens = [token for token in parse_blocks(source, npl=tree.dialect == "npl", deadline=clock) if token.map]
-    ends = {start + token.map[1] for token in tokens if token.map}
-    for token in tokens:
-        if by_line and token.type == "paragraph_open" and token.map:
-            ends.update(range(start + token.map[0] + 1, start + token.map[1]))
-    if tokens and source.startswith("|"):  # rows of a table whose head stands before
-        ends.update(range(start + 1, start + (tokens[0].map or (0, 1))[1]))
-    bounds = [start, *sorted(end for end in ends if max(first, start) < end < lines.stop)]
-    return [*bounds, lines.stop] if lines.stop == part.lines.stop else bounds
+    start = part.lines.start if reach.start <= first else reach.start
+    base = min(start, reach.start)
+    source = _HOLDER.sub(r"\1-   ", tree.source[starts[base] : starts[reach.stop]])
+    ends: set[int] = set()
+    glued: set[int] = set()
+    code: list[tuple[int, int]] = []
+    introduced = 0
+    tokens = parse_blocks(source, npl=tree.dialect == "npl", deadline=clock)
+    for token, lines in ((token, token.map) for token in tokens if token.map):
+        begin, end = base + lines[0], base + lines[1]
+        if source.startswith("|") and not ends:  # rows of a table whose head stands before
+            ends.update(range(base + 1, end))
+        ends.add(end)
+        if token.type in _CODE:
+            is_fence = token.type == "fence"
+            is_ended = is_fence and not end == reach.stop < part.lines.stop
+            code.append((starts[begin + is_fence], starts[end - is_ended]))
+            glued.add(introduced)
+        introduced = end if token.type == "paragraph_open" else 0
+    at = [start, *sorted(end for end in ends if max(first, start) < end < reach.stop), reach.stop]
+    joints = frozenset(starts[line] for line in glued)
+    return _Bounds([starts[line] for line in at], joints, code, reach.stop < part.lines.stop)
 
 
-def _measured(
-    documents: DocumentSet, part: Part, bounds: Sequence[int], found: Sequence[Found], room: int
+def _blocks(
+    documents: DocumentSet, part: Part, reach: Stretch, bounds: _Bounds, found: Sequence[Found], room: int
 ) -> _Blocks:
-    """Count each block once; of one that is far too long only what shows that."""
-    tree = documents.tree(part.document)
-    source, starts = tree.source, tree.line_starts
-    longest = _WIDTH * room + 32 * _MARGIN
-    tokens = [0]
-    for begin, end in pairwise(starts[bound] for bound in bounds):
-        count = count_tokens(source[begin : min(end, begin + longest)], documents.counter, documents.clock)
-        if end - begin > longest and count <= room:
-            count = count_tokens(source[begin:end], documents.counter, documents.clock)
-        tokens.append(count)
-    inside: list[list[Found]] = [[] for _ in bounds]
-    offsets = [starts[bound] for bound in bounds]
+    """Measure the blocks, cut those that do not fit and hold something, and join what belongs together."""
+    above = documents.heading_tokens(part)
+    source = documents.tree(part.document).source
+    places = [one.at for one in found]
+    longest = _LONGEST * (reach.end - reach.begin)
+
+    def tokens(begin: int, end: int) -> int:
+        if end - begin > longest:
+            return _ENDLESS
+        return documents.once(
+            ("tokens", part.document, begin, end),
+            lambda: count_tokens(source[begin:end], documents.counter, documents.clock),
+        )
+
+    def fits(tokens: int) -> bool:
+        return documents.counter.upper_bound(above + tokens) <= room
+
+    at = list(bounds.at)
+    for step in range(len(_BREAKS[True]) + 1):
+        finer, led = [], False
+        for begin, end in pairwise(at):
+            finer.append(begin)
+            holds = led or bisect_left(places, begin) < bisect_left(places, end)
+            led = holds and _leads_in(source, begin, end)
+            goes_on = holds and bounds.is_open and end == at[-1]
+            wanted = holds or (not found and (step < len(_BREAKS[True]) or begin == at[0]))
+            if wanted and (goes_on or not fits(tokens(begin, end))):
+                finer += _breaks(source, bounds, reach, begin, end, step)
+        at = [*finer, at[-1]]
+    counts = [tokens(begin, end) for begin, end in pairwise(at)]
+    if bounds.is_open:
+        counts[-1] = _ENDLESS
+    for number in range(len(counts) - 2, -1, -1):
+        begin, end = at[number : number + 2]
+        together = sum(counts[number : number + 2])
+        if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
+            counts[number : number + 2] = [together]
+            del at[number + 1]
+    inside: list[list[Found]] = [[] for _ in at]
     for one in found:
-        block = bisect_right(offsets, one.at)
-        if 0 < block < len(bounds):
+        block = bisect_right(at, one.at)
+        if 0 < block < len(at):
             inside[block - 1].append(one)
     worth = (sum(one.worth for one in block) for block in inside)
-    return _Blocks(bounds, list(accumulate(tokens)), [0.0, *accumulate(worth)], inside)
+    return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
+
+
+def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, step: int) -> list[int]:
+    """Return where a block that does not fit may be cut.
+
+    :param step: 0 for the best places, then others; 2 between words.
+    """
+    lines = next((one for one in bounds.code if begin < one[1] and one[0] < end), None)
+    first, last = lines or (begin, end)
+    first, last = max(first, begin), min(last, end)
+    begin, end = max(first, reach.begin), min(last, reach.end)
+    if step < len(_BREAKS[True]):
+        ends = _BREAKS[lines is not None][step].finditer(source, max(first, begin - 1), end)
+        cuts = [one.start() + one[0].rfind("\n") + 1 if "\n" in one[0] else one.end() for one in ends]
+    else:
+        size = (reach.end - reach.begin) // _WINDOWS
+        gaps = ((at, _GAP.search(source, at, min(at + size, end))) for at in range(begin, end, size))
+        cuts = [gap.end() if gap else at for at, gap in gaps]
+    return [at for at in cuts if first < at < last]
+
+
+def _leads_in(source: str, begin: int, end: int) -> bool:
+    """Return whether a block's last line introduces what follows."""
+    line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
+    return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
 def _best_run(
@@ -187,9 +308,9 @@ def _best_run(
     """Return the bounds of the longest run that fits and holds most of what was found.
 
     That is most of the terms, each counted once, and of equal ones most places. Of equal runs it is the one
-    that begins where the part begins, else the one in the middle.
+    that begins where the part begins, else of those that are long the one in the middle.
 
-    :param above: tokens of what comes above a run that does not begin with the heading.
+    :param above: tokens of the heading, which comes above a run that does not begin with it.
     """
     bounds, tokens, worth, found = blocks
     runs: list[tuple[int, int]] = []
@@ -217,27 +338,29 @@ def _best_run(
             terms -= 0.0 if inside[one.term] else one.worth
     if not runs or (any(found) and not most[0]) or not (most[0] or at_start):
         return None
-    return runs[0] if at_start and not runs[0][0] else runs[len(runs) // 2]
-
-
-def _shorter(blocks: _Blocks, start: int, stop: int) -> tuple[int, int] | None:
-    """Return a run without the block at its end that holds less of what was found."""
-    if stop - start < 2:
-        return None
-    first = blocks.worth[start + 1] - blocks.worth[start]
-    last = blocks.worth[stop] - blocks.worth[stop - 1]
-    return (start, stop - 1) if last <= first else (start + 1, stop)
+    if at_start and not runs[0][0]:
+        return runs[0]
+    longest = max(tokens[stop] - tokens[start] for start, stop in runs)
+    runs = [(start, stop) for start, stop in runs if 4 * (tokens[stop] - tokens[start]) >= 3 * longest]
+    return runs[len(runs) // 2]
 
 
 def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
-    """Return what stands before a piece and behind it; its tokens are shared out by length, not counted."""
-    tree = documents.tree(part.document)
-    starts = tree.line_starts
-    spans = [Span(part.lines.start, piece.lines.start), Span(piece.lines.stop, part.lines.stop)]
+    """Return what stands before a piece and behind it; its tokens are shared out by length, not counted.
+
+    A line of which the piece has some characters only is in one of them.
+    """
+    starts, lines = documents.tree(part.document).line_starts, piece.lines
+    first, last = lines.start, lines.stop
+    if isinstance(lines, Stretch):
+        first += lines.begin > starts[first]
+        last = max(first, last - (lines.end < starts[last]))
+    source = documents.tree(part.document).source
+    spans = [Span(part.lines.start, first), Span(last, part.lines.stop)]
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
     left = max(2, part.size.last - piece.size.last)
     for span, size in zip(spans, sizes, strict=True):
-        if size and not _BLANK.match(tree.source, starts[span.start], starts[span.stop]):
+        if size and not _BLANK.match(source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             cost = documents.counter.upper_bound(tokens)
             yield part.shortened(span, Size(tokens, tokens, cost))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from npl_index.answer.budget import Part, Size, Unit
-from npl_index.answer.finding import table_head
+from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name, path_ends
@@ -23,6 +23,9 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
 T = TypeVar("T")
+
+_INDENTED = 3
+"""Columns of indentation, at most, that the first line of a text loses; more make it code."""
 
 
 class Trees(Sequence[SectionTree]):
@@ -117,41 +120,38 @@ class DocumentSet:
 
     def part_text(self, part: Part) -> str:
         """Return a part's text, under its section's heading."""
-        return self._under_heading((part.document, part.section), part.lines)
+        place = part.document, part.section
+        return self.once(("text", place, part.lines), lambda: self._under_heading(place, part.lines))
 
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text.
 
-        What does not begin with its heading gets it, and rows get the head of their table.
+        What does not begin with its heading gets it, and lines from within a block get the frame of that.
         """
         tree = self.tree(place[0])
-        text = trimmed_text(tree, lines)
-        own = tree.sections[place[1]].own
-        head = table_head(tree, own, lines.start) if text and lines.start > own.start else None
-        if head:
-            text = trimmed_text(tree, head) + tree.text(lines)
+        text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))
+        bare = text.lstrip(" ")
+        text = bare if len(text) - len(bare) <= _INDENTED else text
         heading = self._heading(place, lines)
         return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
+
+    def fences(self, place: Place) -> Fences:
+        """Return the fences of a section's own text."""
+        tree = self.tree(place[0])
+        return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
 
     def _heading(self, place: Place, lines: Span) -> Span | None:
         """Return the heading above some lines of a section's own text, if it is not among them."""
         heading = self.tree(place[0]).sections[place[1]].heading_lines
         return heading if heading.start < heading.stop <= lines.start else None
 
-    def lead_tokens(self, part: Part, line: int) -> int:
-        """Return the tokens of what comes above a line that does not begin a section's own text.
-
-        That is the heading with the blank line behind it, and the head of a table.
-        """
+    def heading_tokens(self, part: Part) -> int:
+        """Return the tokens of the heading of a part's section with the blank line behind it."""
         tree = self.tree(part.document)
-        section = tree.sections[part.section]
-        head = table_head(tree, section.own, line)
-        spans = [section.heading_lines, *([head] if head else [])]
-        return sum(self._measured(part.document, span) for span in spans if span.start < span.stop)
-
-    def _measured(self, document: int, span: Span) -> int:
-        text = trimmed_text(self.tree(document), span)
-        return self.once(("lead", document, span), lambda: measure(text, self.counter)[0])
+        lines = tree.sections[part.section].heading_lines
+        return self.once(
+            ("heading", part.document, lines), lambda: measure(trimmed_text(tree, lines), self.counter)[0]
+        )
 
     def is_whole(self, part: Part) -> bool:
         """Return whether a part is all of its section's own text."""

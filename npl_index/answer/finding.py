@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from math import log2
 from typing import NamedTuple
 
+from npl_index.answer.frames import LINES_BACK, Fences
 from npl_index.markdown.sections import SectionTree, Span
 
 _LOOKED_AT = 1 << 18
@@ -17,17 +17,7 @@ _LOOKED_AT = 1 << 18
 _MOST_PLACES = 64
 """Places where a term is noted: what stands everywhere does not say which one is meant."""
 
-_LINES_BACK = 2_000
-"""Lines, at most, that are looked at for one where a block begins."""
-
 _SHORT = 3  # a term up to so long counts as a whole word only, a longer one at the beginning of one
-_FENCE = re.compile(
-    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE
-)
-_DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
-_LEAD = 1_000
-"""Characters between a blank line and the head of a table, at most: mostly there are none."""
-
 _ENDING = re.compile(r"i\Z|(?<=[a-z]{3}[ai]b)l\Z")
 _EMPTY = re.compile(r"[\s>]*\Z")
 _BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
@@ -106,55 +96,17 @@ def best_place(found: Sequence[Found], width: int, begin: int, end: int) -> int:
     return place
 
 
-def table_head(tree: SectionTree, own: Span, line: int) -> Span | None:
-    """Return the lines of a table's head if a line is in the body of that table.
+def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
+    """Return the last line up to one at which parsing may begin, or one far before it.
 
     :param own: lines of the section's own text.
     """
-    if line >= own.stop or "|" not in tree.line(line):
-        return None
-    starts = tree.line_starts
-    first, at = starts[own.start], starts[line]
-    blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
-    begin = max(first, blank + 1)
-    for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
-        if "|" in found[0] and "-" in found[0]:
-            delimiter = bisect_right(starts, found.end()) - 1
-            head = Span(delimiter - 1, min(delimiter + 1, line))
-            return head if own.start <= head.start < head.stop and "|" in tree.line(head.start) else None
-    return None
-
-
-def safe_start(tree: SectionTree, lines: Span, line: int) -> int | None:
-    """Return the last line up to one at which parsing may begin; ``None`` if there is none nearby.
-
-    :param lines: of the part that is read.
-    """
-    line = _outside_fences(tree, lines, line)
-    for at in range(line, max(lines.start, line - _LINES_BACK), -1):
+    line = next((one.line for one in fences.around(line) if one.sign[0] != ":"), line)
+    last = max(own.start, line - LINES_BACK)
+    for at in range(line, last, -1):
         text = tree.line(at)
         if text[:1].isspace() or not text:
             continue
         if _BEGINS_BLOCK.match(text) or _EMPTY.match(tree.line(at - 1)):
             return at
-    return lines.start if line - lines.start <= _LINES_BACK else None
-
-
-def _outside_fences(tree: SectionTree, lines: Span, line: int) -> int:
-    """Return a line, or the first one of the fence it is inside of."""
-    begin = tree.line_starts[lines.start]
-    text = tree.source[begin : tree.line_starts[line]]
-    if "```" not in text and "~~~" not in text:
-        return line
-    runs: list[str] = []
-    opened = 0
-    for marker in _FENCE.finditer(text):
-        run, is_bare = marker[1], not marker[2].strip()
-        if not runs:
-            runs, opened = [run], marker.start()
-        elif run.startswith(runs[-1]):
-            if is_bare:
-                runs.pop()
-            elif tree.dialect == "npl":
-                runs.append(run)
-    return line if not runs else lines.start + text.count("\n", 0, opened)
+    return last

@@ -144,7 +144,10 @@ def on_selectors(on: DocumentSet) -> list[str]:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: int) -> None:
-    """Selectors of sections, suggestions and request_more select again what they stand for."""
+    """Selectors of sections, suggestions and request_more select again what they stand for.
+
+    That of a piece of a line selects the line.
+    """
     chance = random.Random(seed)
     on = chance.choice(sets)
     words = on.collection.documents[-1].tree.source.split() or ["overview"]
@@ -153,12 +156,14 @@ def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: in
     )
     for row in answer.sections:
         (again,) = ask(on, selectors=[row.selector]).sections
-        assert (again.selector, again.start_line, again.end_line, again.token_count, again.file) == (
+        assert (again.selector, again.start_line, again.end_line, again.file) == (
             row.selector,
             row.start_line,
             row.end_line,
-            row.token_count,
             row.file,
+        )
+        assert again.token_count == row.token_count or (
+            again.token_count > row.token_count and "lines=" in row.selector
         )
     for selector in (*answer.request_more, *(one.selector for one in answer.suggestions)):
         (again,) = ask(on, selectors=[selector]).sections
@@ -255,16 +260,20 @@ def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> No
     assert seen == [*(f"- item {n}" for n in range(100))]
 
 
-def test_a_fence_larger_than_the_budget_is_named_not_broken() -> None:
-    """A fence is never cut; its heading comes, and the rest is named."""
+def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:
+    """It is a fence still; where nothing of it fits its heading comes."""
     on = document_set({"f.md": "# F\n\n```\n" + "line\n" * 300 + "```\n"})
     answer = ask(on, selectors=["f"], token_budget=50)
     assert answer.content == ""
     assert answer.request_more == ("f > # F",)
     assert answer.truncated
     answer = ask(on, selectors=["f"], token_budget=150)
-    assert answer.content == "# F\n"
-    assert answer.request_more == ("f > # F [lines=2-304]",)
+    lines = answer.content.count("line\n")
+    assert 5 < lines < 100
+    assert answer.content == "# F\n\n```\n" + "line\n" * lines + "```\n"
+    assert answer.request_more == (f"f > # F [lines={lines + 4}-304]",)
+    (rest,) = ask(on, selectors=answer.request_more).sections
+    assert rest.start_line == lines + 4
 
 
 class Meter:
@@ -305,8 +314,9 @@ def test_a_cut_reads_what_it_keeps_and_not_the_section(kind: str) -> None:
         assert answer.truncated
         assert answer.request_more
         shown.append(meter.shown)
-    assert abs(shown[0] - shown[1]) < 10
-    assert shown[0] < 50_000  # the number of the last line has more digits
+    # A block more or less is looked at, and the number of the last line has more digits.
+    assert abs(shown[0] - shown[1]) < 30
+    assert shown[0] < 50_000
 
 
 @pytest.mark.parametrize("text", ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])

@@ -1,0 +1,185 @@
+"""The frame of some lines: what comes above and below them, so that they read as they do in their section.
+
+That is the head of a table, the opening line of a fence and its end, the marker of an item, the first line of
+an admonition, the term of a definition. It follows from the lines alone, so that a selector of the lines
+brings the same text again.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npl_index.markdown.sections import SectionTree, Span
+
+LINES_BACK = 2_000
+"""Lines, at most, that are looked at for one where a block begins."""
+
+_FENCE = re.compile(
+    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$",
+    re.MULTILINE,
+)
+_MARGIN = re.compile(
+    r"((?:[ \t]*>)*)([ \t]*)"
+    r"(?:((?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?"
+)
+"""Signs of quotes, indentation, and the marker of an item; or the beginning of an admonition."""
+
+_DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+_LEAD = 1_000
+"""Characters between a blank line and the head of a table, at most: mostly there are none."""
+
+_NOT_QUOTE = re.compile(r"[^\s>]")
+_CODE = 4
+"""Columns of indentation that make code of a line which no item or admonition holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch(Span):
+    """Lines of which some characters are meant: sentences of a long line.
+
+    :param begin: offset in the source.
+    :param end: offset behind the last character.
+    """
+
+    begin: int
+    end: int
+
+
+class Opening(NamedTuple):
+    """The opening line of a fence.
+
+    :param sign: what ends the fence, without its indentation.
+    """
+
+    line: int
+    sign: str
+
+
+def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
+    """Return some lines of a section, without blank lines around, in their frame.
+
+    :param own: lines of the section's own text.
+    """
+    first, inside = lines.start, False
+    if isinstance(lines, Stretch):
+        inside = lines.begin > tree.line_starts[first]
+        text = tree.source[lines.begin : lines.end].strip("\n").rstrip() + "\n"
+    else:
+        text = tree.text(lines).lstrip("\n")
+    while first + 1 < lines.stop and not tree.line(first).strip():
+        first += 1
+    framing = [*(one.line for one in fences.around(first)), *table_head(tree, own, first)]
+    above = margin = ""
+    for line in [*_holders(tree, own, min([first, *framing])), *framing]:
+        found = _matched(tree.line(line))
+        if found[3] and line not in framing:
+            margin = found[0]
+        else:
+            above, margin = above + _moved(margin, tree.line(line)) + "\n", ""
+    found = _matched(tree.line(first))
+    if not inside:
+        text = _moved(margin, text)
+    elif not framing:
+        text = (margin if margin and not found[3] else found[0]) + text
+    below = (
+        _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign + "\n"
+        for one in reversed(fences.around(lines.stop))
+    )
+    return f"{above}{text}{''.join(below)}" if text else ""
+
+
+def _matched(text: str) -> re.Match[str]:
+    return next(_MARGIN.finditer(text))
+
+
+def _moved(margin: str, text: str) -> str:
+    """Return a line with the margin of the item that it is in, if it has no marker of its own."""
+    found = _matched(text)
+    return text if found[3] else margin + text[min(len(margin), found.end(2)) :]
+
+
+def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
+    """Return the first lines of the items, definitions and admonitions around a line, outermost first."""
+    inner = _matched(tree.line(line))
+    holders: list[int] = []
+    last = max(own.start, line - LINES_BACK)
+    while _width(inner) and line > last:
+        line -= 1
+        found = _matched(tree.line(line))
+        if found.end() == len(found.string):
+            continue
+        if found[1].count(">") != inner[1].count(">"):
+            break
+        if _width(found) < _width(inner):
+            if _defines(inner) or found.end() > found.end(2):
+                holders.append(line)
+            inner = found
+    return holders[::-1]
+
+
+def _defines(found: re.Match[str]) -> bool:
+    return (found[3] or "-")[0] in ":~"
+
+
+def _width(found: re.Match[str]) -> int:
+    """Return the columns of a line's indentation; a definition is as if it were indented below its term."""
+    return len(found[2].expandtabs(4)) + _defines(found)
+
+
+class Fences:
+    """The fences and containers of a section; its text is read once for all that is asked about it.
+
+    :param own: lines of the section's own text.
+    """
+
+    def __init__(self, tree: SectionTree, own: Span) -> None:
+        self._tree, self._own = tree, own
+        self._known: dict[int, list[Opening]] = {own.start: []}
+
+    def around(self, line: int) -> list[Opening]:
+        """Return those that a line is inside of, outermost first."""
+        if line not in self._known:
+            first = max((one for one in self._known if one < line), default=line)
+            self._known[line] = self._read(first, line) if first < line else []
+        return self._known[line]
+
+    def _read(self, first: int, line: int) -> list[Opening]:
+        tree, stack = self._tree, list(self._known[first])
+        begin = tree.line_starts[first]
+        text = tree.source[begin : tree.line_starts[line]]
+        if "```" not in text and "~~~" not in text and ":::" not in text:
+            return stack
+        nests = tree.dialect == "npl"
+        for marker in _FENCE.finditer(text):
+            run, is_bare = marker[1], not marker[2].strip()
+            top = stack[-1].sign if stack else ":"
+            if run.startswith(top) and is_bare and stack:
+                stack.pop()
+            elif (run[0] != ":" or not is_bare) if top[0] == ":" else nests and run.startswith(top):
+                at = bisect_right(tree.line_starts, begin + marker.start()) - 1
+                margin = text[marker.start() : marker.start(1)].expandtabs(4)
+                if len(margin) < _CODE or not margin.isspace() or _holders(tree, self._own, at):
+                    stack.append(Opening(at, run))
+        return stack
+
+
+def table_head(tree: SectionTree, own: Span, line: int) -> range:
+    """Return the lines of the head of the table that a line is in the body of; empty if there is no table.
+
+    :param own: lines of the section's own text.
+    """
+    if line >= own.stop or "|" not in tree.line(line):
+        return range(0)
+    starts = tree.line_starts
+    first, at = starts[own.start], starts[line]
+    blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
+    begin = max(first, blank + 1)
+    for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
+        if "|" in found[0] and "-" in found[0]:
+            delimiter = bisect_right(starts, found.end()) - 1
+            head = range(delimiter - 1, min(delimiter + 1, line))
+            return head if own.start <= head.start and "|" in tree.line(head.start) else range(0)
+    return range(0)
