@@ -142,17 +142,14 @@ class Room:
         return max(best, *(total for total in accumulate(costs, initial=0) if total <= room))
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
-        """Cut a part to a room in tokens as they are sent; the cutter knows only those of the text."""
-        counter = self._documents.counter
-        larger = self._form.larger
-        for _ in range(3):
-            pieces = cut(self._documents, part, counter.upper_bound(int(room / larger)))
-            if pieces is None:
-                break
-            cost = self._form.text(self._documents, pieces[0])
-            if cost <= room:
-                return pieces if len(pieces) > 1 else (part,)
-            larger *= 1.02 * cost / room
+        """Cut a part to a room in tokens as they are sent."""
+
+        def price(piece: Part) -> int:
+            return self._form.text(self._documents, piece)
+
+        pieces = cut(self._documents, part, room, price, or_beginning=at_any_cost)
+        if pieces is not None:
+            return pieces if len(pieces) > 1 else (part,)
         return self._heading(part, room) if at_any_cost else None
 
     def _heading(self, part: Part, room: int) -> Sequence[Part] | None:

@@ -79,7 +79,7 @@ class RankedSection:
     :param start_line: first line in the file, from 1.
     :param score: 0 to 1; falls along the ranking.
     :param name: part of the score for heading and heading path, 0 to 1.
-    :param content: part for the text, 0 to 1.
+    :param content: share of the question's words, by what they tell, that the section holds, 0 to 1.
     :param topic: part for topics, 0 to 1.
     :param file: its document, where the request is about several.
     """

@@ -6,10 +6,11 @@ absence tells: much if it is rare in these documents, or nowhere in them and rar
 held as it is spelt or not at all. The right spelling holds a misspelt word; a part or an extension of a word
 holds half of it at most.
 
-A few words of a question stand in some section by chance, and a long question has many more words than those
-that its answer repeats. So a section speaks for an answer if it holds ``1 / sqrt(n)`` of a question of ``n``
-words: all of a single word, half of four words, a fifth of a paragraph of 25. The root and the constants are
-those that told questions apart best (``benchmarks/relevance/absent.py``).
+A few words of any question stand in some section by chance, the more so the more sections there are, and a
+long question has many more words than those that its answer repeats. So among many sections one speaks for
+an answer if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of four words,
+a quarter of sixteen. Among few sections less will do (:data:`MANY`), and :data:`PLENTY` always. The root and
+the constants are those that told questions apart best (``benchmarks/relevance/absent.py``).
 """
 
 from __future__ import annotations
@@ -27,8 +28,17 @@ from npl_index.ranking.weighing import BACKGROUND
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MANY = 500
+"""Sections that are many; what chance finds among fewer falls with the logarithm of their number."""
+
+PLENTY = 35.0
+"""What speaks for an answer however long the question is: the weight of five rare words."""
+
 ENOUGH = 1.4
-"""What the best section needs, as a share of what speaks for an answer, where another one has all of it."""
+NEARLY_ALL = 0.8
+"""What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share of
+the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held the
+answer, and one of five below."""
 
 IDENTIFIER_WEIGHT = 2.0
 """What an identifier tells, compared with a word of the same rarity."""
@@ -52,18 +62,29 @@ class Coverage(NamedTuple):
     :param words: of the question and its topics, each once.
     :param weights: what each word tells.
     :param found: numbers of the words that some section of the collection holds.
+    :param sections: of the collection.
     :param shares: of each word (row) that each section (column) holds in heading, path or body, 0 to 1.
     """
 
     words: Sequence[Word]
     weights: NDArray[Any]
     found: frozenset[int]
+    sections: int
     shares: NDArray[Any]
 
     def held(self) -> NDArray[Any]:
         """Return the share of the question's weight that each section holds, 0 to 1."""
-        total: NDArray[Any] = self.weights @ self.shares / (self.weights.sum() or 1.0)
-        return total
+        return self._mass() / (self.weights.sum() or 1.0)
+
+    def spoken(self) -> NDArray[Any]:
+        """Return what each section holds as a share of what speaks for an answer; may be above 1."""
+        fewer = min(1.0, log(self.sections + 1) / log(MANY))
+        by_chance = sqrt(1 + max(0, len(self.words) - 1) / fewer**2)
+        return self._mass() / min(self.weights.sum() / by_chance or 1.0, PLENTY)
+
+    def _mass(self) -> NDArray[Any]:
+        mass: NDArray[Any] = self.weights @ self.shares
+        return mass
 
 
 class Evidence(NamedTuple):
@@ -72,7 +93,7 @@ class Evidence(NamedTuple):
     :param absent: words that no section has, the most telling first; ordinary words are not among them.
     :param held: words that the best section has, the most telling first.
     :param verdict: ``absent`` if none of the first sections speaks for an answer; ``weak`` if one of them
-        does, but the best one holds too little.
+        does, but the best one holds too little of it.
     """
 
     absent: tuple[str, ...]
@@ -110,22 +131,22 @@ def cover(
     )
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, weights, found, shares)
+    return Coverage(words, weights, found, collection.postings.statistics.sections, shares)
 
 
 def evidence(coverage: Coverage) -> Evidence:
     """Say by the words of a question whether the sections that cover it speak for an answer."""
-    words, weights, found, shares = coverage
+    words, weights, shares = coverage.words, coverage.weights, coverage.shares
     telling = sorted(range(len(words)), key=lambda number: -weights[number])
-    absent = [words[number] for number in telling if number not in found and _names(words[number])]
+    absent = [words[number] for number in telling if number not in coverage.found and _names(words[number])]
     if not shares.shape[1]:
         return Evidence(_shown(absent), (), "absent" if words else "held")
     held = [words[number] for number in telling if shares[number, 0] > VARIANT_WEIGHT]
-    speaking = coverage.held()[:FIRST] * sqrt(len(words))
+    spoken = coverage.spoken()[:FIRST]
     verdict: Literal["held", "weak", "absent"] = "held"
-    if words and speaking.max() < _ALL:
+    if words and spoken.max() < _ALL:
         verdict = "absent"
-    elif words and speaking[0] < ENOUGH and speaking[0] < 0.8 * sqrt(len(words)):
+    elif words and spoken[0] < ENOUGH and coverage.held()[0] < NEARLY_ALL:
         verdict = "weak"
     return Evidence(_shown(absent), _shown(held), verdict)
 

@@ -87,15 +87,22 @@ values before those of parents did, and not nearness now.)::
     >>> (values * from_place(collection, numbers)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
-"Water" covers 64 % of the query with heading and path, and its own words are worth 75 % of the best
-section's; its score is 4/7 of the one and 3/7 of the other, since no topic was named. The others follow in
+"Water" covers 64 % of the query with heading and path, and its text adds no further word to what it holds of
+the question; its score is 4/7 of the one and 3/7 of the other, since no topic was named. The others follow in
 proportion::
 
-    >>> for hit in rank(collection, query):
+    >>> looked = look(collection, query)
+    >>> for hit in looked.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
-    2 [0.69, 0.64, 0.75, 0.0]
-    1 [0.67, 0.36, 1.0, 0.0]
-    3 [0.17, 0.0, 0.23, 0.0]
+    2 [0.64, 0.64, 0.64, 0.0]
+    1 [0.62, 0.36, 0.73, 0.0]
+    3 [0.16, 0.0, 0.27, 0.0]
+
+Of three words 58 % speak for an answer (:mod:`~npl_index.ranking.coverage`)::
+
+    >>> from npl_index.ranking.coverage import evidence
+    >>> evidence(looked.coverage)
+    Evidence(absent=(), held=('tea', 'water'), verdict='held')
 
 With the topic "water" named, 30 % of the score says how well a heading fits it::
 
@@ -140,6 +147,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SCORE_CUTOFF = 0.1
+"""Share of the best total that a section needs. A total says how much of the question a section holds, which
+is little where a long task has many aspects, so that no fixed total would do."""
+
 LIMIT = DEPTH
 """Sections that are returned at most: those that are read word by word."""
 
@@ -220,7 +230,7 @@ def rank(
 ) -> list[Hit]:
     """Return the sections that match, best first; of equal ones that which comes first.
 
-    :param score_cutoff: sections with a lower total are left out.
+    :param score_cutoff: sections with less than this share of the best one's total are left out.
     :param limit: at most so many.
     """
     return look(collection, query, weights=weights, score_cutoff=score_cutoff, limit=limit).hits
@@ -284,7 +294,7 @@ def _hits(
     weights: Weights,
     score_cutoff: float,
 ) -> list[Hit]:
-    """Return the sections whose totals reach the cutoff.
+    """Return the sections whose totals reach the cutoff, a share of the first one's.
 
     :param values: of sections in their order.
     :param places: the document of each, and its index in that document's tree.
@@ -295,7 +305,7 @@ def _hits(
     name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
     totals = values * (top / values[0])
-    kept = int((totals >= score_cutoff).sum())
+    kept = int((values >= score_cutoff * values[0]).sum())
     scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
     return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
 

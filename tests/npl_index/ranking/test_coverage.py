@@ -1,0 +1,153 @@
+"""Which words of a question the sections hold, and whether that speaks for an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.coverage import SHOWN, Evidence, evidence
+from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.scoring import Query, look
+
+CACHE = """# Caching
+
+Downloaded packages are kept in a cache directory.
+
+## Cache directory
+
+Set `CACHE_HOME_DIR` or pass `--cache-dir` to move the directory to another disk.
+
+## Balance of settings
+
+Each setting has a limit: `max_retries` is one, the delay between groups another. Read the settings first.
+
+## Installation
+
+Run the installer of the command line tool.
+"""
+
+SERVER = """# Server
+
+## Middleware
+
+A middleware adds the processing time to each response, and a header to requests of another domain.
+
+## Environment
+
+The worker reads its environment when it starts.
+
+## 连接池 的 大小
+"""
+
+
+def collection(*texts: str) -> Collection:
+    """Index texts and join them."""
+    found = []
+    for number, text in enumerate(texts):
+        data = text.encode()
+        state = Fingerprint(f"/part{number}.md", 1, len(data))
+        one = Document(f"part{number}", f"part{number}.md", "test", state, data, "0" * 32, npl=False)
+        found.append(index_document(one))
+    return Collection.build(found)
+
+
+BOTH = collection(CACHE, SERVER)
+
+
+def told(question: str, *topics: str, among: Collection = BOTH) -> Evidence:
+    """Ask, and say what speaks for an answer."""
+    return evidence(look(among, Query(extract_keywords(question), topics)).coverage)
+
+
+HELD = {
+    "a known word": "middleware",
+    "a word in a path": "Caching",
+    "words of one section": "which middleware adds the processing time to a response",
+    "words that ordinary English has besides": "move the cache directory somewhere bigger",
+    "misspelt words": "midleware that adds the procesing time",
+    "an identifier": "CACHE_HOME_DIR",
+    "an option": "--cache-dir",
+    "an identifier among other words": "why does nothing happen when somebody raises max_retries",
+    "a word of another script": "连接池",
+    "stop words alone": "what is it",
+    "nothing": "",
+    "a paragraph that tells a story": (
+        "Our bakery has three branches and each keeps a laptop under the counter. Yesterday one of them ran "
+        "out of space because the cache directory was full of packages. My colleague says that there is an "
+        "option to move the directory to another disk. Which one?"
+    ),
+}
+
+ABSENT = {
+    "an unknown word": ("kafka", ("kafka",)),
+    "jargon of another subject": (
+        "Kafka consumer rebalance settings of the group",
+        ("Kafka", "rebalance"),
+    ),
+    "lay words of another subject": ("bake bread with sourdough", ("bake", "bread", "sourdough")),
+    "no words at all": ("zzzqqq frobnicate", ("zzzqqq", "frobnicate")),
+    "an identifier whose parts are known": ("cache_retries_limit", ("cache_retries_limit",)),
+    "an option whose word is known": ("--installation", ("--installation",)),
+    "an extension of a known word": ("rebalance", ("rebalance",)),
+    "a short word like another": ("lime", ("lime",)),
+    "a long question": (
+        "I have inherited a vineyard and need to understand the harvest, the fermentation in oak barrels, "
+        "and what customs officers require to ship bottles overseas when the response takes time",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("question", HELD.values(), ids=HELD)
+def test_a_question_that_sections_answer_is_held(question: str) -> None:
+    """Its words stand in one section, whatever else the question says."""
+    assert told(question).verdict == "held"
+
+
+@pytest.mark.parametrize(("question", "words"), ABSENT.values(), ids=ABSENT)
+def test_a_question_about_something_else_is_absent(question: str, words: tuple[str, ...] | None) -> None:
+    """No section holds its telling words; they are named as the caller wrote them."""
+    found = told(question)
+    assert found.verdict == "absent"
+    assert words is None or found.absent == words
+    assert len(found.absent) <= SHOWN
+
+
+def test_words_are_named_as_written_most_telling_first() -> None:
+    """An identifier comes before a word, a rare word before a common one; verbs like "use" are not missed."""
+    found = told("Configure the Middleware, `Kafka` and ZOO_HOME to add a header.")
+    assert found.absent == ("ZOO_HOME", "Kafka")
+    assert found.held[-1] == "add"
+    assert set(found.held) == {"Middleware", "header", "add"}
+
+
+def test_the_best_section_holds_too_little() -> None:
+    """Where another of the first sections holds the question, the best one is weak."""
+    question = "middleware adds the processing time to each response"
+    among = collection(CACHE, SERVER, "".join(f"## Note {number}\n\nText.\n\n" for number in range(500)))
+    assert told(question, among=among).verdict == "held"
+    found = told(question, "Installation", among=among)
+    assert found.held == ("Installation",)
+    assert found.verdict == "weak"
+
+
+def test_more_sections_need_more_evidence() -> None:
+    """What one page holds by chance is less than what many do."""
+    question = "set up alarm clock settings and groups of lamps"
+    notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
+    assert told(question).verdict == "held"
+    assert told(question, among=collection(CACHE, SERVER, notes)).verdict == "absent"
+
+
+def test_words_of_a_topic_belong_to_the_question() -> None:
+    """Who names a heading is told that it is there, or that it is not."""
+    assert told("", "Cache directory").verdict == "held"
+    assert told("", "Kafka rebalancing") == Evidence(("Kafka", "rebalancing"), (), "absent")
+
+
+def test_a_word_counts_wherever_it_stands() -> None:
+    """What an edit takes away is absent afterwards; what it adds is held."""
+    assert told("Kafka", among=collection(CACHE)).verdict == "absent"
+    assert told("Kafka", among=collection(CACHE, "# Queue\n\nKafka.\n")).verdict == "held"
+    assert told("middleware", among=collection(CACHE)).absent == ("middleware",)
