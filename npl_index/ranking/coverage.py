@@ -36,9 +36,9 @@ PLENTY = 35.0
 
 ENOUGH = 1.4
 NEARLY_ALL = 0.8
-"""What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share of
-the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held the
-answer, and one of five below."""
+"""What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share
+of the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held
+the answer, and one of five below."""
 
 IDENTIFIER_WEIGHT = 2.0
 """What an identifier tells, compared with a word of the same rarity."""
