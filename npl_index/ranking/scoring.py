@@ -3,7 +3,7 @@ r"""Ranking of sections by relevance.
 The order comes from a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); what
 page or title, parent and word order add; how much of the query the section covers, and in one place; where
 it stands on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and
-content, and the weight of topics times their fit is added. Each of these depends on the question, the
+content, and what topics gain is added. Each of these depends on the question, the
 section, its document and counts over the collection only, so that an edit elsewhere changes nothing but the
 counts.
 

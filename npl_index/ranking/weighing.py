@@ -28,7 +28,7 @@ BACKGROUND = 12.0
 """Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
 sections it is chance which word stands in one of them only; what is known about English says more."""
 
-OTHER_PAGES = 12
+OTHER_PAGES = 24
 """Pages that every collection is thought to have besides its own, and that hold none of its terms: a word on
 both pages of two is no common word."""
 
