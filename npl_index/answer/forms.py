@@ -255,7 +255,7 @@ def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
     """Return what the last mark says behind the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
-    if not answer.content and not answer.absent:
+    if not (answer.content or answer.absent or guide.pointers):
         yield "no text fits" if answer.truncated else "no text"
     if answer.excluded_tokens is not None:
         yield f"{answer.excluded_tokens} tokens excluded"

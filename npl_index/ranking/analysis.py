@@ -271,7 +271,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
         weights = {term: weight for term, weight in weights.items() if term in kept}
     pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
     shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
-    parts = tuple(one for one in _identifier_parts(runs).items() if weights.keys() >= set(one))
+    parts = tuple(one for one in _parts_in(runs).items() if weights.keys() >= set(one))
     written = tuple({word.terms: word for run in runs for word in run}.values())
     keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written)
     if logger.isEnabledFor(logging.DEBUG):
@@ -279,7 +279,12 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     return keywords
 
 
-def _identifier_parts(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
+def identifier_parts(texts: Iterable[str]) -> dict[str, str]:
+    """Return terms that stand in short texts only as parts of an identifier, each with the identifier."""
+    return _parts_in(chain.from_iterable(map(_runs, texts)))
+
+
+def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     """Return terms that stand only in identifiers (``py_modules``, ``maxRetries``), each with its identifier.
 
     Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning". Those with a

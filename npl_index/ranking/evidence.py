@@ -7,10 +7,11 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from math import log
 from typing import TYPE_CHECKING, Any
 
-from npl_index.ranking.analysis import without_compounds
+from npl_index.ranking.analysis import identifier_parts, without_compounds
 from npl_index.ranking.bm25f import K1, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
@@ -58,6 +59,10 @@ TOPIC_SIMILAR = 0.5
 
 OTHER_FORM = 0.95
 """Fit of a topic that is another form of a heading's words: who asks for Testing does not mean Test."""
+
+TOPIC_POWER = 8
+"""Power of a fit in what it gains: a heading that is the topic counts, others hardly more than their words
+do, which the query has anyway."""
 
 _SIMILARITY_CUTOFF = 80.0
 _MARKS = frozenset("._#+")
@@ -207,32 +212,43 @@ def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any],
 
 def topic_fit(
     collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
-) -> dict[int, float]:
-    """Return for sections how well the best topic fits their headings, up to 1; others have 0.
+) -> dict[int, tuple[float, float]]:
+    """Return for sections how well the best topic fits their headings, and what a topic gains them, up to 1.
 
     A heading that is the topic has 1, one that is another form of it ``OTHER_FORM``; one that holds all its
     words from ``TOPIC_IN_PART`` up, one that is held by it from ``TOPIC_SIMILAR``; one that is merely spelt
     alike at most that. Who names a topic means a section that is called so, however rare its words are, so
-    the fit is a number of its own and not part of BM25F.
+    the fit is a number of its own and not part of BM25F. The more sections a topic fits, the less it says
+    which one is meant ("Troubleshooting"): the context chooses then. Another form of a heading that is the
+    topic gains no more than a part.
 
     :param topics: terms of each.
     :param written: the topics.
     """
-    best: dict[str, float] = {}
-    spelt = set(fold(" ".join(written)).split())
+    best: dict[int, tuple[float, float]] = {}
+    spelt, parts = set(fold(" ".join(written)).split()), identifier_parts(written).keys()
     for words in topics:
-        for heading, fit in _headings_like(collection, without_compounds(words)):
-            best[heading] = max(fit, best.get(heading, 0.0))
-    return {
-        number: fit
-        if fit < 1 or spelt.issuperset(collection.postings.fold_of(number).split())
-        else OTHER_FORM
-        for heading, fit in best.items()
-        for number in collection.headed(heading).tolist()
-    }
+        fits: dict[int, float] = {}
+        for heading, fit in _headings_like(collection, without_compounds(words), parts):
+            for number in collection.headed(heading).tolist():
+                if fit == 1 and not spelt.issuperset(collection.postings.fold_of(number).split()):
+                    fits[number] = OTHER_FORM
+                else:
+                    fits[number] = max(fit, fits.get(number, 0.0))
+        other = TOPIC_IN_PART if 1.0 in fits.values() else OTHER_FORM
+        gains = {number: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for number, fit in fits.items()}
+        rarity = (1 + log(max(1.0, sum(gains.values())))) ** -2
+        for number, fit in fits.items():
+            before = best.get(number, (0.0, 0.0))
+            best[number] = max(fit, before[0]), max(rarity * gains[number], before[1])
+    return best
 
 
-def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[str, float]]:
+def _headings_like(collection: Collection, words: list[str], parts: Set[str]) -> Iterator[tuple[str, float]]:
+    """Find the headings that a topic fits; a part of an identifier is not what a heading says of it.
+
+    :param parts: terms that stand in topics only as parts of identifiers.
+    """
     from rapidfuzz import fuzz, process  # only topics need it, and it is slow to import
 
     topic = " ".join(words)
@@ -244,7 +260,7 @@ def _headings_like(collection: Collection, words: list[str]) -> Iterator[tuple[s
     for heading in collection.headings_with(wanted):
         held = heading.split(" ")
         common = wanted.intersection(held)
-        if len(common) in (len(wanted), len(held)):
+        if len(common) == len(wanted) or (len(common) == len(held) and not parts >= common):
             share = 2 * len(common) / (len(words) + len(held))  # Dice's coefficient
             part = TOPIC_IN_PART if len(common) == len(wanted) else TOPIC_SIMILAR
             yield heading, 1.0 if heading == topic else part + (0.9 - TOPIC_IN_PART) * share

@@ -3,7 +3,7 @@ r"""Ranking of sections by relevance.
 The order comes from a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); what
 page or title, parent and word order add; how much of the query the section covers, and in one place; where
 it stands on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and
-content, and the weight of topics times their fit is added. Each of these depends on the question, the
+content, and what topics gain is added. Each of these depends on the question, the
 section, its document and counts over the collection only, so that an edit elsewhere changes nothing but the
 counts.
 
@@ -29,7 +29,7 @@ A worked example, with three sections on two pages (section 0 stands for the fil
 
 "green" and "tea" stand in one section each, "water" in two, so it weighs less::
 
-    >>> concepts = concepts_of(collection, query.keywords, [])
+    >>> concepts = concepts_in(collection, query)
     >>> [round(concept.weight, 2) for concept in concepts]
     [2.81, 2.81, 2.13]
 
@@ -104,10 +104,11 @@ Of three words 58 % speak for an answer (:mod:`~npl_index.ranking.coverage`)::
     >>> evidence(looked.coverage)
     Evidence(absent=(), held=('tea', 'water'), verdict='held')
 
-With the topic "water" named, 30 % of the score says how well a heading fits it::
+With the topic "water" named, 30 % of the score says how well a heading fits it. No other heading does, so
+that "Water" gains all that a topic can::
 
     >>> topic_fit(collection, [["water"]], ["water"])
-    {2: 1.0}
+    {2: (1.0, 1.0)}
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import RARE, Keywords, terms
+from npl_index.ranking.analysis import RARE, Keywords, identifier_parts, terms
 from npl_index.ranking.bm25f import Concept, match
 from npl_index.ranking.coverage import Coverage, cover
 from npl_index.ranking.evidence import (
@@ -159,9 +160,11 @@ PART_WEIGHT = 0.2
 """Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
 
 TOPIC_GAIN = 2.0
-"""What the fit of a topic counts for the order, compared with its weight in the score: a heading that is the
-topic comes before one that shares words with it, and that before one that is spelt alike, whatever the texts
-below them say."""
+"""What a topic that is one heading and no other counts for the order, compared with its weight in the score:
+nearly all that name and content can add up to. Other topics gain far less (``topic_fit``)."""
+
+TOPIC_WORD = 0.5
+"""Weight in a query of a word that only topics have: they name headings that are guessed."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -249,14 +252,15 @@ def look(
 
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
-    concepts = concepts_of(collection, query.keywords, topics)
+    concepts = concepts_in(collection, query)
     fitting = topic_fit(collection, topics, query.topics) if topics else {}
     asked = [[term for term, _ in query.keywords.weights], *topics]
-    named = headed_by(collection, asked, (*query.topics, *query.keywords.words))
+    named = headed_by(collection, asked[:1], query.keywords.words)  # what topics head, ``topic_fit`` finds
     matches = match(collection.weighing, collection.pages, concepts, weights, [*fitting, *named])
     numbers, places, own, names = matches[:4]
-    fits = np.zeros(len(numbers))
-    fits[places[list(fitting)]] = list(fitting.values())
+    fits, gains = np.zeros((2, len(numbers)))
+    for number, found in fitting.items():
+        fits[places[number]], gains[places[number]] = found
     best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
     values, texts = own, None
     if best:
@@ -277,7 +281,7 @@ def look(
         values *= from_place(collection, numbers)
         values *= (weights.name + weights.content) / values.max()
     if topics:
-        values = values + TOPIC_GAIN * weights.topic * fits
+        values = values + TOPIC_GAIN * weights.topic * gains
     order = highest(collection, numbers, values, limit)
     coverage = cover(collection, query.keywords, query.topics, numbers[order])
     parts = np.array((names[order], coverage.held(), fits[order]))
@@ -333,39 +337,39 @@ def topic_terms(topics: Sequence[str]) -> list[list[str]]:
 
 
 def concepts_in(collection: Collection, query: Query) -> list[Concept]:
-    """Return the concepts that a query consists of."""
-    return concepts_of(collection, query.keywords, topic_terms(query.topics))
-
-
-def concepts_of(collection: Collection, keywords: Keywords, topics: Sequence[list[str]]) -> list[Concept]:
     """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
-    postings = collection.postings
+    postings, keywords = collection.postings, query.keywords
     wanted = dict(keywords.weights)
-    for words in topics:
-        for term in words:
-            wanted.setdefault(term, 1.0)
-    wholes = {whole: postings.terms.row(whole) for _, whole in keywords.parts}
-    known = {whole: row for whole, row in wholes.items() if row is not None}
-    for part, whole in keywords.parts:
+    parts = {part: whole for part, whole in identifier_parts(query.topics).items() if part not in wanted}
+    parts |= keywords.parts
+    for term in chain.from_iterable(topic_terms(query.topics)):
+        wanted.setdefault(term, TOPIC_WORD)
+    rows = {whole: postings.terms.row(whole) for whole in parts.values()}
+    known = {whole: row for whole, row in rows.items() if row is not None}
+    # Identifiers of which next to no section holds one are what the question is about, all of them alike.
+    rare = min((postings.statistics.any[row] for row in known.values()), default=0) <= RARE * len(collection)
+    for part, whole in parts.items():
         if whole in known:
             taken = (1 - PART_WEIGHT) * wanted[part]
             wanted[part] -= taken
-            # An identifier that next to no section holds is what the question is about.
-            if postings.statistics.any[known[whole]] <= RARE * len(collection):
+            if rare:
                 wanted[whole] += taken
     # Who asks for maxRetries does not mean maxRetriesPerHost.
     meant = [
         (weight, postings.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
     ]
-    rows = [row for _, variants in meant for row, _ in variants]
-    idf = dict(zip(rows, collection.weighing.idf(rows).tolist(), strict=True))
+    every = [row for _, variants in meant for row, _ in variants]
+    telling = collection.weighing.idf(every)
+    if postings.statistics.pages > 1:
+        telling = telling * collection.weighing.spread(every, collection.pages)
+    idf = dict(zip(every, telling.tolist(), strict=True))
     concepts = []
     for weight, variants in meant:
         if variants:
             # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
             # weigh more than a word that is there.
-            telling = variants[:1] if variants[0][1] == 1 else variants
-            least = min(idf[row] for row, _ in telling)
+            itself = variants[:1] if variants[0][1] == 1 else variants
+            least = min(idf[row] for row, _ in itself)
             # Nor may a word that is everywhere weigh as much as the rare one that it stands for.
             variants = tuple((row, share * min(1.0, idf[row] / least)) for row, share in variants)
             concepts.append(Concept(weight * least, variants))

@@ -28,6 +28,13 @@ BACKGROUND = 12.0
 """Sections of ordinary prose that every collection is thought to hold besides its own. In a file of ten
 sections it is chance which word stands in one of them only; what is known about English says more."""
 
+OTHER_PAGES = 24
+"""Pages that every collection is thought to have besides its own, and that hold none of its terms: a word on
+both pages of two is no common word."""
+
+COMMON = 0.2
+"""Sections to a page from which on it is worth counting on how many pages a term stands."""
+
 _SMALL = 1 << 16
 """Postings that are weighed all at once: those of a file of ten thousand lines. It takes a millisecond."""
 
@@ -54,6 +61,7 @@ class Weighing:
 
     def __init__(self, postings: Postings) -> None:
         self.postings = postings
+        self._spread: dict[int, float] = {}  # common words come again
 
     def idf(self, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
         """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
@@ -65,6 +73,28 @@ class Weighing:
         import numpy as np  # see postings.count
 
         return self._idf[np.array(rows, dtype=np.intp)]
+
+    def spread(self, rows: Sequence[int], pages: NDArray[Any]) -> list[float]:
+        """Return by what idf is multiplied for the pages that hold terms: ``1 - (n / (N + B))**2``.
+
+        ``n`` of ``N`` pages hold the term, ``B`` are :data:`OTHER_PAGES`. A word that stands on nearly every
+        page tells no page from another, however few sections of each repeat it.
+
+        :param pages: page of each section.
+        """
+        import numpy as np
+
+        known = self.postings.statistics
+        every = known.pages + OTHER_PAGES
+        new = {row for row in rows if row not in self._spread and known.any[row] > COMMON * every}
+        if new:
+            found = self.postings.find(list(new))
+            page_of = pages[found.sections]
+            first = np.ones(len(page_of), bool)
+            first[1:] = (found.runs[1:] != found.runs[:-1]) | (page_of[1:] != page_of[:-1])
+            holders = np.bincount(found.runs[first], minlength=len(new))
+            self._spread.update(zip(new, (1 - (holders / every) ** 2).tolist(), strict=True))
+        return [self._spread.get(row, 1.0) for row in rows]
 
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return by what the counts in the bodies of some sections are divided for their lengths."""

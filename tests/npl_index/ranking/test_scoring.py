@@ -489,3 +489,77 @@ def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, 
     for number in (7, 50, 203, 350, 390):
         query = Query(extract_keywords(question.format(shape.format(100 + number))))
         assert rank(collection, query)[0].document == number
+
+
+SUBJECTS = ("kettles", "lanterns", "saddles", "violins", "anchors", "looms")
+
+
+def shop(*, without: str = "") -> Collection:
+    """Index a page for each subject; all but one have a section for trouble."""
+    trouble = "## Troubleshooting\n\nRepair them.\n"
+    pages = (
+        f"# {one.title()}\n\nAll about {one}.\n\n## Stains\n\nRub them.\n\n{trouble * (one != without)}"
+        for one in SUBJECTS
+    )
+    return collection(*pages, "# Customs\n\n## Tariff codes\n\nNine digits.\n")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_an_unspecific_topic_leaves_the_choice_to_the_context(subject: str) -> None:
+    """A heading of many pages gains little: the page of the context comes first, whether it has it or not."""
+    for among in (shop(), shop(without=subject)):
+        for topics in ((), ("Troubleshooting",)):
+            best = ask(f"remove stains from {subject}", *topics, among=among)[0]
+            assert among.documents[best.document].tree.sections[1].name == subject.title()
+
+
+def test_a_topic_that_is_one_heading_wins() -> None:
+    """A rare heading comes first as a topic, although the context speaks of other sections."""
+    among = shop()
+    context = "remove stains from kettles and lanterns, repair all about them"
+    assert names(ask(context, "Tariff codes", among=among)[:1], among) == ["Tariff codes"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "part"), [("allow_nets", ".NET"), ("node.js", "Node"), ("max_workers", "Worker")]
+)
+def test_a_part_of_an_identifier_is_no_topic(topic: str, part: str) -> None:
+    """A heading that is a part of the identifier does not fit it; one that holds the identifier does."""
+    among = collection(
+        f"# T\n\n## {part}\n\nOther matters.\n\n## The setting {topic}\n\nHow.\n\n## Login\n\nBy IP.\n"
+    )
+    fits = {
+        name: hit.score.topic
+        for name, hit in zip(*both(ask("login", topic, among=among), among), strict=True)
+    }
+    assert fits.get(part, 0) <= 0.5
+    assert fits[f"The setting {topic}"] >= 0.6
+
+
+def both(hits: list[Hit], among: Collection) -> tuple[list[str], list[Hit]]:
+    """Return the names of hits, and the hits."""
+    return names(hits, among), hits
+
+
+def test_identifiers_of_one_question_weigh_alike() -> None:
+    """The section that is about one of them is not lost behind those that mention rarer ones."""
+    pages = [f"# P{n}\n\nOrdinary prose {n}.\n" for n in range(600)]
+    known = "validate_by_name " * 9
+    pages += [f"# Q{n}\n\nSee validate_by_name.\n" for n in range(8)]
+    pages += ["# Target\n\n" + known + "\n", "# Once\n\nWas populate_by_name, once.\n"]
+    among = collection(*pages)
+    found = names(ask("alias_generator populate_by_name validate_by_name", among=among)[:2], among)
+    assert found == ["Target", "Once"]
+
+
+def test_words_on_nearly_every_page_say_little() -> None:
+    """A word that few sections hold, but one on every page, is not what a question is about."""
+    steps = "".join(f"## Step {n}\n\nMore of it.\n\n" for n in range(12))
+    pages = [f"# Page {n}\n\nIn turbine operation.\n\n{steps}" for n in range(60)]
+    pages += [f"# Shed {n}\n\nA gasket. In turbine operation.\n\n{steps}" for n in range(30)]
+    pages += ["# Extra\n\n## Turbine operation hours\n\nIn turbine operation.\n"]
+    pages += ["# Repairs\n\n## Declare gaskets\n\nGasket, gasket.\n"]
+    among = collection(*pages)
+    assert names(ask("replace a gasket in a turbine operation", among=among)[:1], among) == [
+        "Declare gaskets"
+    ]
