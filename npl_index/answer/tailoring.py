@@ -359,7 +359,7 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     section = documents.tree(hit.document).sections[hit.section]
     return RankedSection(
         selector=documents.selector((hit.document, hit.section), own=True),
-        title=section.name,
+        title=section.title,
         start_line=section.own.start + 1,
         score=round(hit.score.total, 4),
         name=round(hit.score.name, 4),
