@@ -152,7 +152,7 @@ def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
-        title=documents.tree(first.document).sections[first.section].name,
+        title=documents.tree(first.document).sections[first.section].title,
         relevance_score=round(unit.score, 2),
         token_count=unit.tokens,
         start_line=first.lines.start + 1,

@@ -54,7 +54,8 @@ class AuditedSection:
     """A section's own text, up to the next heading.
 
     :param selector: selects it.
-    :param title: its heading, or the document's name for the text before the first heading.
+    :param title: its heading; for the text before the first heading the title in the front matter, or the
+        document's name.
     :param level: of the heading, 0 for the text before the first one.
     :param start_line: first line in the file, from 1.
     :param tokens: of its text.
@@ -348,7 +349,7 @@ class _View:
         pieces = self._pieces.get(place)
         return AuditedSection(
             selector=self._documents.selector(place, own=True),
-            title=section.name,
+            title=section.title,
             level=section.level,
             start_line=section.own.start + 1,
             tokens=self._tokens(place),

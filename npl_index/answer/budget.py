@@ -21,10 +21,6 @@ from npl_index.markdown.sections import Span
 WORTH_A_ROW = 2
 """A further piece is kept if it is this many times as long as its row."""
 
-WHOLE = 1.5
-"""A text is whole up to this many times the tokens of a piece: the last third of a section has few words, and
-a pointer to it costs tokens, too."""
-
 MOST_FAILED_CUTS = 5
 """Units before the first kept one that no cut fits: each try takes as long as all else."""
 
@@ -158,7 +154,7 @@ def pack(
     :param units: best first.
     :param room: tokens.
     :param names: tokens to leave for selectors; only a piece of the best unit goes before them.
-    :param most: tokens of a piece; a text that is longer by a factor of :data:`WHOLE` is cut to them.
+    :param most: tokens of one text; a longer one is cut.
     """
     packing = _Packing(room, names, most, prices, cut)
     waiting = deque(units)
@@ -194,7 +190,7 @@ class _Packing:
     def take(self, unit: Unit) -> bool:
         """Keep a unit whole if it fits."""
         room = self.left - self._names
-        if unit.tokens >= room or (unit.tokens > WHOLE * self._most and not unit.parts[0].chosen):
+        if unit.tokens >= room or (unit.tokens > self._most and not unit.parts[0].chosen):
             return False
         cost = self._row_and_entry(unit)
         if cost + unit.tokens > room or cost + (text := self._prices.text(unit)) > room:

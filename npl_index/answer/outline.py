@@ -42,7 +42,7 @@ class OutlineNode:
     :param selector: selects exactly this section.
     :param level: 1 to 6; 0 for a document and for a versioned section of one.
     :param heading_level: the same.
-    :param heading: the heading's source without its marks.
+    :param heading: the heading's source without its marks; of a document, the title in its front matter.
     :param start_line: first line, from 1.
     :param end_line: line after the last one, subsections included.
     :param start_byte: offset of the first byte in the file.

@@ -17,13 +17,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from posixpath import commonprefix
+from posixpath import basename, commonprefix
 
 from npl_index.answer.folding import fold
 from npl_index.answer.outline import OutlineNode
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import quoted, spell
-from npl_index.selectors.labels import heading_label, label
+from npl_index.selectors.labels import fold_document, heading_label, label
 from npl_index.tokens.counting import TokenCounter, count_tokens
 
 _HOLDS = {"c": "code", "t": "table", "e": "example", "d": "definitions"}
@@ -104,13 +104,15 @@ class OutlineText:
         if not self.several:
             version = f"version {label(self.version)}; " if self.version else ""
             root = self.documents[0].selector if self.documents else ""
+            title = "" if self.titled or not self.documents else _title(self.documents[0], "title {}; ")
             rule = f"{root} > ## A" if self._is_flat else f"{root} > ## A > ### B"
-            return f"{version}lines tokens{self._legend}; selector {rule}"
+            return f"{title}{version}lines tokens{self._legend}; selector {rule}"
         tokens = sum(document.token_count for document in self.documents)
         shared = f"path is {self._shared} + what is written; " if self._shared else ""
+        named = 'path "title"' if any(_title(one) for one in self.documents) else "path"
         lines = ", of headings lines tokens" if any(one.children for one in self.documents) else ""
         return (
-            f"{len(self.documents)} files {tokens} tokens; tokens{self._legend} +headings path{lines}; "
+            f"{len(self.documents)} files {tokens} tokens; tokens{self._legend} +headings {named}{lines}; "
             f"{shared}file=path shows headings; selector path > ## A > ### B"
         )
 
@@ -148,7 +150,7 @@ class OutlineText:
         numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
         if is_document:
             path = node.name.removeprefix(self._shared)
-            return numbers + (path if _is_plain(path) else quoted(label(path)))
+            return numbers + (path if _is_plain(path) else quoted(label(path))) + _title(node, " {}")
         return _step(node) if node.matches is False else numbers + _step(node)
 
     def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
@@ -168,6 +170,13 @@ def _step(node: OutlineNode) -> str:
     ordinal = _ORDINAL.search(node.selector)
     step = f"{'#' * node.level} {spell(name)}" if node.level else quoted(name)
     return step + (ordinal[0] if ordinal else "")
+
+
+def _title(document: OutlineNode, form: str = "{}") -> str:
+    """Return a document's title where it says more than its name; nothing else."""
+    title = heading_label(document.heading)
+    said = fold_document(title) == fold_document(basename(document.name))
+    return "" if said or not title else form.format(quoted(title))
 
 
 def _is_plain(path: str) -> bool:

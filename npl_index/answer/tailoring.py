@@ -42,7 +42,7 @@ NEXT_TO_IT = 2
 
 SAMPLE = 2_000
 
-PASSAGE = 220
+PASSAGE = 300
 WEAK_PASSAGE = 120
 """Tokens of one text in an answer of the default size, and where no section has enough of the question."""
 
@@ -414,7 +414,7 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     section = documents.tree(hit.document).sections[hit.section]
     return RankedSection(
         selector=documents.selector((hit.document, hit.section), own=True),
-        title=section.name,
+        title=section.title,
         start_line=section.own.start + 1,
         score=round(hit.score.total, 4),
         name=round(hit.score.name, 4),

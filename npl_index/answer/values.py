@@ -13,7 +13,8 @@ class TailoredSection:
     """One section of the content.
 
     :param selector: selects exactly the part of it that the content holds.
-    :param title: its heading, or the document's name for the text before the first heading.
+    :param title: its heading; for the text before the first heading the title in the front matter, or the
+        document's name.
     :param relevance_score: 0 to 1, to two places; 1 for what a selector asked for.
     :param token_count: tokens of its text.
     :param start_line: first line in the file, from 1.

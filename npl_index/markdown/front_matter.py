@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from npl_index.markdown.newlines import with_line_feeds
@@ -106,15 +106,29 @@ def divide(text: str) -> tuple[str, str]:
     return text[:stop], text[stop:]
 
 
-def fields(front: str) -> tuple[Field, ...]:
+def texts_of(front: str, names: Sequence[str]) -> list[str]:
+    """Return the texts of some fields, in the order of their names; a list gives its texts.
+
+    :param front: as :func:`find_front_matter` returns it; what is behind :data:`MAX_YAML` does not count.
+    """
+    found = {one.name: one.value for one in fields(f"---\n{front[:MAX_YAML]}", names)} if front else {}
+    listed = (value if isinstance(value, list) else [value] for value in map(found.get, names))
+    every = chain.from_iterable(listed)
+    return [" ".join(one.split()) for one in every if isinstance(one, str) and one.strip()]
+
+
+def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...]:
     """Return the fields of front matter, in its order.
 
     :param front: as :func:`divide` returns it.
+    :param names: of the fields that are read; ``None`` for all.
     """
     left = MAX_YAML
     found = []
     for start, first, stop in _bounds(front):
         name, value, token = _read(front, start, first)
+        if names is not None and name not in names:
+            continue
         nested = front[first:stop].strip() or front.startswith(("[", "{"), token[0])
         if nested and stop - start <= left:
             left -= stop - start

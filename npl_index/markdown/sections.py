@@ -20,8 +20,8 @@ from markdown_it.token import Token
 
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
-from npl_index.markdown.front_matter import find_front_matter
-from npl_index.markdown.headings import one_line, visible_text
+from npl_index.markdown.front_matter import find_front_matter, texts_of
+from npl_index.markdown.headings import LONGEST, one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines, in_turns
@@ -33,6 +33,7 @@ _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 _LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
 _SPACE = re.compile(r"\s")
 _PIECE = 1 << 20
+_TITLES = ("title", "linkTitle", "sidebar_label")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
 
@@ -55,7 +56,8 @@ class Section:
 
     :param index: position in ``SectionTree.sections``, which is document order.
     :param level: 0 for the document and for versioned sections, else 1 to 6.
-    :param heading: source of the heading's text: no ``#`` marks, inline markup as written, one line.
+    :param heading: source of the heading's text: no ``#`` marks, inline markup as written, one line. For
+        node 0 the title in the front matter, as written.
     :param name: the heading as a reader sees it: markup, escapes and entities resolved. For level 0 the
         document's or versioned section's name.
     :param version: version text of the ``npl-instructions`` header that applies at a node of level 0,
@@ -86,6 +88,11 @@ class Section:
     children: tuple[int, ...]
     own_traits: Traits
     whole_traits: Traits
+
+    @property
+    def title(self) -> str:
+        """What readers call it: its name, or the title that the document's front matter has."""
+        return self.name if self.level else self.heading or self.name
 
 
 class Lines(Protocol):
@@ -196,6 +203,7 @@ def parse_sections(
     blocks, dialect = _read(source, starts, first, npl, clock)
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
+    openings[0].heading = next(iter(texts_of(front, _TITLES)), "")[:LONGEST]
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
     lines = KnownLines(source, starts)

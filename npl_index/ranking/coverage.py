@@ -34,7 +34,7 @@ MANY = 500
 PLENTY = 35.0
 """What speaks for an answer however long the question is: the weight of five rare words."""
 
-ENOUGH = 1.4
+ENOUGH = 1.2
 NEARLY_ALL = 0.8
 """What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share
 of the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held

@@ -12,7 +12,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from npl_index.ranking.analysis import identifier_parts, without_compounds
-from npl_index.ranking.bm25f import K1, Matches
+from npl_index.ranking.bm25f import K1, Concept, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 from npl_index.ranking.weighing import FIELD_WEIGHTS
@@ -44,6 +44,9 @@ TITLE_SHARE = 0.4
 HEADED_SHARE = 1.2
 """What a section gains whose heading is the query: more than what words that are only alike can gain it."""
 
+TITLED_SHARE = 1.8
+"""What the first text of a page gains where the query is the page's name: more than where it is a heading."""
+
 WINDOW = 12
 """Terms that count as one place."""
 
@@ -65,6 +68,9 @@ TOPIC_POWER = 8
 do, which the query has anyway."""
 
 _SIMILARITY_CUTOFF = 80.0
+_ABOVE_FIRST = 2  # a title in the front matter and one in the text
+_TINY = 1e-9
+_WHOLLY = 8
 _MARKS = frozenset("._#+")
 
 
@@ -184,11 +190,48 @@ def headed_by(collection: Collection, asked: Iterable[Sequence[str]], written: S
     return found
 
 
-def from_place(collection: Collection, numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return by what the values of some sections are multiplied for where they stand on their pages."""
+def named_pages(
+    collection: Collection, matches: Matches, concepts: Sequence[Concept], asked: int
+) -> NDArray[Any]:
+    """Return for sections that may match how much the query is the name of the page that they begin, up to 1.
+
+    Who names a page wants its first text, which says what the name means: that below its title, or without
+    such a text the next one.
+
+    :param asked: number of the query's terms; those that no section has are no concepts.
+    """
     import numpy as np
 
-    children = np.minimum(collection.children[numbers], MANY_CHILDREN)
+    titled = matches.numbers[(matches.covered > 0) & (collection.postings.levels[matches.numbers] <= 1)]
+    shares, weights = np.zeros((2, len(collection.postings.statistics.any)))
+    for concept in concepts:
+        for row, share in concept.variants:
+            shares[row], weights[row] = share, share * concept.weight
+    rows, lengths = collection.postings.named(titled)
+    owners, rarity = np.arange(len(titled)).repeat(lengths), collection.weighing.idf(rows)
+    held, whole, said = (
+        np.bincount(owners, values, len(titled)) for values in (rarity * shares[rows], rarity, weights[rows])
+    )
+    query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
+    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
+    first = titled
+    for _ in range(_ABOVE_FIRST):
+        behind = np.minimum(first + 1, len(collection.pages) - 1)
+        blank = (collection.text_sizes[first] == 0) & (collection.pages[behind] == collection.pages[first])
+        first = np.where(blank, behind, first)
+    found, places = np.zeros(len(matches.numbers)), matches.places[first]
+    np.maximum.at(found, places[places >= 0], fits[places >= 0])
+    return found
+
+
+def from_place(collection: Collection, numbers: NDArray[Any], fits: NDArray[Any]) -> NDArray[Any]:
+    """Return by what the values of some sections are multiplied for where they stand on their pages.
+
+    :param fits: from :func:`named_pages`; a page's beginning is no mere overview where the page is asked for.
+    """
+    import numpy as np
+
+    children = np.minimum(collection.children[numbers], MANY_CHILDREN) * (1 - fits)
     factors: NDArray[Any] = 1 - LATE_COST * collection.positions[numbers] - CHILD_COST * children
     return factors
 

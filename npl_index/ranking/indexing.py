@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
+from npl_index.markdown.front_matter import texts_of
 from npl_index.markdown.headings import LONGEST
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.priority import give_way
@@ -28,7 +29,9 @@ from npl_index.selectors.writing import steps_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_NAMES = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
+_ABOUT = (*_NAMES, "description")
 _PIECE = 1 << 16
 _SECTION_BYTES = 1_200
 _TERM_BYTES = 20
@@ -97,15 +100,18 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
 
 def _count(document: Document, tree: SectionTree, deadline: float | None) -> Counts:
     filed = document.filed or document.path
-    file_words = terms(" ".join(_FILE_WORDS.split(filed.removesuffix(".md"))))
+    names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAMES)])[:LONGEST]
+    file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
     headings: list[list[str]] = []
     paths: list[list[str]] = []
     bodies: list[list[str]] = []
     for section in tree.sections:
-        above = file_words if section.parent is None else paths[section.parent] + headings[section.parent]
+        above = paths[section.parent] + headings[section.parent] if section.parent else file_words
         paths.append(above)
-        headings.append(_heading_terms(section) if section.level else [])
-        body: list[str] = []
+        headings.append(_heading_terms(tree, section))
+        # The text before the first heading is what the document's names are about.
+        about = [] if section.index else texts_of(tree.front_matter, _ABOUT)
+        body = [] if section.index else headings[0] + terms(" ".join(about)[:_PIECE])
         whole = section.heading_lines
         # A heading that is cut is found by all its words, as a text is.
         begin = whole.start if len(section.heading) == LONGEST else whole.stop
@@ -130,9 +136,14 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def _heading_terms(section: Section) -> list[str]:
-    """Terms of a heading; one of stop words only ("How to") keeps them."""
-    return terms(section.name) or terms(section.name, keep_stop_words=True)
+def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
+    """Terms of a heading or a title; one of stop words only ("How to") keeps them.
+
+    A document that has no title, and text before its headings, is called by its name.
+    """
+    untitled = not (section.index or section.heading or tree.title) and section.own_traits.word_count
+    text = section.name if section.level or untitled else section.heading
+    return terms(text) or terms(text, keep_stop_words=True)
 
 
 @dataclass(frozen=True)
@@ -281,6 +292,11 @@ class Collection:
     def children(self) -> NDArray[Any]:
         """How many each section has."""
         return self._along("children")
+
+    @cached_property
+    def text_sizes(self) -> NDArray[Any]:
+        """Bytes of each section's own text; 0 where it is nothing but the heading."""
+        return self._along("sizes")
 
     @cached_property
     def positions(self) -> NDArray[Any]:

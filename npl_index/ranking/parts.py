@@ -296,6 +296,13 @@ class Postings:
         (text,) = part.segment.folds.texts([int(part.segment.fold_row[number - part.first])])
         return text
 
+    @cached_property
+    def levels(self) -> NDArray[Any]:
+        """Heading level of each section."""
+        import numpy as np
+
+        return np.concatenate([part.segment.levels for part in self.parts]) & LEVEL
+
     def level_of(self, number: int) -> int:
         """Return the heading level of a section."""
         part = self._part(number)

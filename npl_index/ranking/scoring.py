@@ -80,11 +80,18 @@ values before those of parents did, and not nearness now.)::
     >>> values.round(2).tolist()
     [0.0, 1.1, 1.13, 0.27]
 
+A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one is
+not::
+
+    >>> named = named_pages(collection, matches, concepts, 3)
+    >>> named.round(2).tolist()
+    [0.0, 0.0, 0.0, 0.0]
+
 "Tea" loses a little because it has a subsection, and "Water" because it stands late on its page::
 
-    >>> from_place(collection, numbers).round(2).tolist()
+    >>> from_place(collection, numbers, named).round(2).tolist()
     [0.92, 0.96, 0.96, 1.0]
-    >>> (values * from_place(collection, numbers)).round(2).tolist()
+    >>> (values * from_place(collection, numbers, named)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
 "Water" covers 64 % of the query with heading and path, and its text adds no further word to what it holds of
@@ -128,6 +135,7 @@ from npl_index.ranking.evidence import (
     DEPTH,
     HEADED_SHARE,
     NEAR_SHARE,
+    TITLED_SHARE,
     above,
     from_nearness,
     from_page,
@@ -137,6 +145,7 @@ from npl_index.ranking.evidence import (
     from_word_pairs,
     headed_by,
     highest,
+    named_pages,
     topic_fit,
 )
 from npl_index.ranking.indexing import Collection
@@ -276,9 +285,11 @@ def look(
         values = values + from_parent(parents, values)
         values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
         values[places[named]] += HEADED_SHARE * weights.name
+        pages_named = named_pages(collection, matches, concepts, len(set(chain(*asked))))
+        values += TITLED_SHARE * weights.name * pages_named
         if best_page:
             values[best_ones] += NEAR_SHARE * from_nearness(texts)
-        values *= from_place(collection, numbers)
+        values *= from_place(collection, numbers, pages_named)
         values *= (weights.name + weights.content) / values.max()
     if topics:
         values = values + TOPIC_GAIN * weights.topic * gains

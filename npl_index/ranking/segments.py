@@ -287,8 +287,8 @@ class Layout(NamedTuple):
 
     @classmethod
     def flat(cls, size: int) -> Layout:
-        """Return the layout of sections without headings that stand side by side on one page."""
-        return cls(range(size), [0, size], [Name(0, "", "")] * size, ["\0"], [1] * size)
+        """Return the layout of sections without names that stand side by side on one page."""
+        return cls(range(size), [0, size], [Name(1, "", "")] * size, ["\0"], [1] * size)
 
 
 def segment_of(

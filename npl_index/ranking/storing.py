@@ -28,7 +28,7 @@ from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.ranking.postings import Counts
 
-INDEX_FORMAT = "6"
+INDEX_FORMAT = "7"
 """Version of what this module writes; a change of parsing or analysis changes it, too."""
 
 

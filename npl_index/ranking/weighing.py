@@ -147,6 +147,8 @@ class Weighing:
         known = self.postings.statistics
         # A common folder's name tells no section from another, and would make all of them match.
         path_weights = np.where(known.path[every] == known.sections, 0.0, FIELD_WEIGHTS[1])
+        if known.pages == 1:  # nor does a page's title tell its sections apart
+            in_heading = np.where(self.postings.levels[sections] == 0, 0, in_heading)
         names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
         masses = names + FIELD_WEIGHTS[2] * in_body / self.body_norms(sections)
         headings = np.zeros(len(sections))

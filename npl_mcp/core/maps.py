@@ -42,7 +42,7 @@ def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Seque
         section = tree.sections[index]
         inside = section.children if depth < DEEPEST else ()
         children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
-        return Area(section.name, None, selectors[index], tokens[index], children)
+        return Area(section.title, None, selectors[index], tokens[index], children)
 
     # A title holds all that the document does.
     first = tree.title if tree.title is not None and tree.sections[0].children == (tree.title,) else 0

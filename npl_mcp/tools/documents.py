@@ -80,7 +80,7 @@ class Row:
     """A section in the outline of a file.
 
     :param index: its place in the file.
-    :param name: its heading as a reader sees it.
+    :param name: its heading as a reader sees it; of a document, its title.
     :param selector: selects exactly this section.
     :param anchor: of its heading, as GitHub makes it; of a versioned section one that no heading has.
     :param level: of the heading; 0 for the document and for a versioned section.
@@ -290,7 +290,7 @@ def _rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[Row]:
     def row(section: Section) -> Row:
         return Row(
             index=section.index,
-            name=section.name,
+            name=section.title,
             selector=qualified(document, parsed.step(section.index)),
             anchor=_anchor(section, anchors),
             level=section.level,

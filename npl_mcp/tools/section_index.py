@@ -41,6 +41,7 @@ class IndexReply:
     :param token_counter: how tokens were counted.
     :param version: of the document, where it says one.
     :param unreadable: files of a set that were left out, and why.
+    :param title: of the document, in its front matter.
     :param warnings: lines where a fence looks wrong, so that sections may be read wrong.
     :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
     :param missing_files: how many files are not indexed yet; ask again for them.
@@ -58,6 +59,7 @@ class IndexReply:
     token_counter: str
     version: str | None
     unreadable: tuple[str, ...] | None
+    title: str | None = None
     warnings: tuple[str, ...] | None = None
     partial: bool | None = None
     missing_files: int | None = None
@@ -132,6 +134,7 @@ def section_index(
         token_counter=counter.name,
         version=text.version,
         unreadable=gathered.unreadable or None,
+        title=(not gathered.several and gathered.collection.documents[0].tree.sections[0].heading) or None,
         warnings=tuple(warnings) or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,

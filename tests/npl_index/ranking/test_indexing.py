@@ -78,8 +78,9 @@ def test_everything_in_a_document_can_be_found(question: str, section: str) -> N
 
 
 def test_front_matter_is_no_text() -> None:
-    """What stands in the front matter is not returned, so it is not found."""
-    assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
+    """What stands in the front matter is not returned, so it is not found, unless it names the page."""
+    assert answer(indexed("---\nlayout: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
+    assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == ["demo", "A"]
 
 
 def test_the_file_name_counts() -> None:

@@ -1,0 +1,137 @@
+"""Pages that a title in their front matter, a heading of level 1 or a file names, seen by a client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from mcp.types import TextContent
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import Call, with_client
+
+CHAPTERS = "".join(
+    f"## {name} a harbour\n\nA harbour has {name.lower()} harbour rules, harbour by harbour.\n\n"
+    for name in ("Entering", "Leaving", "Dredging", "Lighting", "Charting", "Naming", "Closing", "Painting")
+)
+LEAD = "Ships lie there, safe from the sea."
+PAGES = {
+    "basin.md": f"---\ntitle: Harbour\n---\n\n{LEAD}\n\n{CHAPTERS}",
+    "pages/moor.md": (
+        '---\ntitle: "Tying up: the <basics>"\nsidebar_label: Mooring primer\nlinkTitle: Berthing\n'
+        "aliases:\n  - hawsers\nkeywords: [bollards, fenders]\ndescription: How not to drift at night.\n---\n"
+        "Ropes first.\n\n## Steps\n\nKnots, then coffee.\n"
+    ),
+    "tide-tables.md": "They say when it is deep.\n\n## Reading tide tables\n\nTide tables have columns.\n",
+    "lock.md": f"# Sluice\n\n## Sluice\n\nGates.\n\n{CHAPTERS.replace('harbour', 'sluice')}",
+    "logs.md": "# Logs\n\n## Tying up the basics\n\nTying up the basics.\n\n### Harbour\n\nHarbour logs.\n",
+}
+
+
+@pytest.fixture
+def site(docs: Path) -> Path:
+    """Lay the pages out."""
+    for name, text in PAGES.items():
+        path = docs / "site" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return docs / "site"
+
+
+QUESTIONS = [
+    ("Harbour", "basin", "Harbour", LEAD),
+    ("what is a harbour", "basin", "Harbour", LEAD),
+    ("Tying up: the basics", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("mooring primer", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("berthing", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("hawsers", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("fenders", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("drift at night", "pages/moor", "Tying up: the <basics>", "Ropes first."),
+    ("what are tide tables", "tide-tables", "tide-tables", "They say when it is deep."),
+    ("what is a sluice", "lock", "Sluice", "Gates."),
+]
+
+
+@pytest.mark.parametrize(("question", "file", "title", "text"), QUESTIONS)
+@pytest.mark.parametrize("alone", [False, True], ids=["folder", "file"])
+def test_the_name_of_a_page_finds_its_first_text(
+    question: str, file: str, title: str, text: str, alone: bool, site: Path, call: Call
+) -> None:
+    """Whoever asks what something is gets the beginning of the page that is called so, not its chapters."""
+    del site
+    where = f"site/{file}.md" if alone else "site/"
+    data = call("npl_load_tailored", context=question, file=where, explain=True)["data"]
+    first, ranked = data["sections"][0], data["ranking"][0]
+    assert (first["title"], ranked["title"]) == (title, title)
+    assert alone or first["file"] == f"site/{file}.md"
+    assert text in data["content"]
+    assert "title:" not in data["content"]
+    again = call("npl_load_tailored", selectors=[first["selector"]], file=where)["data"]
+    assert again["sections"][0]["start_line"] == first["start_line"]
+    assert text in again["content"]
+
+
+def test_documents_keep_their_names_in_selectors(site: Path, call: Call) -> None:
+    """A title is no selector: those of before select what they did."""
+    del site
+    selected = {"moor[depth=0]": "Tying up: the <basics>", "moor > ## Steps": "Steps"}
+    for selector, title in selected.items():
+        asked = call("npl_load_tailored", selectors=[selector], file="site/pages/moor.md")
+        assert [one["title"] for one in asked["data"]["sections"]] == [title]
+    (one,) = call("npl_load_tailored", selectors=["Harbour"], file="site/")["data"]["sections"]
+    assert (one["file"], one["title"]) == ("site/logs.md", "Harbour")
+
+
+def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> None:
+    """Where a title says more than the file's name, and no heading says it."""
+    del site
+    moor = call("npl_section_index", file="site/pages/moor.md")["data"]
+    assert moor["title"] == "Tying up: the <basics>"
+    assert "title" not in call("npl_section_index", file="site/lock.md")["data"]
+    nodes = call("npl_section_index", file="site/")["data"]["sections"]
+    assert {node["name"]: node["heading"] for node in nodes} == {
+        "site/basin.md": "Harbour",
+        "site/lock.md": "",
+        "site/logs.md": "",
+        "site/pages/moor.md": "Tying up: the <basics>",
+        "site/tide-tables.md": "",
+    }
+
+    async def ask(client: Client[Any]) -> list[str]:
+        files = ("site/", "site/pages/moor.md", "site/lock.md")
+        asked = [{"file": file, "format": "markdown"} for file in files]
+        answers = [await client.call_tool("npl_section_index", one) for one in asked]
+        blocks = [block for answer in answers for block in answer.content]
+        return [block.text for block in blocks if isinstance(block, TextContent)]
+
+    every, one, other = with_client(settings, ask)
+    assert 'path "title"' in every.splitlines()[0]
+    assert any(line.endswith('pages/moor.md "Tying up: the <basics>"') for line in every.splitlines())
+    assert one.startswith('title "Tying up: the <basics>"; lines tokens')
+    assert other.startswith("lines tokens")
+
+
+HOSTILE = {
+    "two-lines": ('title: "a\\nb --> # c"', "a b --> # c"),
+    "folded": ("title: >-\n  Long\n  name", "Long name"),
+    "list": ("title: [one, two]", "one"),
+    "mapping": ("title:\n  a: b\nsidebar_label: Side", "Side"),
+    "anchor": ("title: &a [x]\nlinkTitle: Link", "&a [x]"),
+    "endless": (f"title: {'long ' * 3000}", ("long " * 3000)[:1024]),
+    "beyond": (f"filler: {'x' * 20_000}\ntitle: Far", "odd"),
+    "blank": ('title: "  "', "odd"),
+    "none": ("title:", "odd"),
+}
+
+
+@pytest.mark.parametrize(("front", "title"), HOSTILE.values(), ids=HOSTILE)
+def test_a_title_is_one_line_of_bounded_length(front: str, title: str, docs: Path, call: Call) -> None:
+    """Whatever front matter holds, the text before the first heading has a title."""
+    (docs / "odd.md").write_text(
+        f"---\n{front}\n---\n\nUnusual words.\n\n## Next\n\nMore.\n", encoding="utf-8"
+    )
+    data = call("npl_load_tailored", context="unusual words", file="odd.md")["data"]
+    assert data["sections"][0]["title"].rstrip() == title.rstrip()
+    assert data["content"] == "Unusual words.\n"
