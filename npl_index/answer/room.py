@@ -93,6 +93,7 @@ class Room:
         self._further = further
         self._costs: list[int] = []  # of keywords and suggestions,
         self._paid_for = 0  # and how many of them are paid for
+        self._names_all = True
         self._prices = Pricing(documents, form)
         self._limit, self._left = 0, MOST_TOKENS
         self.limited = budget is not None
@@ -189,7 +190,9 @@ class Room:
                 continue
             if self._pay(self._price(one)):
                 named.append((unit, one))
-            elif number >= len(first):
+                continue
+            self._names_all = False
+            if number >= len(first):
                 break
         named.sort(key=lambda one: -one[0].score)
         for at, (unit, one) in enumerate(named[:LINES]):
@@ -223,7 +226,7 @@ class Room:
         """
         if not self.limited:
             return self._further
-        if complete:
+        if complete and self._names_all:
             self._pay_further(self._left)
         keywords = self._further.keywords[: self._paid_for]
         return Further(keywords, self._further.suggestions[: self._paid_for - len(keywords)])

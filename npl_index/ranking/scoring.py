@@ -311,6 +311,8 @@ def _hits(
 ) -> list[Hit]:
     """Return the sections whose totals reach the cutoff, a share of the first one's.
 
+    No reported total is below it.
+
     :param values: of sections in their order.
     :param places: the document of each, and its index in that document's tree.
     :param parts: name, content and topic of each.
@@ -319,7 +321,7 @@ def _hits(
         return []
     name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
-    totals = values * (top / values[0])
+    totals = (values * (top / values[0])).clip(score_cutoff)
     kept = int((values >= score_cutoff * values[0]).sum())
     scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
     return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
