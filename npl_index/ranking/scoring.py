@@ -321,7 +321,7 @@ def _hits(
         return []
     name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
-    totals = (values * (top / values[0])).clip(score_cutoff)
+    totals = (values * (top / values[0])).clip(min(score_cutoff, SCORE_CUTOFF))
     kept = int((values >= score_cutoff * values[0]).sum())
     scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
     return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
