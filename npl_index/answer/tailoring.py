@@ -361,14 +361,20 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
 
 
 def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known) -> list[Unit]:
-    """Return the best hits that are neither wanted nor known: they are pointed to."""
+    """Return the best hits that are neither wanted nor known: they are pointed to.
+
+    A heading without text stands for the sections below it.
+    """
     taken = {(part.document, part.section) for unit in units for part in unit.parts} | known.keys()
-    others: list[Unit] = []
-    for hit in hits[: MORE_POINTERS + len(taken)]:
-        place = hit.document, hit.section
-        if place not in taken:
-            family = documents.part(place, chosen=False)
-            others.append(Unit((family,), hit.score.total))
+    size_of, others = documents.collection.size_of, list[Unit]()
+    for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
+        family = [(hit.document, hit.section)]
+        if not size_of(*family[0]):
+            below = documents.tree(hit.document).subtree(hit.section)
+            family = [(hit.document, one) for one in below] if number < BEST else []
+        if taken.isdisjoint(family) and any(size_of(*one) for one in family):
+            parts = tuple(documents.part(one, chosen=False) for one in family)
+            others.append(Unit(parts, hit.score.total))
     return others
 
 

@@ -1,0 +1,163 @@
+"""The shape of an answer of the default size: passages, then pointers, then what the documents lack."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_index import estimator
+from npl_mcp.config.settings import TOKEN_BUDGET, Settings
+from tests.conftest import with_client
+
+GARDEN = {
+    "trees.md": (
+        "# Trees\n\n## Pruning\n\nPrune apple trees in late winter, before the buds swell.\n\n"
+        "## Grafting\n\nA scion is bound to the rootstock in early spring.\n\n"
+        "## Pests\n\nCodling moths fly in May. Hang the pheromone traps before that.\n"
+    ),
+    "beds.md": (
+        "# Beds\n\n## Compost\n\nTurn the heap every two weeks, so that air reaches the middle of it.\n\n"
+        "## Mulch\n\nStraw keeps the soil of the beds moist.\n\n"
+        "## Watering\n\n" + "Water the roots in the morning, and never the leaves.\n\n" * 40
+    ),
+    "tools.md": "# Tools\n\n## Secateurs\n\nOil the secateurs after use.\n\n## Spade\n\nRinse the spade.\n",
+    "seeds.md": "# Seeds\n\n"
+    + "".join(
+        f"## Sort {number}\n\nSow sort {number} in week {number}, thin in week {number + 4}.\n\n"
+        for number in range(10, 40)
+    ),
+}
+
+
+@pytest.fixture
+def garden(settings: Settings, docs: Path) -> Settings:
+    """A server that serves four files on a garden and answers in the default size."""
+    for path in docs.glob("**/*.md"):
+        path.unlink()
+    for name, text in GARDEN.items():
+        (docs / name).write_text(text, encoding="utf-8")
+    return replace(settings, token_budget=TOKEN_BUDGET)
+
+
+def asked(garden: Settings, *calls: dict[str, Any]) -> list[str]:
+    async def ask(client: Client[Any]) -> list[str]:
+        answers = [await client.call_tool("npl_load_tailored", {"file": "docs/", **one}) for one in calls]
+        return [str(answer.content[0].text) for answer in answers]
+
+    texts: list[str] = with_client(garden, ask)
+    return texts
+
+
+def markdown(garden: Settings, **arguments: Any) -> str:
+    return asked(garden, {"format": "markdown", **arguments})[0]
+
+
+def data(garden: Settings, **arguments: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(asked(garden, {"format": "json", **arguments})[0])["data"]
+    return answer
+
+
+def passages(text: str) -> str:
+    return re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+
+
+ABSENT = {
+    "kafka consumer group rebalance": ("kafka", "rebalance"),
+    "zzzqqq": ("zzzqqq",),
+    "rotate_keys of the vault": ("rotate_keys", "vault"),
+}
+
+
+@pytest.mark.parametrize("question", ABSENT)
+def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> None:
+    """The words are named, those that name things first; sections that come nearest are pointed to."""
+    text = markdown(garden, context=question)
+    assert passages(text) == ""
+    (line,) = (line for line in text.splitlines() if line.startswith("no section has: "))
+    said = line.removeprefix("no section has: ").split(", ")
+    assert set(ABSENT[question]) <= set(said)
+    assert estimator("o200k_base").count(text) <= 150
+    answer = data(garden, context=question)
+    assert answer["content"] == ""
+    assert answer["sections"] == []
+    assert answer["absent"] == said
+
+
+def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
+    """It says which words of the question the best section has; then come more pointers than usual."""
+    question = "how often water roots before a long holiday"
+    text = markdown(garden, context=question)
+    assert estimator("o200k_base").count(passages(text)) <= 120
+    assert text.count("\n## ") <= 1
+    (line,) = (line for line in text.splitlines() if line.startswith("weak: best has "))
+    assert line.endswith("has water, roots")
+    assert data(garden, context=question)["weak"] is True
+
+
+def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Settings) -> None:
+    """One line each, in the last mark; the bare selectors are ``request_more``."""
+    question = {"context": "sow sort 12 and thin it"}
+    text = markdown(garden, **question)
+    pointers = re.findall(r'^("[^\n]*") (\d+)(?:: (.*))?$', text, re.MULTILINE)
+    assert len(pointers) >= 3
+    assert "Sow sort" in pointers[0][2]
+    named = [json.loads(selector) for selector, _, _ in pointers]
+    assert named[:2] == data(garden, **question)["request_more"][:2]
+    for selector, size, _ in pointers:
+        (row,) = data(garden, selectors=[json.loads(selector)])["sections"]
+        assert row["token_count"] == int(size)
+
+
+def test_reading_on_brings_that_section_alone(garden: Settings) -> None:
+    """A selector sent back with the question: cut around it where the section is long."""
+    question = "water the roots in the morning"
+    answer = data(garden, context=question, selectors=["beds > ## Watering"])
+    (row,) = answer["sections"]
+    assert row["title"] == "Watering"
+    assert answer["truncated"]
+    assert all("Watering" in selector for selector in answer["request_more"])
+    text = markdown(garden, context=question, selectors=["## Mulch"])
+    assert passages(text).strip() == "## Mulch\n\nStraw keeps the soil of the beds moist."
+
+
+def test_what_the_caller_has_is_not_sent_again(garden: Settings) -> None:
+    """The next passages come in its place."""
+    question = "prune apple trees in late winter"
+    first = data(garden, context=question)
+    again = data(garden, context=question, exclude=[row["selector"] for row in first["sections"]])
+    assert "Prune apple trees" in first["content"]
+    assert "Prune apple trees" not in again["content"]
+    assert "## Pruning" not in " ".join(again["request_more"])
+
+
+SUBJECTS = [
+    (
+        {"context": "prune apple trees in late winter and oil the secateurs after use"},
+        ("Pruning", "Secateurs"),
+    ),
+    ({"context": "turn the compost heap; pheromone traps for codling moths"}, ("Compost", "Pests")),
+    ({"context": "soil moist straw or spade", "file": "beds.md, tools.md"}, ("Mulch", "Spade")),
+]
+
+
+@pytest.mark.parametrize(("arguments", "titles"), SUBJECTS)
+def test_several_subjects_share_the_answer(
+    garden: Settings, arguments: dict[str, Any], titles: tuple[str, ...]
+) -> None:
+    """Each has a passage."""
+    found = {row["title"] for row in data(garden, **arguments)["sections"]}
+    assert set(titles) <= found
+
+
+def test_the_best_passage_comes_first(garden: Settings) -> None:
+    """In Markdown; the content of JSON keeps the order of the document."""
+    question = {"context": "oil the secateurs after use and prune apple trees"}
+    scores = [float(score) for score in re.findall(r" (\.\d+|1)(?: cut)? -->", markdown(garden, **question))]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) > 1
