@@ -282,7 +282,8 @@ def _written(
     nothing, room, packed, guide = packing
     content, total = content_of(documents, packed.kept)
     truncated = bool(packed.dropped or packed.rests)
-    further = room.further(complete=not truncated)
+    # An answer of the default size is as short as it can be: suggestions keep to their share of it.
+    further = room.further(complete=not (truncated or request.brief))
     answer = replace(
         nothing,
         content=content,
