@@ -97,7 +97,6 @@ class Json:
     """
 
     lean = True
-    larger = 1.12
     shows_lines = False
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -174,7 +173,6 @@ class Markdown:
     """The sections as they are, best first, each under a mark, and a last mark with all else."""
 
     lean = True
-    larger = 1.0
     shows_lines = True
 
     def text(self, documents: DocumentSet, part: Part) -> int:
