@@ -44,10 +44,6 @@ class Form(Protocol):
     def lean(self) -> bool:
         """Whether the answer leaves out what its reader knows or can see."""
 
-    @property
-    def larger(self) -> float:
-        """How many times as many tokens a text has in this form, mostly."""
-
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the cost of a part's text."""
 
