@@ -44,10 +44,6 @@ class Form(Protocol):
     def lean(self) -> bool:
         """Whether the answer leaves out what its reader knows or can see."""
 
-    @property
-    def larger(self) -> float:
-        """How many times as many tokens a text has in this form, mostly."""
-
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Return the cost of a part's text."""
 
@@ -97,7 +93,6 @@ class Json:
     """
 
     lean = True
-    larger = 1.12
     shows_lines = False
 
     def __init__(self, before: str = "", after: str = "") -> None:
@@ -174,7 +169,6 @@ class Markdown:
     """The sections as they are, best first, each under a mark, and a last mark with all else."""
 
     lean = True
-    larger = 1.0
     shows_lines = True
 
     def text(self, documents: DocumentSet, part: Part) -> int:

@@ -14,7 +14,6 @@ class Plain:
     """The content and the marks that name files; nothing else costs anything, since it is shown elsewhere."""
 
     lean = False
-    larger = 1.0
     shows_lines = False
 
     def text(self, documents: DocumentSet, part: Part) -> int:

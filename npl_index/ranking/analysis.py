@@ -320,6 +320,11 @@ class Word(NamedTuple):
         """Whether it is an identifier that has parts; the last of its terms is the identifier itself."""
         return len(self.terms) > 1 and _IDENTIFIER.search(self.text) is not None
 
+    @property
+    def size(self) -> int:
+        """The words it counts as: a run of a script without spaces holds several."""
+        return 1 if self.text.isascii() else len(self.terms)
+
 
 def _runs(text: str) -> list[list[Word]]:
     """Split a text into runs of words with only spaces between them, stop words left out."""

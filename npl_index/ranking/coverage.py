@@ -79,7 +79,8 @@ class Coverage(NamedTuple):
     def spoken(self) -> NDArray[Any]:
         """Return what each section holds as a share of what speaks for an answer; may be above 1."""
         fewer = min(1.0, log(self.sections + 1) / log(MANY))
-        by_chance = sqrt(1 + max(0, len(self.words) - 1) / fewer**2)
+        words = sum(word.size for word in self.words)
+        by_chance = sqrt(1 + max(0, words - 1) / fewer**2)
         return self._mass() / min(self.weights.sum() / by_chance or 1.0, PLENTY)
 
     def _mass(self) -> NDArray[Any]:
@@ -127,7 +128,7 @@ def cover(
     np.add.at(shares, owners, held / np.array([len(meant[number]) for number in owners]).reshape(-1, 1))
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
     np.maximum.at(
-        weights, owners, [weight_of.get(term, 1.0) * _rarity(collection, term) for _, term in terms]
+        weights, owners, [min(1.0, weight_of.get(term, 1.0)) * _rarity(collection, term) for _, term in terms]
     )
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)

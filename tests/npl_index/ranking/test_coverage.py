@@ -70,6 +70,8 @@ HELD = {
     "an option": "--cache-dir",
     "an identifier among other words": "why does nothing happen when somebody raises max_retries",
     "a word of another script": "连接池",
+    "words without spaces between them": "连接池的大小",
+    "unknown words that are repeated": f"processing time of the middleware {'lorem ipsum dolor ' * 200}",
     "stop words alone": "what is it",
     "nothing": "",
     "a paragraph that tells a story": (
@@ -134,9 +136,9 @@ def test_the_best_section_holds_too_little() -> None:
 
 def test_more_sections_need_more_evidence() -> None:
     """What one page holds by chance is less than what many do."""
-    question = "set up alarm clock settings and groups of lamps"
+    question = "which delay between groups of lamps fits an alarm clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
-    assert told(question).verdict == "held"
+    assert told(question).verdict == "weak"
     assert told(question, among=collection(CACHE, SERVER, notes)).verdict == "absent"
 
 

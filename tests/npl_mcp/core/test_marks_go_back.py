@@ -135,11 +135,9 @@ QUESTIONS: tuple[Mapping[str, Any], ...] = (
 )
 
 MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: cut)?(?: #[0-9a-f]{6})? -->\n")
-NOTE = re.compile(r"<!-- (?:more|see also|no text).*-->\n", re.DOTALL)
+NOTE = re.compile(r"^<!-- (?:more:)?\n(?P<lines>(?:(?!(?:#[0-9a-f]{6} )?-->$).*\n)*).*-->\n", re.MULTILINE)
 HIT = "<!-- ranking "
 FILE_MARK = re.compile(r"<!-- .* -->\n\n")
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-REASON = re.compile(r' \((?:next to|loaded together with) .*?\)(?=, "| -->| #)')
 
 
 @pytest.fixture
@@ -162,15 +160,16 @@ def load(app: App, **request: Any) -> Any:
 
 def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
     """Return each selector of an answer in Markdown, with the text under it where it has some."""
-    tags = set(re.findall(r" #([0-9a-f]{6}) -->$", answer, re.MULTILINE))
+    tags = set(re.findall(r"(?:^| )#([0-9a-f]{6}) -->$", answer, re.MULTILINE))
     tail = f" #{tags.pop()} -->\n" if tags else " -->\n"
+    if note := NOTE.search(answer):
+        lines = (line for line in note["lines"].splitlines() if line.startswith('"'))
+        yield from ((json.JSONDecoder().raw_decode(line)[0], None) for line in lines)
+        answer = answer[: note.start()] + answer[note.end() :]
     marks = [found for found in re.finditer(r"^<!-- .*\n", answer, re.MULTILINE) if found[0].endswith(tail)]
     for number, found in enumerate(marks):
         end = marks[number + 1].start() if number + 1 < len(marks) else len(answer)
         if found[0].startswith(HIT):
-            continue
-        if NOTE.match(found[0]):
-            yield from ((json.loads(one[0]), None) for one in STRING.finditer(REASON.sub("", found[0])))
             continue
         mark = MARK.fullmatch(found[0])
         assert mark, found[0]
