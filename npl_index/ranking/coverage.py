@@ -35,12 +35,6 @@ MANY = 1_000
 PLENTY = 35.0
 """What speaks for an answer however long the question is: the weight of five rare words."""
 
-ENOUGH = 1.1
-NEARLY_ALL = 0.8
-"""What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share
-of the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held
-the answer, and one of five below."""
-
 IDENTIFIER_WEIGHT = 2.0
 """What an identifier tells, compared with a word of the same rarity."""
 
@@ -94,7 +88,7 @@ class Evidence(NamedTuple):
     :param absent: words that no section has, the most telling first; ordinary words are not among them.
     :param held: words that the best section has, the most telling first.
     :param verdict: ``absent`` if none of the first sections speaks for an answer; ``weak`` if one of them
-        does, but the best one holds too little of it.
+        does, but not the best one.
     """
 
     absent: tuple[str, ...]
@@ -147,7 +141,7 @@ def evidence(coverage: Coverage) -> Evidence:
     verdict: Literal["held", "weak", "absent"] = "held"
     if words and spoken.max() < _ALL:
         verdict = "absent"
-    elif words and spoken[0] < ENOUGH and coverage.held()[0] < NEARLY_ALL:
+    elif words and spoken[0] < _ALL:
         verdict = "weak"
     return Evidence(_shown(absent), _shown(held), verdict)
 
