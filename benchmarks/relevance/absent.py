@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.coverage import ENOUGH, FIRST
+from npl_index.ranking.coverage import FIRST
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, look
 
@@ -112,9 +112,7 @@ def report(asked: Sequence[Asked]) -> None:
         for kind in kinds:
             of_kind = [one for one in asked if one.kind == kind]
             without = [one for one in of_kind if one.best < threshold * _NEARLY]
-            weak = [
-                one for one in of_kind if one.best >= threshold * _NEARLY and one.first < ENOUGH * threshold
-            ]
+            weak = [one for one in of_kind if one.first < threshold * _NEARLY <= one.best]
             cell = f"{kind} {len(without) / len(of_kind):.3f} weak {len(weak) / len(of_kind):.3f}"
             if kind in ("folder", "file"):
                 leading = sum(one.rank == 0 for one in of_kind)

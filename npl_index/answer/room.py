@@ -27,7 +27,7 @@ MAX_CHOSEN_NAMED = 64
 parts of what selectors asked for."""
 
 LINES = 2
-"""Pointers that show their matching line."""
+"""Pointers that show their matching line; where no section speaks for an answer, a line would seem to."""
 
 MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
@@ -169,7 +169,7 @@ class Room:
 
         These are: one at least, if something does not fit; units that are better than a kept one; the
         remaining parts of those that were cut; the best hits; then others as far as there is room. The first
-        ones show their matching lines.
+        ones show their matching lines, unless nothing is wanted.
         """
         dropped = left_out(self._documents, packed.dropped)
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
@@ -195,7 +195,7 @@ class Room:
             if number >= len(first):
                 break
         named.sort(key=lambda one: -one[0].score)
-        for at, (unit, one) in enumerate(named[:LINES]):
+        for at, (unit, one) in enumerate(named[: LINES if wanted.units else 0]):
             named[at] = unit, self._with_line(unit, one)
         return tuple(one for _, one in named)
 

@@ -7,10 +7,11 @@ held as it is spelt or not at all. The right spelling holds a misspelt word; a p
 holds half of it at most.
 
 A few words of any question stand in some section by chance, the more so the more sections there are, and a
-long question has many more words than those that its answer repeats. So among many sections one speaks for
-an answer if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of four words,
-a quarter of sixteen. Among few sections less will do (:data:`MANY`), and :data:`PLENTY` always. The root and
-the constants are those that told questions apart best (``benchmarks/relevance/absent.py``).
+long question has many more words than those that its answer repeats. So among :data:`MANY` sections one
+speaks for an answer if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of
+four words, a quarter of sixteen. Among fewer sections less will do, among more sections more is needed, and
+:data:`PLENTY` is always enough. The root and the constants are those that told questions apart best
+(``benchmarks/relevance/absent.py``).
 """
 
 from __future__ import annotations
@@ -28,23 +29,17 @@ from npl_index.ranking.weighing import BACKGROUND
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MANY = 500
-"""Sections that are many; what chance finds among fewer falls with the logarithm of their number."""
+MANY = 1_000
+"""Sections that are many; what chance finds grows with the logarithm of their number."""
 
 PLENTY = 35.0
 """What speaks for an answer however long the question is: the weight of five rare words."""
 
-ENOUGH = 1.2
-NEARLY_ALL = 0.8
-"""What the best section needs, else the evidence is weak: a multiple of what speaks for an answer, or a share
-of the question's weight. On a day of an agent (``benchmarks/agent_day``) four of five sections above it held
-the answer, and one of five below."""
-
 IDENTIFIER_WEIGHT = 2.0
 """What an identifier tells, compared with a word of the same rarity."""
 
-FIRST = 8
-"""Sections, best first, one of which has to speak for an answer: those that an answer shows or points to."""
+FIRST = 3
+"""Sections, best first, one of which has to speak for an answer; a lower one that does is mostly chance."""
 
 SHOWN = 6
 """Words that are named at most."""
@@ -78,10 +73,10 @@ class Coverage(NamedTuple):
 
     def spoken(self) -> NDArray[Any]:
         """Return what each section holds as a share of what speaks for an answer; may be above 1."""
-        fewer = min(1.0, log(self.sections + 1) / log(MANY))
+        found_by_chance = log(self.sections + 1) / log(MANY)
         words = sum(word.size for word in self.words)
-        by_chance = sqrt(1 + max(0, words - 1) / fewer**2)
-        return self._mass() / min(self.weights.sum() / by_chance or 1.0, PLENTY)
+        most = sqrt(1 + max(0, words - 1) / found_by_chance**2)
+        return self._mass() / min(self.weights.sum() / most or 1.0, PLENTY)
 
     def _mass(self) -> NDArray[Any]:
         mass: NDArray[Any] = self.weights @ self.shares
@@ -94,7 +89,7 @@ class Evidence(NamedTuple):
     :param absent: words that no section has, the most telling first; ordinary words are not among them.
     :param held: words that the best section has, the most telling first.
     :param verdict: ``absent`` if none of the first sections speaks for an answer; ``weak`` if one of them
-        does, but the best one holds too little of it.
+        does, but not the best one.
     """
 
     absent: tuple[str, ...]
@@ -147,7 +142,7 @@ def evidence(coverage: Coverage) -> Evidence:
     verdict: Literal["held", "weak", "absent"] = "held"
     if words and spoken.max() < _ALL:
         verdict = "absent"
-    elif words and spoken[0] < ENOUGH and coverage.held()[0] < NEARLY_ALL:
+    elif words and spoken[0] < _ALL:
         verdict = "weak"
     return Evidence(_shown(absent), _shown(held), verdict)
 
