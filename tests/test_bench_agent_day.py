@@ -155,7 +155,7 @@ def test_readme_gets_what_was_measured(garden: Path) -> None:
     assert text == f"# Garden\n\n{MARKS[0]}\n{readme_table(sums)}{MARKS[1]}\n\nMore.\n"
     lay = sums["days"]["lay"]["grep"]
     assert f"| `grep` and `sed` | {lay['tokens']} | 2 | 0 | 0 | 1 |" in text
-    assert "Asked about 1 topics that no page covers, SQLite FTS5 sent text for 0, " in text
+    assert "to 1 topics that no page covers: FTS5 with excerpts 0 (" in text
 
 
 @pytest.mark.parametrize(

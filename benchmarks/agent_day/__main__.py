@@ -50,13 +50,13 @@ KEPT = HERE / "day.json"
 MARKS = ("<!-- agent day -->", "<!-- /agent day -->")
 SYSTEMS = {
     "npl": "**npl**",
-    "fts5": "SQLite FTS5: an excerpt and five pointers",
+    "fts5": "FTS5 with excerpts",
     "grep": "`grep` and `sed`",
 }
 ASKED = {
     "lay": "in lay words",
-    "terms": "with the terms that a good agent adds",
-    "topics": "with terms, and likely headings as topics",
+    "terms": "with terms that a good agent adds",
+    "topics": "with likely headings, too",
 }
 
 Days = Mapping[str, Mapping[str, list[Played]]]
@@ -173,12 +173,11 @@ def readme_table(kept: Mapping[str, Any]) -> str:
             lines.append(f"| {asked} | {SYSTEMS[system]} | {cells} |")
             asked = ""
     topics = max(one["topics"] for one in kept["absent"].values())
-    said = "; ".join(
-        f"{SYSTEMS[system].partition(':')[0]} sent text for {one['with_text']}, "
-        f"{one['tokens'] / one['topics']:,.0f} tokens a topic"
+    said = ", ".join(
+        f"{SYSTEMS[system]} {one['with_text']} ({one['tokens'] / one['topics']:,.0f})"
         for system, one in kept["absent"].items()
     )
-    lines += ["", f"Asked about {topics} topics that no page covers, {said}. Tokens by `{kept['counter']}`."]
+    lines += ["", f"Answers with text (tokens each) to {topics} topics that no page covers: {said}."]
     return "\n".join(lines) + "\n"
 
 
