@@ -161,8 +161,9 @@ def kept_figures(days: Days, absent: Probes, counter: TokenCounter) -> dict[str,
 
 def readme_table(kept: Mapping[str, Any]) -> str:
     """Write README's table and the sentence below it from the kept figures."""
+    tokens = "tokens" if kept["counter"].startswith("tiktoken:") else "tokens (estimated)"
     lines = [
-        f"| {kept['tasks']} tasks, asked | answered by | tokens | calls | first answer holds it "
+        f"| {kept['tasks']} tasks, asked | answered by | {tokens} | calls | first answer holds it "
         "| right section listed | held at the end |",
         "|:--|:--|--:|--:|--:|--:|--:|",
     ]
