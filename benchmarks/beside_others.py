@@ -1,7 +1,7 @@
-"""The table on README's first screen: npl beside what people use instead.
+"""npl beside what people use instead, and what its lists of tools cost.
 
 Usage: ``python -m benchmarks.beside_others [--set FOLDER]... [--folder] [--lists] [--peer EXECUTABLE]
-[--readme FILE]``
+[--readme]``
 
 Sets are those of :mod:`benchmarks.relevance`, the peer is that of :mod:`benchmarks.peer`. Measured are
 
@@ -13,7 +13,8 @@ Sets are those of :mod:`benchmarks.relevance`, the peer is that of :mod:`benchma
 - the tokens of the list of tools, which every conversation pays.
 
 All are means of the sets' means. The sets, the folder and npl's lists can be measured one after the other:
-what was measured is kept in a file beside this one, and the table is made from that.
+what was measured is kept in a file beside this one, and the texts are made from that. ``--readme`` writes
+the table into the README of this folder, and the sentence about lists of tools into that of the project.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ from npl_index.ranking.indexing import Collection
 from npl_mcp.server.server import create_server
 
 KEPT = Path(__file__).with_suffix(".json")
+FIGURES = KEPT.parent / "README.md"
+README = KEPT.parent.parent / "README.md"
 MARKS = ("<!-- beside others -->", "<!-- /beside others -->")
 LIST_MARKS = ("<!-- tool lists -->", "<!-- /tool lists -->")
 FILES = 1_000
@@ -226,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--peer", default="jdocmunch-mcp", help="executable of the peer")
     parser.add_argument("--keep", type=Path, default=KEPT, help="file of what was measured")
-    parser.add_argument("--readme", type=Path, help="put the table between the marks in this file")
+    parser.add_argument("--readme", action="store_true", help="write the table and the sentence")
     given = parser.parse_args(arguments)
     measured: Figures = json.loads(given.keep.read_text(encoding="utf-8")) if given.keep.exists() else {}
     counter = best_counter()
@@ -245,11 +248,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := {"sets", "folder", "lists"} - measured.keys():
         print(f"still to be measured: {', '.join(sorted(missing))}")
         return 1
-    texts = {MARKS: table(measured), LIST_MARKS: sentence(measured)}
-    for marks, text in texts.items():
+    texts = ((FIGURES, MARKS, table(measured)), (README, LIST_MARKS, sentence(measured)))
+    for readme, marks, text in texts:
         print(text)
         if given.readme:
-            put_between(given.readme, marks, text)
+            put_between(readme, marks, text)
     return 0
 
 

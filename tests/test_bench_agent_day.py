@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.agent_day.__main__ import HERE, figures, main
+from benchmarks.agent_day.__main__ import HERE, MARKS, figures, main, readme_table
 from benchmarks.agent_day.player import Played, Player
 from benchmarks.agent_day.probes import Probed, absent, title_of
 from benchmarks.agent_day.systems import Npl, pointers
@@ -143,6 +143,19 @@ def test_absent_topics_and_titles_are_asked(garden: Path) -> None:
     (pages,) = titles["fts5"].values()  # type: ignore[attr-defined]
     assert [one["found"] for one in topics] == [False]
     assert [one["question"] for one in pages if one["found"]] == ["Peas", "Soil"]
+
+
+def test_readme_gets_what_was_measured(garden: Path) -> None:
+    """One command plays the days, asks the absent topics, keeps the sums and writes the table."""
+    readme, kept = garden.parent / "README.md", garden.parent / "kept.json"
+    readme.write_text("# Garden\n\n{}\nold\n{}\n\nMore.\n".format(*MARKS), encoding="utf-8")
+    _run(garden, str(garden), "--readme", str(readme), "--keep", str(kept))
+    sums = json.loads(kept.read_text(encoding="utf-8"))
+    text = readme.read_text(encoding="utf-8")
+    assert text == f"# Garden\n\n{MARKS[0]}\n{readme_table(sums)}{MARKS[1]}\n\nMore.\n"
+    lay = sums["days"]["lay"]["grep"]
+    assert f"| `grep` and `sed` | {lay['tokens']} | 2 | 0 | 0 | 1 |" in text
+    assert "to 1 topics that no page covers: FTS5 with excerpts 0 (" in text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 from benchmarks import beside_others
+from benchmarks.agent_day import __main__ as agent_day
 from npl_index import estimator
 from npl_mcp import __version__
 from npl_mcp.__main__ import main, parser
@@ -39,6 +40,11 @@ def blocks(language: str) -> list[str]:
     return [text for _, label, text in found if label == language]
 
 
+def between(marks: tuple[str, str], text: str) -> str:
+    """Return what stands between two marks."""
+    return text.split(f"{marks[0]}\n")[1].split(marks[1])[0]
+
+
 def demonstrated() -> str:
     """Return what README shows of `make run`."""
     return next(block for block in blocks("") if block.startswith("$ npl-mcp"))
@@ -51,17 +57,16 @@ def test_a_stranger_reads_at_most_1200_words() -> None:
 
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
-    """Table and sentence are made from the kept figures, above the first chapter or at their place."""
-    kept = json.loads(beside_others.KEPT.read_text(encoding="utf-8"))
-    assert DOOR.index(beside_others.MARKS[0]) < DOOR.index("\n## ")
-    texts = {
-        beside_others.MARKS: beside_others.table(kept),
-        beside_others.LIST_MARKS: beside_others.sentence(kept),
-    }
-    for (begin, end), text in texts.items():
-        assert f"{begin}\n{text}{end}" in README
+    """Tables and sentence are made from the kept figures; README's table stands above the first chapter."""
+    files = agent_day.KEPT, beside_others.KEPT
+    day, kept = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    door = DOOR.partition("\n## ")[0]
+    assert between(agent_day.MARKS, door) == agent_day.readme_table(day)
+    assert between(beside_others.LIST_MARKS, README) == beside_others.sentence(kept)
+    figures = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert between(beside_others.MARKS, figures) == beside_others.table(kept)
     asked = sum(one["questions"] for one in kept["sets"].values())
-    assert f"The {asked} questions" in DOOR.replace("\n", " ")
+    assert f"The {asked} questions" in figures.replace("\n", " ")
 
 
 def test_the_lists_of_tools_cost_what_the_readme_says() -> None:

@@ -1,7 +1,7 @@
 """A day of an agent: what its tasks cost in tokens and calls, and which answers it holds.
 
 Usage: ``python -m benchmarks.agent_day DOCS [--absent] [--tasks FILE] [--systems NAMES] [--days NAMES]
-[--budget N] [--read-budget N] [--npl COMMAND] [--json FILE] [--verbose] [--show ID]``, or
+[--budget N] [--read-budget N] [--npl COMMAND] [--json FILE] [--verbose] [--show ID] [--readme [FILE]]``, or
 ``… --titles FOLDER…``
 
 *DOCS* is a folder that holds the documents of the tasks; those of ``day.toml`` are ``fastapi``, ``pydantic``
@@ -19,7 +19,8 @@ besides. Asked are npl, as a server in a process of its own, FTS5 with excerpts,
 
 ``--absent`` asks each folder what none of its documents is about, and counts the answers that have text of
 documents. ``--titles`` asks pages of each folder for their own titles, and counts how often the best section
-is of such a page.
+is of such a page. ``--readme`` plays the tasks and asks the absent topics, keeps the sums in ``day.json`` and
+writes README's first table from them.
 """
 
 from __future__ import annotations
@@ -39,10 +40,24 @@ from benchmarks.agent_day.player import Count, Played, Player, System
 from benchmarks.agent_day.probes import Probed
 from benchmarks.agent_day.systems import Fts5, Grep, Npl
 from benchmarks.agent_day.tasks import DAYS, Day, Documents, read_day
+from benchmarks.figures import put_between
 from benchmarks.tokens_to_answer import best_counter
+from npl_index.tokens.counting import TokenCounter
 
 HERE = Path(__file__).parent
-SYSTEMS = ("npl", "fts5", "grep")
+README = HERE.parent.parent / "README.md"
+KEPT = HERE / "day.json"
+MARKS = ("<!-- agent day -->", "<!-- /agent day -->")
+SYSTEMS = {
+    "npl": "**npl**",
+    "fts5": "FTS5 with excerpts",
+    "grep": "`grep` and `sed`",
+}
+ASKED = {
+    "lay": "in lay words",
+    "terms": "with terms that a good agent adds",
+    "topics": "with likely headings, too",
+}
 
 Days = Mapping[str, Mapping[str, list[Played]]]
 """How each task went, by day and system."""
@@ -123,6 +138,50 @@ def table(day: str, systems: Mapping[str, list[Played]]) -> str:
     return "\n".join(lines)
 
 
+def kept_figures(days: Days, absent: Probes, counter: TokenCounter) -> dict[str, Any]:
+    """Return what README's table is made from."""
+    asked = {system: [one for rows in found.values() for one in rows] for system, found in absent.items()}
+    return {
+        "counter": counter.name,
+        "tasks": max(len(tasks) for systems in days.values() for tasks in systems.values()),
+        "days": {
+            day: {system: figures(tasks) for system, tasks in systems.items()}
+            for day, systems in days.items()
+        },
+        "absent": {
+            system: {
+                "topics": len(rows),
+                "with_text": sum(one.found for one in rows),
+                "tokens": sum(one.tokens for one in rows),
+            }
+            for system, rows in asked.items()
+        },
+    }
+
+
+def readme_table(kept: Mapping[str, Any]) -> str:
+    """Write README's table and the sentence below it from the kept figures."""
+    tokens = "tokens" if kept["counter"].startswith("tiktoken:") else "tokens (estimated)"
+    lines = [
+        f"| {kept['tasks']} tasks, asked | answered by | {tokens} | calls | first answer holds it "
+        "| right section listed | held at the end |",
+        "|:--|:--|--:|--:|--:|--:|--:|",
+    ]
+    for day, systems in kept["days"].items():
+        asked = ASKED[day]
+        for system, sums in systems.items():
+            cells = " | ".join(f"{one:,}" for one in sums.values())
+            lines.append(f"| {asked} | {SYSTEMS[system]} | {cells} |")
+            asked = ""
+    topics = max(one["topics"] for one in kept["absent"].values())
+    said = ", ".join(
+        f"{SYSTEMS[system]} {one['with_text']} ({one['tokens'] / one['topics']:,.0f})"
+        for system, one in kept["absent"].items()
+    )
+    lines += ["", f"Answers with text (tokens each) to {topics} topics that no page covers: {said}."]
+    return "\n".join(lines) + "\n"
+
+
 def every_task(systems: Mapping[str, list[Played]]) -> str:
     """Write a line for each task: tokens, calls, and F, L and H if it is held first, listed, and held."""
     lines = [f"{'':<22} {'  '.join(f'{system:>12}' for system in systems)}"]
@@ -160,18 +219,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--titles", nargs="+", default=[], type=Path, metavar="FOLDER", help="ask for titles")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--verbose", action="store_true", help="print a line for each task or question")
+    parser.add_argument(
+        "--readme",
+        nargs="?",
+        const=README,
+        type=Path,
+        metavar="FILE",
+        help="write the first table of this file, by default README.md",
+    )
+    parser.add_argument("--keep", type=Path, default=KEPT, help="file of the figures that --readme keeps")
     parser.add_argument("--show", metavar="ID", help="play this task alone, and print the whole answers")
     given = parser.parse_args(arguments)
     if (given.docs is None) != bool(given.titles):
         parser.error("name either DOCS or --titles")
+    if given.readme and (given.absent or given.titles or given.show):
+        parser.error("--readme plays all tasks: leave out --absent, --titles and --show")
     counter = best_counter()
     day = read_day(given.tasks)
     print(f"tokens: {counter.name}\n")
     if given.absent or given.titles:
         absent = day.absent if given.absent else {}
-        folders = [_below(given.docs.resolve(), folder) for folder in absent] or given.titles
         try:
-            found = asyncio.run(probe(folders, absent, counter.count, given))
+            found = asyncio.run(probe(_folders(given, absent), absent, counter.count, given))
         except ValueError as error:
             parser.error(str(error))
         results = _print_probes("with text" if given.absent else "page first", found, verbose=given.verbose)
@@ -179,7 +248,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         documents = Documents.read(given.docs.resolve())
         if faults := documents.faults(day.tasks):
             parser.error("\n".join(faults))
-        results = _print_days(asyncio.run(play(documents, day, counter.count, given)), counter.count, given)
+        days = asyncio.run(play(documents, day, counter.count, given))
+        results = _print_days(days, counter.count, given)
+        if given.readme:
+            found = asyncio.run(probe(_folders(given, day.absent), day.absent, counter.count, given))
+            kept = kept_figures(days, found, counter)
+            given.keep.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            put_between(given.readme, MARKS, readme_table(kept))
     if given.json:
         written = {
             "counter": counter.name,
@@ -191,8 +266,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _below(docs: Path, folder: str) -> Path:
-    return docs if docs.name == folder else docs / folder
+def _folders(given: argparse.Namespace, absent: Mapping[str, Any]) -> Sequence[Path]:
+    """Return the folders that are asked: those of the absent topics, else those named."""
+    docs = given.docs and given.docs.resolve()
+    return [docs if docs.name == folder else docs / folder for folder in absent] or given.titles
 
 
 def _print_days(days: Days, count: Count, given: argparse.Namespace) -> dict[str, Any]:

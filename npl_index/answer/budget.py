@@ -4,8 +4,8 @@ A unit is what one row of the answer describes: a hit's own text, or a section t
 its subsections. Each is kept whole if it fits, else split into its subsections, else cut. Once a unit has no
 room, no lesser unit is kept in its place.
 
-The selectors of the other units follow the passages; room is left for them first. The caller says what texts,
-rows and selectors cost; costs add up.
+The selectors of the other units follow the passages; their room is reserved first. The caller gives the costs
+of texts, rows and selectors; costs add up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORTH_A_ROW = 2
 """A further piece is kept if it is this many times as long as its row."""
 
 MOST_FAILED_CUTS = 5
-"""Units before the first kept one that no cut fits: each try takes as long as all else."""
+"""Failed cuts before the first unit is kept: each try takes as long as the rest of the packing."""
 
 
 class Size(NamedTuple):
@@ -39,7 +39,7 @@ class Size(NamedTuple):
 
 
 class Part:
-    """A stretch of one section's own text; what has no room anyway is neither looked up nor counted.
+    """A stretch of one section's own text. Its lines are looked up and counted when they are first needed.
 
     :param document: index of the document.
     :param section: index of the section the lines belong to.
@@ -75,7 +75,7 @@ class Part:
 
 
 class Unit(NamedTuple):
-    """What is kept, cut or left out together.
+    """Text that is kept, cut or left out as one.
 
     :param parts: of one document, in its order.
     :param score: 0 to 1; 1 for what a selector asked for.
@@ -107,14 +107,14 @@ class Prices(Protocol):
         """Return the cost of a unit's row."""
 
     def entry(self, document: int) -> int:
-        """Return what the first unit of a document costs in addition."""
+        """Return the additional cost of a document's first unit."""
 
     def trace(self, unit: Unit) -> int:
         """Return the cost of naming a unit."""
 
 
 Splitter = Callable[[Unit], Sequence[Unit]]
-"""Takes a unit of several parts; gives smaller ones that are the same together."""
+"""Takes a unit of several parts; gives the smaller units that it consists of."""
 
 Cutter = Callable[[Part, int, bool], "Sequence[Part] | None"]
 """Takes a part, tokens as they are sent, and whether a bare heading is better than nothing; gives a piece
@@ -123,13 +123,13 @@ that fits and the remaining parts before and behind it, or ``None``."""
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What fits.
+    """The units that fit, and the others.
 
     :param kept: best first.
-    :param dropped: what does not fit, best first.
+    :param dropped: units without room, best first.
     :param rests: the remaining parts of units that were cut.
     :param owed: how many of the dropped units are better than a kept one.
-    :param left: tokens that are left for selectors, and for all else.
+    :param left: remaining tokens, for selectors and further fields.
     """
 
     kept: tuple[Unit, ...]
@@ -153,7 +153,7 @@ def pack(
 
     :param units: best first.
     :param room: tokens.
-    :param names: tokens to leave for selectors; only a piece of the best unit goes before them.
+    :param names: tokens to reserve for selectors; only a piece of the best unit takes precedence.
     :param most: tokens of one text; a longer one is cut.
     """
     packing = _Packing(room, names, most, prices, cut)
@@ -172,9 +172,9 @@ def pack(
 
 
 class _Packing:
-    """What is kept so far.
+    """The units kept so far.
 
-    :ivar left: tokens, without those for the selectors of remaining parts and of dropped units.
+    :ivar left: remaining tokens, without those for the selectors of remaining parts and of dropped units.
     """
 
     def __init__(self, room: int, names: int, most: int | None, prices: Prices, cut: Cutter) -> None:

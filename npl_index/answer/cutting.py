@@ -1,9 +1,9 @@
 """Cutting a section that does not fit: the run of its blocks around what was asked for.
 
-A block that does not fit and holds what was asked for is cut as well: code between its lines, text between
-its sentences, and what is longer still between words. What cannot be kept is neither parsed nor counted, and
-each block that is looked at is counted once, so that a cut takes time in proportion to what is kept, however
-long the section.
+A block that does not fit is cut as well if it holds a term of the question: code between its lines, text
+between its sentences, a longer sentence between words. Text out of reach is neither parsed nor counted, and
+each block within reach is counted once. So a cut takes time in proportion to the piece, however long the
+section.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
 _LONGEST = 4
-"""A block that is so many times as long as what is looked at does not fit, and is not counted."""
+"""A block this many times as long as the text in reach does not fit, and is not counted."""
 
 _MARGIN = 256
-"""Characters read beside what fits on average, so that a small room, too, sees the end of a block."""
+"""Characters read in addition to the average piece, so that even a small room reaches the end of a block."""
 
 _TRIES = 6
-"""Runs that are counted, at most: with its frame one may cost more than its blocks one by one."""
+"""Most runs to count: with its frame, a run may cost more than the sum of its blocks."""
 
 _WINDOWS = 16
-"""A line that does not fit is cut between words into so many times as much as is looked at, more or less."""
+"""A line that does not fit is cut between words into stretches; about as many have the length of the reach."""
 
 _ENDLESS = 1 << 40
 """Tokens of a block that is not counted."""
@@ -43,14 +43,14 @@ _GAP = re.compile(r"(?<!:)[\s,;。，、]+")
 
 _BLANK = re.compile(r"\s*\Z")
 _HOLDER = re.compile(r"^([ \t]*)(?:!!!|\?\?\?\+?|===|\[\^[^\]\n]+\]:)[ \t]+(?=\S)", re.MULTILINE)
-"""The first line of what has indented text below, which the parser reads as an item."""
+"""The first line of an admonition, tab or footnote, which the parser reads as an item."""
 
 _CODE = frozenset({"fence", "code_block", "html_block"})
 _LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
 _LAST_LINE = 512
-"""Characters of a block's end that are looked at for its last line."""
+"""Characters at a block's end in which its last line is sought."""
 
 _END = (
     r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
@@ -66,10 +66,10 @@ _BREAKS = {
 class _Bounds(NamedTuple):
     """Where a cut may fall.
 
-    :param at: offsets in the source, in order; where the first block begins and the last one ends included.
-    :param glued: those between what belongs together.
+    :param at: offsets in the source, in order, with the beginning of the first block and the end of the last.
+    :param glued: offsets between blocks that belong together.
     :param code: where the lines of code begin and end, without the marks of a fence.
-    :param is_open: the last block goes on.
+    :param is_open: the last block continues out of reach.
     """
 
     at: Sequence[int]
@@ -81,10 +81,10 @@ class _Bounds(NamedTuple):
 class _Blocks(NamedTuple):
     """Consecutive blocks of a part.
 
-    :param bounds: offsets before which a cut may fall, where the first begins and the last ends included.
-    :param tokens: of all before each bound.
-    :param worth: of all that was found before each bound.
-    :param found: what was found, in each block.
+    :param bounds: offsets of possible cuts, with the beginning of the first block and the end of the last.
+    :param tokens: of the text before each bound.
+    :param worth: of the terms found before each bound.
+    :param found: the terms in each block.
     """
 
     bounds: Sequence[int]
@@ -101,14 +101,14 @@ def cut(
     *,
     or_beginning: bool = True,
 ) -> tuple[Part, ...] | None:
-    """Keep of a part the run of blocks that holds most of what was asked for, within ``room`` tokens.
+    """Keep the run of a part's blocks that holds most terms of the question, within ``room`` tokens.
 
-    What the heading says needs no place in the text: it comes with every run. Where nothing is found, the
-    part's beginning is kept. A piece of a line has the selector of the whole line, which cannot say less.
+    Terms of the heading do not count, since the heading comes with every run. Where no term is found, the
+    part's beginning is kept. A piece of a line has the selector of the line: a selector counts whole lines.
 
     :param cost: returns the tokens that a piece takes of the room; by default those of its text.
-    :param or_beginning: keep the beginning, too, where something is found and has no room.
-    :returns: what is kept, then what stands before it and behind it; ``None`` if nothing fits.
+    :param or_beginning: keep the beginning even where terms are found that have no room.
+    :returns: the piece, then the remaining parts before it and behind it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = documents.tree(part.document)
@@ -197,8 +197,8 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
 def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _Bounds:
     """Return where a cut falls between blocks.
 
-    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows; more
-    than the heading is kept.
+    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows. No
+    cut falls directly behind the heading.
     """
     starts, first = tree.line_starts, _body(tree, part)
     while first < reach.start and not tree.line(first).strip():
@@ -230,7 +230,7 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
 def _blocks(
     documents: DocumentSet, part: Part, reach: Stretch, bounds: _Bounds, found: Sequence[Found], room: int
 ) -> _Blocks:
-    """Measure the blocks, cut those that do not fit and hold something, and join what belongs together."""
+    """Measure the blocks, cut those that hold a term and do not fit, and join blocks that belong together."""
     above = documents.heading_tokens(part)
     source = documents.tree(part.document).source
     places = [one.at for one in found]
@@ -307,8 +307,8 @@ def _best_run(
 ) -> tuple[int, int] | None:
     """Return the bounds of the longest run that fits and holds most of what was found.
 
-    That is most of the terms, each counted once, and of equal ones most places. Of equal runs it is the one
-    that begins where the part begins, else of those that are long the one in the middle.
+    A run is better if it holds more terms, each counted once, then if it holds them at more places. Of equal
+    runs, one at the beginning of the part wins, else the middle one of the longest.
 
     :param above: tokens of the heading, which comes above a run that does not begin with it.
     """
@@ -346,9 +346,9 @@ def _best_run(
 
 
 def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
-    """Return what stands before a piece and behind it; its tokens are shared out by length, not counted.
+    """Return the parts before and behind a piece; their tokens are shared out by length, not counted.
 
-    A line of which the piece has some characters only is in one of them.
+    A line that the piece has only in part belongs to one of them.
     """
     starts, lines = documents.tree(part.document).line_starts, piece.lines
     first, last = lines.start, lines.stop

@@ -25,7 +25,7 @@ from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 T = TypeVar("T")
 
 _INDENTED = 3
-"""Columns of indentation, at most, that the first line of a text loses; more make it code."""
+"""Most columns of indentation that the first line of a text loses; more would be code."""
 
 
 class Trees(Sequence[SectionTree]):
@@ -126,7 +126,7 @@ class DocumentSet:
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text.
 
-        What does not begin with its heading gets it, and lines from within a block get the frame of that.
+        Lines without the heading get it, and lines from within a block get the frame of the block.
         """
         tree = self.tree(place[0])
         text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))

@@ -97,7 +97,7 @@ def best_place(found: Sequence[Found], width: int, begin: int, end: int) -> int:
 
 
 def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
-    """Return the last line up to one at which parsing may begin, or one far before it.
+    """Return the nearest line, at or before a given one, at which parsing may begin, or one far before it.
 
     :param own: lines of the section's own text.
     """

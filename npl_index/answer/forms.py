@@ -1,8 +1,8 @@
 """The forms of an answer: how its parts are written, and so what they cost.
 
 ``json`` is for programs: the fields of :class:`~npl_index.answer.values.Tailored` by name. ``markdown`` is
-what a model reads best: the sections as they are, each under one mark, and a last mark with what to ask for
-next::
+what a model reads best: the passages as they are, each under one mark, and a last mark with pointers to the
+next sections::
 
     <!-- guide.md > ## Pruning .92 -->
     ## Pruning
@@ -48,10 +48,10 @@ class Form(Protocol):
         """Return the cost of a part's text."""
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Return what the first unit of a document costs beside its text and its row."""
+        """Return the additional cost of a document's first unit."""
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
-        """Return what says what a unit is."""
+        """Return the description of a unit."""
 
     @property
     def shows_lines(self) -> bool:
@@ -70,7 +70,7 @@ class Form(Protocol):
         """Return an entry of ``keywords_extracted``."""
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
-        """Return an answer without sections and with all that stands between its parts.
+        """Return an answer without sections, but with the text between its parts.
 
         :param nothing: the answer.
         :param held: as in :class:`~npl_index.answer.values.Guide`.
@@ -81,7 +81,7 @@ class Form(Protocol):
     ) -> str:
         """Return the whole answer.
 
-        :param guide: what else a model reads.
+        :param guide: what a model reads in addition.
         """
 
 
@@ -166,7 +166,7 @@ def _fields(value: Any) -> Any:
 
 
 class Markdown:
-    """The sections as they are, best first, each under a mark, and a last mark with all else."""
+    """The passages as they are, best first, each under a mark, and a last mark with pointers and remarks."""
 
     lean = True
     shows_lines = True
@@ -246,7 +246,7 @@ def _pointer(pointer: Pointer) -> str:
 
 
 def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
-    """Return what the last mark says behind the pointers."""
+    """Return the remarks behind the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
     if not (answer.content or answer.absent or guide.pointers):
@@ -293,11 +293,11 @@ class Pricing:
         return sum(self._form.text(self._documents, part) for part in unit.parts)
 
     def row(self, unit: Unit) -> int:
-        """Return the cost of what says what the text is."""
+        """Return the cost of its description."""
         return self._count(self._form.row(self._documents, unit))
 
     def entry(self, document: int) -> int:
-        """Return what the first unit of a document costs beside that."""
+        """Return the additional cost of a document's first unit."""
         return self._form.entry(self._documents, document)
 
     def trace(self, unit: Unit) -> int:

@@ -1,8 +1,8 @@
-"""The frame of some lines: what comes above and below them, so that they read as they do in their section.
+"""The frame of some lines: the lines above and below that make them read as they do in their section.
 
-That is the head of a table, the opening line of a fence and its end, the marker of an item, the first line of
-an admonition, the term of a definition. It follows from the lines alone, so that a selector of the lines
-brings the same text again.
+These are the head of a table, the opening line of a fence and its end, the marker of an item, the first line
+of an admonition, the term of a definition. The frame follows from the lines alone, so that a selector of the
+lines brings the same text again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from npl_index.markdown.sections import SectionTree, Span
 
 LINES_BACK = 2_000
-"""Lines, at most, that are looked at for one where a block begins."""
+"""Most lines to search backwards for the beginning of a block."""
 
 _FENCE = re.compile(
     r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$",
@@ -29,16 +29,16 @@ _MARGIN = re.compile(
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
-"""Characters between a blank line and the head of a table, at most: mostly there are none."""
+"""Most characters between a blank line and the head of a table; mostly there are none."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4
-"""Columns of indentation that make code of a line which no item or admonition holds."""
+"""Columns of indentation that make a line code, outside items and admonitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch(Span):
-    """Lines of which some characters are meant: sentences of a long line.
+    """Some characters of some lines: sentences of a long line.
 
     :param begin: offset in the source.
     :param end: offset behind the last character.
@@ -130,7 +130,7 @@ def _width(found: re.Match[str]) -> int:
 
 
 class Fences:
-    """The fences and containers of a section; its text is read once for all that is asked about it.
+    """The fences and containers of a section, whose text is read only once.
 
     :param own: lines of the section's own text.
     """
@@ -140,7 +140,7 @@ class Fences:
         self._known: dict[int, list[Opening]] = {own.start: []}
 
     def around(self, line: int) -> list[Opening]:
-        """Return those that a line is inside of, outermost first."""
+        """Return the fences and containers around a line, outermost first."""
         if line not in self._known:
             first = max((one for one in self._known if one < line), default=line)
             self._known[line] = self._read(first, line) if first < line else []
@@ -167,7 +167,7 @@ class Fences:
 
 
 def table_head(tree: SectionTree, own: Span, line: int) -> range:
-    """Return the lines of the head of the table that a line is in the body of; empty if there is no table.
+    """Return the lines of a table's head, for a line of its body; empty if the line is in no table.
 
     :param own: lines of the section's own text.
     """

@@ -58,7 +58,7 @@ class OutlineNode:
     :param version: of a versioned section or document.
     :param matches: false for a section shown only because a subsection matches the filter.
     :param more: subsections left out because of the depth or the budget asked for.
-    :param digest: of the section with its subsections, where they may be changed; ``expect`` takes it.
+    :param digest: of the section with its subsections, for ``expect``; only where sections may be changed.
     """
 
     name: str

@@ -173,7 +173,7 @@ def _step(node: OutlineNode) -> str:
 
 
 def _title(document: OutlineNode, form: str = "{}") -> str:
-    """Return a document's title where it says more than its name; nothing else."""
+    """Return a document's title where it says more than its name, else nothing."""
     title = heading_label(document.heading)
     said = fold_document(title) == fold_document(basename(document.name))
     return "" if said or not title else form.format(quoted(title))

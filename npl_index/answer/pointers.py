@@ -11,7 +11,7 @@ from npl_index.answer.finding import Found, find_all
 from npl_index.answer.values import Pointer
 
 LINE_CHARACTERS = 80
-"""Characters of a matching line that are shown: about twenty tokens."""
+"""Most characters shown of a matching line: about twenty tokens."""
 
 _BEFORE = LINE_CHARACTERS // 4
 
@@ -22,7 +22,7 @@ def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
 
 
 def matching_line(documents: DocumentSet, part: Part) -> str | None:
-    """Return the line below a part's heading that holds most of the terms asked for, shortened.
+    """Return the line below a part's heading that holds most terms of the question, shortened.
 
     :returns: ``None`` where no line holds any.
     """

@@ -1,4 +1,4 @@
-"""What an answer says beside its sections: selectors that select nothing, and files that were left out.
+"""What an answer says besides its sections: selectors that select nothing, and files that were left out.
 
 There may be hundreds of them. An answer names the first ones and counts the others, so that the sections keep
 most of the budget.

@@ -1,4 +1,4 @@
-"""What a budget has room for: passages, pointers, then keywords and suggestions."""
+"""How a budget is shared: passages, pointers, then keywords and suggestions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BEST = 3
 POINTERS = 4
 MORE_POINTERS = 8
 MAX_CHOSEN_NAMED = 64
-"""Pointers of an answer, of one whose best section has too little of the question, and those to the remaining
-parts of what selectors asked for."""
+"""Most pointers of an answer, of an answer without enough evidence, and to remaining parts of selected
+sections."""
 
 LINES = 2
 """Pointers that show their matching line; where no section speaks for an answer, a line would seem to."""
@@ -33,10 +33,10 @@ MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
 
 MOST_FOR_POINTERS = 4
-"""Pointers have at most this part of the room, but for those to the best hits."""
+"""Pointers take at most one part in so many of the room, but for those to the best hits."""
 
 MOST_FOR_FURTHER = 12
-"""Keywords and suggestions have at most this part of the room where something was left out."""
+"""Keywords and suggestions take at most one part in so many of the room of a truncated answer."""
 
 
 class Further(NamedTuple):
@@ -53,11 +53,11 @@ class Further(NamedTuple):
 class Wanted(NamedTuple):
     """What an answer is packed from.
 
-    :param units: to be handed over, best first.
-    :param most: tokens of one of them, ``None`` for no limit.
+    :param units: to be returned, best first.
+    :param most: most tokens of one unit, ``None`` for no limit.
     :param others: units that are only named, best first.
     :param best: the sections of the best hits.
-    :param pointers: how many sections are named, besides those that have to be.
+    :param pointers: how many sections are named in addition to the obligatory ones.
     """
 
     units: Sequence[Unit]
@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
 
 
 class Room:
-    """The tokens of a budget, from which the parts of an answer take in their order.
+    """The tokens of a budget. The parts of an answer take from them in turn.
 
     :param budget: tokens; ``None`` for no limit.
     :param nothing: the answer without any of its parts.
@@ -112,7 +112,7 @@ class Room:
         )
 
     def pack(self, wanted: Wanted) -> Packed:
-        """Choose the passages that fit, and leave room for pointers, keywords and suggestions."""
+        """Choose the passages that fit, and reserve room for pointers, keywords and suggestions."""
         documents = self._documents
         if self.limited:
             count, form = documents.counter.count, self._form
@@ -134,7 +134,7 @@ class Room:
         return packed
 
     def _reserve(self, wanted: Wanted) -> int:
-        """Return the tokens to leave for pointers."""
+        """Return the tokens to reserve for pointers."""
         chosen = bool(wanted.units) and wanted.units[0].parts[0].chosen
         likely = [*wanted.units[1 : wanted.pointers], *wanted.others][: wanted.pointers]
         costs = list(map(self._prices.trace, likely))
@@ -167,9 +167,9 @@ class Room:
     def pointers(self, wanted: Wanted, packed: Packed) -> tuple[Pointer, ...]:
         """Name sections that the answer does not hold, best first.
 
-        These are: one at least, if something does not fit; units that are better than a kept one; the
-        remaining parts of those that were cut; the best hits; then others as far as there is room. The first
-        ones show their matching lines, unless nothing is wanted.
+        These are at least one if something does not fit; units better than a kept one; the remaining parts of
+        cut units; the best hits; then others as far as there is room. The first ones show their matching
+        lines, unless there is no text.
         """
         dropped = left_out(self._documents, packed.dropped)
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
@@ -222,7 +222,7 @@ class Room:
     def further(self, *, complete: bool) -> Further:
         """Return the keywords and suggestions there is room for.
 
-        :param complete: nothing was left out, so that all that is left of the budget is theirs.
+        :param complete: nothing was left out, so the rest of the budget is theirs.
         """
         if not self.limited:
             return self._further
@@ -232,14 +232,14 @@ class Room:
         return Further(keywords, self._further.suggestions[: self._paid_for - len(keywords)])
 
     def _pay_further(self, room: int) -> None:
-        """Pay for keywords and then for suggestions, as many as a room in tokens holds."""
+        """Pay for keywords and then for suggestions, as far as some tokens go."""
         costs = self._costs[self._paid_for :]
         number = sum(total <= room for total in accumulate(costs))
         self._left -= sum(costs[:number])
         self._paid_for += number
 
     def _pay(self, cost: int) -> bool:
-        """Take tokens if there are as many."""
+        """Take tokens, if enough remain."""
         if cost > self._left:
             return False
         self._left -= cost

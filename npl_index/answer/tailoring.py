@@ -44,7 +44,7 @@ SAMPLE = 2_000
 
 PASSAGE = 300
 WEAK_PASSAGE = 120
-"""Tokens of one text in an answer of the default size, and where no section has enough of the question."""
+"""Most tokens of one text in an answer of the default size, and in one without enough evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Answered(NamedTuple):
 
     :param documents: as the answer shows them.
     :param packed: what fits.
-    :param guide: what is said behind the texts.
+    :param guide: pointers and words for readers of Markdown.
     """
 
     documents: DocumentSet
@@ -219,7 +219,7 @@ def _answer(
     packing = _pack(request, found, documents, form, further)
     marked = documents.several or isinstance(form, Markdown)
     if marked and documents.tagged(packing.packed.kept).tag:
-        # With other marks something else may fit; nothing that is wanted may imitate these.
+        # With other marks other units may fit; no text of the wanted units may imitate these marks.
         documents = documents.tagged(found.wanted.units)
         packing = _pack(request, found, documents, form, further)
     written = _written(request, found, documents, form, packing)
@@ -305,7 +305,7 @@ class Found:
     :param keywords: of the context.
     :param hits: best first.
     :param wanted: what the answer is packed from.
-    :param evidence: what of the question the sections have.
+    :param evidence: how much of the question the sections hold.
     :param known: what the caller has.
     :param excluded_tokens: of what is wanted and known; ``None`` if nothing is known.
     :param failures: why selectors select nothing.
@@ -362,7 +362,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
 
 
 def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known) -> list[Unit]:
-    """Return the best hits that are neither wanted nor known: they are pointed to.
+    """Return the best hits that are neither wanted nor known, for pointers.
 
     A heading without text stands for the sections below it.
     """

@@ -21,7 +21,8 @@ class TailoredSection:
     :param end_line: line after the last one.
     :param file: its document, where the request is about several.
     :param cut: it was too large for the budget; this is a piece of it. Left out where the selector shows it.
-    :param digest: of what an edit by this selector replaces, for ``expect``; where sections may be changed.
+    :param digest: of the text that an edit by this selector replaces, for ``expect``; only where sections may
+        be changed.
     """
 
     selector: str
@@ -40,7 +41,7 @@ class Pointer(NamedTuple):
 
     :param selector: selects it; it can be sent back as it is.
     :param tokens: of its text.
-    :param line: its line that holds most of the terms asked for, where there is room.
+    :param line: its line that holds most terms of the question, where there is room.
     """
 
     selector: str
@@ -49,7 +50,7 @@ class Pointer(NamedTuple):
 
 
 class Guide(NamedTuple):
-    """What a form that is read by a model says behind the texts.
+    """What a model reads behind the passages.
 
     :param pointers: to the sections of ``request_more``.
     :param held: words of the question that the best section has, where it has too few.
@@ -80,7 +81,7 @@ class RankedSection:
     :param start_line: first line in the file, from 1.
     :param score: 0 to 1; falls along the ranking.
     :param name: part of the score for heading and heading path, 0 to 1.
-    :param content: share of the question's words, by what they tell, that the section holds, 0 to 1.
+    :param content: share of the question that the section holds, its words weighted, 0 to 1.
     :param topic: part for topics, 0 to 1.
     :param file: its document, where the request is about several.
     """
@@ -103,8 +104,8 @@ class Tailored:
     :param sections: what it consists of, most relevant first.
     :param suggestions: at most five sections that may be wanted next.
     :param truncated: something relevant was left out or cut.
-    :param request_more: selectors to ask for next, most relevant first: of all that was left out or cut, and
-        of the sections that rank behind.
+    :param request_more: selectors to ask for next, most relevant first: of sections that were left out or
+        cut, and of those that rank next.
     :param keywords_extracted: keywords of the context, best first.
     :param total_tokens: tokens of ``content``.
     :param token_counter: how they were counted, where scores are explained or the content is shown alone.

@@ -1,4 +1,4 @@
-"""Digests of files and sections, by which a caller says which text it has read."""
+"""Digests of files and sections: a caller names the text it has read by its digest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 from npl_index.markdown.sections import SectionTree
 
 DIGEST_LENGTH = 8
-"""Hexadecimal digits: two different texts have the same ones once in four thousand million times."""
+"""Hexadecimal digits: two different texts share them once in four thousand million cases."""
 
 
 def digest_of(data: bytes) -> str:
@@ -22,7 +22,7 @@ def digest_of(data: bytes) -> str:
 
 
 def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
-    """Return the digest of what an edit of a section replaces.
+    """Return the digest of the text that an edit of a section replaces.
 
     :param index: of the section; the document counts as its title.
     :param whole: the subsections as well.

@@ -109,7 +109,7 @@ def divide(text: str) -> tuple[str, str]:
 def texts_of(front: str, names: Sequence[str]) -> list[str]:
     """Return the texts of some fields, in the order of their names; a list gives its texts.
 
-    :param front: as :func:`find_front_matter` returns it; what is behind :data:`MAX_YAML` does not count.
+    :param front: as :func:`find_front_matter` returns it; text behind :data:`MAX_YAML` is ignored.
     """
     found = {one.name: one.value for one in fields(f"---\n{front[:MAX_YAML]}", names)} if front else {}
     listed = (value if isinstance(value, list) else [value] for value in map(found.get, names))

@@ -240,7 +240,7 @@ class Keywords:
         side by side are neighbours here, too.
     :param pairs: index terms that stand side by side.
     :param parts: index terms that are here only as parts of an identifier, each with the identifier.
-    :param written: words with their terms as the text has them, stop words left out, each once.
+    :param written: the words of the text with their terms, each once, without stop words.
     """
 
     words: tuple[str, ...] = ()

@@ -1,17 +1,15 @@
-"""What of a question the sections found hold, word by word, and whether that speaks for an answer.
+"""How much of a question sections hold, word by word, and whether they speak for an answer.
 
-The rank value compares a section with the others, which says nothing about the best one: the best of nothing
-looks like an answer. Here sections are compared with the words of the question. A word weighs what its
-absence tells: much if it is rare in these documents, or nowhere in them and rare in English. An identifier is
-held as it is spelt or not at all. The right spelling holds a misspelt word; a part or an extension of a word
-holds half of it at most.
+The rank value compares sections with each other, which says nothing about the best one: the best of nothing
+looks like an answer. Here sections are compared with the words of the question. A word weighs much if it is
+rare in these documents, or missing there and rare in English. An identifier counts as spelt or not at all.
+The right spelling holds a misspelt word; a part or an extension of a word holds at most half of it.
 
-A few words of any question stand in some section by chance, the more so the more sections there are, and a
-long question has many more words than those that its answer repeats. So among :data:`MANY` sections one
-speaks for an answer if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of
-four words, a quarter of sixteen. Among fewer sections less will do, among more sections more is needed, and
-:data:`PLENTY` is always enough. The root and the constants are those that told questions apart best
-(``benchmarks/relevance/absent.py``).
+Some section holds a few words of any question by chance, the more so the more sections there are. A long
+question has many more words than its answer repeats. So among :data:`MANY` sections one speaks for an answer
+if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of four words, a quarter
+of sixteen. Among fewer sections less is enough, among more sections more is needed; :data:`PLENTY` always is
+enough. The root and the constants separated questions best (``benchmarks/relevance/absent.py``).
 """
 
 from __future__ import annotations
@@ -33,29 +31,29 @@ MANY = 1_000
 """Sections that are many; what chance finds grows with the logarithm of their number."""
 
 PLENTY = 35.0
-"""What speaks for an answer however long the question is: the weight of five rare words."""
+"""Weight that is enough for any question, however long: that of five rare words."""
 
 IDENTIFIER_WEIGHT = 2.0
-"""What an identifier tells, compared with a word of the same rarity."""
+"""Weight of an identifier, compared with a word of the same rarity."""
 
 FIRST = 3
 """Sections, best first, one of which has to speak for an answer; a lower one that does is mostly chance."""
 
 SHOWN = 6
-"""Words that are named at most."""
+"""Most words to name."""
 
 _MISSPELT = 6
-"""Letters of a term that may be misspelt; every short word is like some other one."""
+"""Fewest letters of a term that may be misspelt; every short word is like some other one."""
 
 _ALL = 1 - 1e-9
 """Sums of weights are not exact."""
 
 
 class Coverage(NamedTuple):
-    """What sections hold of a question.
+    """How much of a question sections hold.
 
     :param words: of the question and its topics, each once.
-    :param weights: what each word tells.
+    :param weights: of the words.
     :param found: numbers of the words that some section of the collection holds.
     :param sections: of the collection.
     :param shares: of each word (row) that each section (column) holds in heading, path or body, 0 to 1.
@@ -72,7 +70,7 @@ class Coverage(NamedTuple):
         return self._mass() / (self.weights.sum() or 1.0)
 
     def spoken(self) -> NDArray[Any]:
-        """Return what each section holds as a share of what speaks for an answer; may be above 1."""
+        """Return the weight that each section holds as a multiple of that which speaks for an answer."""
         found_by_chance = log(self.sections + 1) / log(MANY)
         words = sum(word.size for word in self.words)
         most = sqrt(1 + max(0, words - 1) / found_by_chance**2)
@@ -100,7 +98,7 @@ class Evidence(NamedTuple):
 def cover(
     collection: Collection, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]
 ) -> Coverage:
-    """Return what some sections, best first, hold of a question and its topics."""
+    """Return how much of a question and its topics some sections hold, best first."""
     import numpy as np
 
     words = _asked(keywords, topics)
@@ -131,7 +129,7 @@ def cover(
 
 
 def evidence(coverage: Coverage) -> Evidence:
-    """Say by the words of a question whether the sections that cover it speak for an answer."""
+    """Judge by the words of a question whether the sections speak for an answer."""
     words, weights, shares = coverage.words, coverage.weights, coverage.shares
     telling = sorted(range(len(words)), key=lambda number: -weights[number])
     absent = [words[number] for number in telling if number not in coverage.found and _names(words[number])]
@@ -156,14 +154,14 @@ def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
 
 
 def _standing_for(postings: Postings, term: str) -> list[tuple[int, float]]:
-    """Return the rows that stand for a term and what each is worth: 1 for the term or its right spelling."""
+    """Return the rows that stand for a term and their worth: 1 for the term or its right spelling."""
     misspelt = len(term) >= _MISSPELT and postings.terms.row(term) is None
     full = VARIANT_WEIGHT if misspelt else 1.0
     return [(row, 1.0 if share >= full else share) for row, share in postings.variants(term)]
 
 
 def _rarity(collection: Collection, term: str) -> float:
-    """Return how much a term tells; one that is nowhere as much as its rarity in English says."""
+    """Return how rare a term is in the documents, or in English if they do not have it."""
     row = collection.postings.terms.row(term)
     if row is not None:
         return float(collection.weighing.idf([row])[0])

@@ -1,4 +1,4 @@
-"""The relevance cut: how many of the ranked sections are handed over.
+"""The relevance cut: how many of the ranked sections are returned.
 
 A fixed number of hits is wrong for nearly every question, and so is a fixed score: scores of different
 questions cannot be compared. What a further section is worth depends on three things that can:
@@ -38,11 +38,11 @@ HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
 
 AS_GOOD = 0.9
-"""Share of the best score from which a section is a second answer to the question."""
+"""A section with this share of the best score is a second answer to the question."""
 
 OTHER_SUBJECT = 0.25
 RELATED = 0.4
-"""Share of the question of another subject, and share of the best score that its section needs."""
+"""Share of the question that makes another subject, and share of the best score that its section needs."""
 
 FEW_DOCUMENTS = 4
 

@@ -45,7 +45,7 @@ HEADED_SHARE = 1.2
 """What a section gains whose heading is the query: more than what words that are only alike can gain it."""
 
 TITLED_SHARE = 1.8
-"""What the first text of a page gains where the query is the page's name: more than where it is a heading."""
+"""Gain of a page's first text where the query is the page's name: more than where it is a heading."""
 
 WINDOW = 12
 """Terms that count as one place."""
@@ -64,8 +64,8 @@ OTHER_FORM = 0.95
 """Fit of a topic that is another form of a heading's words: who asks for Testing does not mean Test."""
 
 TOPIC_POWER = 8
-"""Power of a fit in what it gains: a heading that is the topic counts, others hardly more than their words
-do, which the query has anyway."""
+"""Power of a fit: a heading that is the topic gains much, others hardly more than by their words, which the
+query has anyway."""
 
 _SIMILARITY_CUTOFF = 80.0
 _ABOVE_FIRST = 2  # a title in the front matter and one in the text
@@ -193,12 +193,12 @@ def headed_by(collection: Collection, asked: Iterable[Sequence[str]], written: S
 def named_pages(
     collection: Collection, matches: Matches, concepts: Sequence[Concept], asked: int
 ) -> NDArray[Any]:
-    """Return for sections that may match how much the query is the name of the page that they begin, up to 1.
+    """Return for matching sections how well the query fits the name of the page that they begin, up to 1.
 
-    Who names a page wants its first text, which says what the name means: that below its title, or without
-    such a text the next one.
+    A query that names a page is answered by its first text, which says what the name means. That is the text
+    below its title, or without one the next text.
 
-    :param asked: number of the query's terms; those that no section has are no concepts.
+    :param asked: number of the query's terms, with those that no section has.
     """
     import numpy as np
 
@@ -225,9 +225,9 @@ def named_pages(
 
 
 def from_place(collection: Collection, numbers: NDArray[Any], fits: NDArray[Any]) -> NDArray[Any]:
-    """Return by what the values of some sections are multiplied for where they stand on their pages.
+    """Return the factors of some sections for their place on the page.
 
-    :param fits: from :func:`named_pages`; a page's beginning is no mere overview where the page is asked for.
+    :param fits: from :func:`named_pages`; the beginning of a page that is asked for is more than an overview.
     """
     import numpy as np
 
@@ -256,7 +256,7 @@ def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any],
 def topic_fit(
     collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
 ) -> dict[int, tuple[float, float]]:
-    """Return for sections how well the best topic fits their headings, and what a topic gains them, up to 1.
+    """Return for sections how well the best topic fits their headings, and their gain by it, up to 1.
 
     A heading that is the topic has 1, one that is another form of it ``OTHER_FORM``; one that holds all its
     words from ``TOPIC_IN_PART`` up, one that is held by it from ``TOPIC_SIMILAR``; one that is merely spelt
@@ -288,7 +288,7 @@ def topic_fit(
 
 
 def _headings_like(collection: Collection, words: list[str], parts: Set[str]) -> Iterator[tuple[str, float]]:
-    """Find the headings that a topic fits; a part of an identifier is not what a heading says of it.
+    """Find the headings that a topic fits; a heading that shares only part of an identifier does not fit.
 
     :param parts: terms that stand in topics only as parts of identifiers.
     """

@@ -109,7 +109,7 @@ def _count(document: Document, tree: SectionTree, deadline: float | None) -> Cou
         above = paths[section.parent] + headings[section.parent] if section.parent else file_words
         paths.append(above)
         headings.append(_heading_terms(tree, section))
-        # The text before the first heading is what the document's names are about.
+        # The names of a document belong to the text before its first heading.
         about = [] if section.index else texts_of(tree.front_matter, _ABOUT)
         body = [] if section.index else headings[0] + terms(" ".join(about)[:_PIECE])
         whole = section.heading_lines
@@ -295,7 +295,7 @@ class Collection:
 
     @cached_property
     def text_sizes(self) -> NDArray[Any]:
-        """Bytes of each section's own text; 0 where it is nothing but the heading."""
+        """Bytes of each section's own text; 0 for a heading alone."""
         return self._along("sizes")
 
     @cached_property

@@ -157,8 +157,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SCORE_CUTOFF = 0.1
-"""Share of the best total that a section needs. A total says how much of the question a section holds, which
-is little where a long task has many aspects, so that no fixed total would do."""
+"""Share of the best total that a section needs. A total says how much of the question a section holds. No
+fixed total would do: of a long task with many aspects, each section holds little."""
 
 LIMIT = DEPTH
 """Sections that are returned at most: those that are read word by word."""
@@ -169,11 +169,11 @@ PART_WEIGHT = 0.2
 """Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
 
 TOPIC_GAIN = 2.0
-"""What a topic that is one heading and no other counts for the order, compared with its weight in the score:
-nearly all that name and content can add up to. Other topics gain far less (``topic_fit``)."""
+"""Weight for the order of a topic that is exactly one heading, as a multiple of its weight in the score: it is
+nearly the most that name and content add up to. Other topics gain far less (``topic_fit``)."""
 
 TOPIC_WORD = 0.5
-"""Weight in a query of a word that only topics have: they name headings that are guessed."""
+"""Weight in a query of a word that only topics have, since topics are guesses."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -223,7 +223,7 @@ class Looked(NamedTuple):
     :param hits: best first.
     :param concepts: that it consists of.
     :param texts: the sections read; ``None`` if none matches.
-    :param coverage: what the hits hold of the question.
+    :param coverage: how much of the question the hits hold.
     """
 
     hits: list[Hit]
@@ -359,7 +359,7 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
         wanted.setdefault(term, TOPIC_WORD)
     rows = {whole: postings.terms.row(whole) for whole in parts.values()}
     known = {whole: row for whole, row in rows.items() if row is not None}
-    # Identifiers of which next to no section holds one are what the question is about, all of them alike.
+    # The question is about its identifiers that hardly any section holds: all of them weigh alike.
     rare = min((postings.statistics.any[row] for row in known.values()), default=0) <= RARE * len(collection)
     for part, whole in parts.items():
         if whole in known:

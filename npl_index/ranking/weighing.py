@@ -29,11 +29,10 @@ BACKGROUND = 12.0
 sections it is chance which word stands in one of them only; what is known about English says more."""
 
 OTHER_PAGES = 24
-"""Pages that every collection is thought to have besides its own, and that hold none of its terms: a word on
-both pages of two is no common word."""
+"""Pages without any term, added to every collection: a word on both of two pages is not yet common."""
 
 COMMON = 0.2
-"""Sections to a page from which on it is worth counting on how many pages a term stands."""
+"""Sections a page, on average, from which on the pages of a term are counted."""
 
 _SMALL = 1 << 16
 """Postings that are weighed all at once: those of a file of ten thousand lines. It takes a millisecond."""
@@ -75,7 +74,7 @@ class Weighing:
         return self._idf[np.array(rows, dtype=np.intp)]
 
     def spread(self, rows: Sequence[int], pages: NDArray[Any]) -> list[float]:
-        """Return by what idf is multiplied for the pages that hold terms: ``1 - (n / (N + B))**2``.
+        """Return the factors of idf for the pages that hold terms: ``1 - (n / (N + B))**2``.
 
         ``n`` of ``N`` pages hold the term, ``B`` are :data:`OTHER_PAGES`. A word that stands on nearly every
         page tells no page from another, however few sections of each repeat it.

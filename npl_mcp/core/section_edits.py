@@ -202,7 +202,7 @@ class Target:
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
-    """Return whether sections of what a reference names may be changed, as far as the settings say."""
+    """Return whether the settings allow changes to sections of the files that a reference names."""
     settings = app.settings
     return (
         settings.write and bool(settings.roots) and not settings.cloned_roots and app.documents.is_file(ref)
