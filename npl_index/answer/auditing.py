@@ -63,7 +63,7 @@ class AuditedSection:
     :param rank: its place in the ranking, from 1; ``None`` if it is not ranked.
     :param score: 0 to 1.
     :param name: part of the score for heading and heading path.
-    :param content: part for the text.
+    :param content: share of the question's words that heading, path and text hold.
     :param topic: part for topics.
     :param taken_tokens: of what of it is in the answer.
     :param chosen: a selector asked for it.
@@ -145,7 +145,7 @@ class AnswerAudited:
     :param tokens: of all of it; the budget bounds these.
     :param content_tokens: of the sections' texts alone.
     :param sections: what it consists of, most relevant first.
-    :param request_more: what did not fit, by selector.
+    :param request_more: what to ask for next, by selector.
     """
 
     text: str

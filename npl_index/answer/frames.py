@@ -92,7 +92,9 @@ def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
 
 
 def _matched(text: str) -> re.Match[str]:
-    return next(_MARGIN.finditer(text))
+    found = _MARGIN.match(text)
+    assert found is not None  # each of its signs may be missing
+    return found
 
 
 def _moved(margin: str, text: str) -> str:

@@ -8,7 +8,7 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from math import log
+from math import fsum, log
 from typing import TYPE_CHECKING, Any
 
 from npl_index.ranking.analysis import identifier_parts, without_compounds
@@ -280,7 +280,7 @@ def topic_fit(
                     fits[number] = max(fit, fits.get(number, 0.0))
         other = TOPIC_IN_PART if 1.0 in fits.values() else OTHER_FORM
         gains = {number: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for number, fit in fits.items()}
-        rarity = (1 + log(max(1.0, sum(gains.values())))) ** -2
+        rarity = (1 + log(max(1.0, fsum(gains.values())))) ** -2
         for number, fit in fits.items():
             before = best.get(number, (0.0, 0.0))
             best[number] = max(fit, before[0]), max(rarity * gains[number], before[1])

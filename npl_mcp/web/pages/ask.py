@@ -35,6 +35,7 @@ class Asked:
     :param topics: one after another, with commas.
     :param selectors: one a line.
     :param budget: tokens; 0 for no limit.
+    :param default: the budget of a call that names none.
     """
 
     context: str
@@ -42,6 +43,7 @@ class Asked:
     selectors: str
     file: str
     budget: int
+    default: int
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> Asked:
@@ -49,13 +51,14 @@ class Asked:
 
         :param lead: how the names of its parameters begin.
         """
-        free = visit.flag(f"{lead}nolimit")
+        free, default = visit.flag(f"{lead}nolimit"), visit.settings.token_budget
         return cls(
             visit.text(f"{lead}context"),
             visit.text(f"{lead}topics"),
             visit.text(f"{lead}selectors"),
             visit.text(f"{lead}file"),
-            0 if free else visit.number(f"{lead}budget", visit.settings.token_budget) or 0,
+            0 if free else visit.number(f"{lead}budget", default) or 0,
+            default,
         )
 
     @property
@@ -71,7 +74,9 @@ class Asked:
             "selectors": _parts(self.selectors.splitlines()),
             "file": self.file,
         }
-        return {name: value for name, value in given.items() if value} | {"token_budget": self.budget}
+        is_default = self.budget == self.default and (self.context or self.topics)
+        budget = {} if is_default else {"token_budget": self.budget}
+        return {name: value for name, value in given.items() if value} | budget
 
     def parameters(self, lead: str = "") -> dict[str, object]:
         """Return the parameters of an address that say this."""
@@ -146,8 +151,7 @@ def _command(arguments: dict[str, Any]) -> str:
         *chain.from_iterable(("--topic", one) for one in arguments.get("topics", ())),
         *chain.from_iterable(("--select", one) for one in arguments.get("selectors", ())),
         *(("--file", arguments["file"]) if "file" in arguments else ()),
-        "--budget",
-        str(arguments["token_budget"]),
+        *(("--budget", str(arguments["token_budget"])) if "token_budget" in arguments else ()),
         "--format",
         arguments["format"],
     ]

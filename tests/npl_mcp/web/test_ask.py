@@ -42,14 +42,21 @@ def page(server: Running, path: str, query: Mapping[str, str | list[str]], **hea
     return request(server, "GET", f"{path}?{urlencode(query, doseq=True)}", headers=named)
 
 
-def test_the_page_says_what_an_agent_gets(server: Running) -> None:
-    """The data of the page hold the answer of the tool, to the byte, in both forms."""
-    shown = page(server, "/ask.json", {**QUESTION, "form": "markdown"}).data["data"]
-    assert shown["asked"] == ARGUMENTS
+DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_budget"}
+"""The same request without a budget."""
+
+
+@pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("500", DEFAULT), ("", DEFAULT)])
+def test_the_page_says_what_an_agent_gets(
+    server: Running, budget: str, arguments: Mapping[str, object]
+) -> None:
+    """The data of the page hold the answer of the tool, to the byte, in both forms; as does the default's."""
+    shown = page(server, "/ask.json", {**QUESTION, "budget": budget, "form": "markdown"}).data["data"]
+    assert shown["asked"] == arguments
     for form, answer in shown["audit"]["answers"].items():
-        plain = call(server, "npl_load_tailored", {**ARGUMENTS, "format": form})
+        plain = call(server, "npl_load_tailored", {**arguments, "format": form})
         assert plain.body.decode() == answer["text"]
-        assert answer["tokens"] <= 400
+        assert answer["tokens"] <= int(budget or 500)
     assert not [name for name in shown if name.startswith("_")]
 
 
