@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MANY = 500
-"""From so many sections on, chance finds no more; among fewer, it falls with the logarithm of their number."""
+"""Beyond so many sections chance finds no more; among fewer, it falls with the logarithm of their number."""
 
 PLENTY = 35.0
 """Weight that is enough for any question, however long: that of five rare words."""
