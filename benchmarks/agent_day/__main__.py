@@ -7,8 +7,8 @@ Usage: ``python -m benchmarks.agent_day DOCS [--absent] [--tasks FILE] [--system
 *DOCS* is a folder that holds the documents of the tasks; those of ``day.toml`` are ``fastapi``, ``pydantic``
 and ``uv`` below it, which are not shipped. The rule of :mod:`benchmarks.agent_day.player` plays each task on
 three days: asked in lay words, with the terms that a good agent adds, and with likely headings as topics
-besides. Asked are npl, as a server in a process of its own, FTS5 with excerpts, and grep
-(:mod:`benchmarks.agent_day.systems`). Counted are
+in addition. The systems are npl, as a server in a process of its own, FTS5 with excerpts, and grep
+(:mod:`benchmarks.agent_day.systems`). The figures are
 
 - tokens of all arguments, as JSON, and of all answers, whole; exactly where the vocabulary is on the
   machine, else estimated;
@@ -17,8 +17,8 @@ besides. Asked are npl, as a server in a process of its own, FTS5 with excerpts,
 - *listed*: tasks whose first answer does, or has a right section in its text or among its pointers;
 - *held*: tasks that hold it at the end.
 
-``--absent`` asks each folder what none of its documents is about, and counts the answers that have text of
-documents. ``--titles`` asks pages of each folder for their own titles, and counts how often the best section
+``--absent`` asks each folder about topics that none of its documents covers, and counts the answers with
+text. ``--titles`` asks pages of each folder for their own titles, and counts how often the best section
 is of such a page. ``--readme`` plays the tasks and asks the absent topics, keeps the sums in ``day.json`` and
 writes README's first table from them.
 """
@@ -96,9 +96,9 @@ async def play(documents: Documents, day: Day, count: Count, given: argparse.Nam
 async def probe(
     folders: Sequence[Path], absent: Mapping[str, Mapping[str, str]], count: Count, given: argparse.Namespace
 ) -> Probes:
-    """Ask folders what they do not have, or without such topics their pages for their titles.
+    """Ask folders about absent topics, or if there are none, pages for their titles.
 
-    :raises ValueError: a folder has what should be absent.
+    :raises ValueError: a folder has a topic that should be absent.
     """
     found: dict[str, dict[str, list[Probed]]] = {system: {} for system in given.systems.split(",")}
     for folder in folders:
@@ -139,7 +139,7 @@ def table(day: str, systems: Mapping[str, list[Played]]) -> str:
 
 
 def kept_figures(days: Days, absent: Probes, counter: TokenCounter) -> dict[str, Any]:
-    """Return what README's table is made from."""
+    """Return the figures of README's table."""
     asked = {system: [one for rows in found.values() for one in rows] for system, found in absent.items()}
     return {
         "counter": counter.name,
@@ -192,7 +192,7 @@ def every_task(systems: Mapping[str, list[Played]]) -> str:
 
 
 def transcript(systems: Mapping[str, list[Played]], count: Count) -> str:
-    """Write what was sent and what came back."""
+    """Write all calls and answers."""
     return "\n".join(
         f"=== {system} {count(answer.call)} {answer.call}\n--- {count(answer.text)}\n{answer.text}"
         for system, tasks in systems.items()
@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--read-budget", type=int, help="tokens of what npl is told to read; by default none named"
     )
     parser.add_argument("--npl", default=f"{sys.executable} -m npl_mcp", help="command of npl's server")
-    parser.add_argument("--absent", action="store_true", help="ask what no document is about")
+    parser.add_argument("--absent", action="store_true", help="ask about absent topics")
     parser.add_argument("--titles", nargs="+", default=[], type=Path, metavar="FOLDER", help="ask for titles")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--verbose", action="store_true", help="print a line for each task or question")

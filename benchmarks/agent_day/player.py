@@ -1,9 +1,9 @@
 """The rule that plays an agent.
 
-It asks. If the whole text of the answer holds what the task needs, it stops; else, if a right section is in
-the answer or among its pointers, it reads that; else it asks again in the words of the documents, and reads.
-If what it needs is still not held, it reads one more right section, if an answer lists one, and stops. That
-is kinder than life: the rule never reads a wrong section.
+It asks. If the text of the answer holds the solution of the task, it stops. Else, if a right section is in the
+answer or among its pointers, it reads that section. Else it asks again in the words of the documents, and
+reads. If it still lacks the solution, it reads one more right section that an answer lists, and stops. That is
+kinder than life: the rule never reads a wrong section.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Count = Callable[[str], int]
 class Hit(NamedTuple):
     """A section in an answer, or a pointer to one.
 
-    :param handle: what reading it takes; nothing if the answer has it whole.
-    :param places: what it means.
+    :param handle: names it in a read; nothing if the answer has it whole.
+    :param places: the sections that it selects.
     :param score: of a section in the text, the best one's is the highest; a pointer has none.
     """
 
@@ -36,7 +36,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """An answer to a call.
 
     :param arguments: of the call.
     :param hits: in the order in which they should be read: pointers come before sections of the text, since
@@ -58,7 +58,7 @@ class Answer:
 
 
 class System(Protocol):
-    """What an agent asks."""
+    """A system that an agent asks."""
 
     async def ask(self, phrasing: Phrasing) -> Answer:
         """Answer a question."""
@@ -77,9 +77,9 @@ class System(Protocol):
 class Played:
     """How a task went.
 
-    :param first: the first answer held what was needed.
+    :param first: the first answer held the solution.
     :param listed: it did, or a right section was in its text or among its pointers.
-    :param held: what was needed was held at the end.
+    :param held: the solution was held at the end.
     """
 
     id: str
@@ -91,12 +91,12 @@ class Played:
 
     @property
     def calls(self) -> int:
-        """How many calls were made."""
+        """Number of calls."""
         return len(self.answers)
 
     @property
     def letters(self) -> str:
-        """F, L and H for what is so."""
+        """F, L and H: first, listed, held; a hyphen if not."""
         pairs = zip("FLH", (self.first, self.listed, self.held), strict=True)
         return "".join(letter if is_so else "-" for letter, is_so in pairs)
 

@@ -1,4 +1,4 @@
-"""Questions beside the tasks: what no document is about, and pages by their own titles."""
+"""Questions besides the tasks: absent topics, and pages by their own titles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.agent_day.tasks import Documents, Phrasing
 from npl_index.ranking.indexing import IndexedDocument
 
 MOST_PAGES = 60
-"""Pages of a folder that are asked for their titles."""
+"""Most pages of a folder that are asked for."""
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)^---$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*(.*\S)", re.MULTILINE)
@@ -21,7 +21,7 @@ _TITLE = re.compile(r"^title:[ \t]*(.*\S)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Probed:
-    """An answer that is looked at for one thing.
+    """An answer that is checked for one property.
 
     :param found: it has text of documents, or begins with the page that was asked for.
     """
@@ -37,7 +37,7 @@ class Probed:
 
 
 async def absent(system: System, topics: Mapping[str, str], count: Count) -> list[Probed]:
-    """Ask for what is not there."""
+    """Ask about absent topics."""
     probed = []
     for topic in topics:
         answer = await system.ask(Phrasing(topic))
@@ -46,7 +46,7 @@ async def absent(system: System, topics: Mapping[str, str], count: Count) -> lis
 
 
 async def titles(system: System, documents: Documents, count: Count) -> list[Probed]:
-    """Ask pages for their titles, evenly spread over the folder."""
+    """Ask for pages by their titles, evenly spread over the folder."""
     named = [(title, path) for path, indexed in documents.files.items() if (title := title_of(indexed))]
     step = max(1.0, len(named) / MOST_PAGES)
     probed = []

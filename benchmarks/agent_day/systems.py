@@ -1,4 +1,4 @@
-"""What is asked: npl over standard input and output, FTS5 with excerpts, and grep."""
+"""The systems: npl over standard input and output, FTS5 with excerpts, and grep."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _SAID = re.compile(r"\s*(?:no section has|weak): ")
 class Npl:
     """A server in a process of its own.
 
-    :param budget: of answers to questions, if any.
-    :param read_budget: of sections that are read, if any.
+    :param budget: tokens of answers to questions, if any.
+    :param read_budget: tokens of answers to reads, if any.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Npl:
         return await self._call({"selectors": [hit.handle], "context": phrasing.text, **self._reading})
 
     def passages(self, answer: Answer) -> str:
-        """Return the answer without comments, pointers, and lines that say what is not there."""
+        """Return the answer without comments, pointers, and lines about missing words."""
         lines = _COMMENT.sub("", answer.text).splitlines()
         return "\n".join(line for line in lines if not (_POINTER.match(line) or _SAID.match(line))).strip()
 

@@ -28,7 +28,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Phrasing:
-    """What is asked.
+    """A question.
 
     :param topics: likely headings; only npl has a parameter for them.
     """
@@ -39,15 +39,15 @@ class Phrasing:
 
 @dataclass(frozen=True)
 class Task:
-    """What an agent needs to know.
+    """A piece of knowledge that an agent needs.
 
     :param need: the question of a developer who does not know the words of the documents.
     :param add: terms and identifiers that a good agent adds to it.
     :param topics: headings that it thinks likely.
-    :param again: what it asks next, in the words of the documents.
+    :param again: its next question, in the words of the documents.
     :param sections: the right ones, each ``PATH > HEADING``, with all nested in it, or ``PATH`` for the
         text before the first heading below the page's title.
-    :param holds: expressions; a text in which each matches holds what is needed. White space is one blank.
+    :param holds: expressions; a text in which each matches holds the solution. White space is one blank.
     """
 
     id: str
@@ -59,13 +59,13 @@ class Task:
     holds: tuple[str, ...]
 
     def first(self, day: str) -> Phrasing:
-        """Return what is asked first on a day."""
+        """Return the first question on a day."""
         if day == "lay":
             return Phrasing(self.need)
         return Phrasing(f"{self.need}; {self.add}", self.topics if day == "topics" else ())
 
     def is_held(self, text: str) -> bool:
-        """Return whether a text holds what is needed."""
+        """Return whether a text holds the solution."""
         flat = " ".join(text.split())
         return all(re.search(pattern, flat) for pattern in self.holds)
 
@@ -74,7 +74,7 @@ class Task:
 class Day:
     """The tasks of a file.
 
-    :param absent: by folder the topics that no document of it is about, and expressions that prove it.
+    :param absent: by folder the topics that none of its documents covers, and expressions that prove it.
     """
 
     tasks: tuple[Task, ...]
@@ -160,7 +160,7 @@ class Documents:
         return tree.text(self.lines(place) if whole else tree.sections[place[1]].own)
 
     def faults(self, tasks: Sequence[Task]) -> list[str]:
-        """Return what is wrong with tasks: labels of no section, expressions that match in none."""
+        """Return the faults of tasks: labels of no section, expressions that match in none."""
         faults = []
         for task in tasks:
             try:

@@ -2,8 +2,8 @@
 
 Usage: ``python -m benchmarks.relevance.absent [FOLDER]... [--sets FOLDER]``
 
-Each line of ``absent.jsonl`` beside this file is a question that no collection answers but those that
-``except`` names: ``query``, for some with the ``terms`` and ``topics`` that an agent would add, or the ``id``
+Each line of ``absent.jsonl`` in this folder is a question that no collection answers except those named by
+``except``: ``query``, for some with the ``terms`` and ``topics`` that an agent would add, or the ``id``
 of a question of a labelled ``set``, which is asked of all the others. A *FOLDER* of Markdown files is asked
 these only; each set in ``--sets`` is asked its own labelled questions, too, in its folder and on the page of
 the answer alone. Without either the bundled corpus is asked.
@@ -34,11 +34,11 @@ _NEARLY = 1 - 1e-9
 
 
 class Asked(NamedTuple):
-    """What a question led to.
+    """The evidence that a question found.
 
     :param kind: of the question.
-    :param best: the most that one of the first sections holds, as a share of what speaks for an answer.
-    :param first: what the first one holds.
+    :param best: the greatest evidence of one of the first sections, as a multiple of what speaks for an answer.
+    :param first: the evidence of the first one.
     :param rank: of the labelled section among the first ones, from 0; ``None`` if it is not there.
     """
 

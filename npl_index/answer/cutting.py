@@ -34,7 +34,7 @@ _TRIES = 6
 """Most runs to count: with its frame, a run may cost more than the sum of its blocks."""
 
 _WINDOWS = 16
-"""A line that does not fit is cut between words into stretches; about as many have the length of the reach."""
+"""Between words, a cut may fall at about this many places of the text in reach."""
 
 _ENDLESS = 1 << 40
 """Tokens of a block that is not counted."""

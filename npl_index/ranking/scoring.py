@@ -169,7 +169,7 @@ PART_WEIGHT = 0.2
 """Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
 
 TOPIC_GAIN = 2.0
-"""Weight for the order of a topic that is exactly one heading, as a multiple of its weight in the score: it is
+"""Weight for the order of a topic that is exactly one heading, as a multiple of its weight in the score:
 nearly the most that name and content add up to. Other topics gain far less (``topic_fit``)."""
 
 TOPIC_WORD = 0.5

@@ -26,7 +26,7 @@ variable                    command-line flag       meaning
 ``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
 ``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
 ``NPL_FORMAT``              ``--format``            ``json`` (default) or ``markdown``: the form of answers
-``NPL_TOKEN_BUDGET``        ``--token-budget``      tokens of an answer whose call names none, default 500;
+``NPL_TOKEN_BUDGET``        ``--token-budget``      tokens of an answer whose call names none, default 450;
                                                     0 for no limit
 ``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
 ``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
@@ -93,7 +93,7 @@ MEMORY_CACHE_BYTES = 256 * 1024 * 1024
 INDEX_BYTES = 8 * 1024 * 1024 * 1024
 MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
 MAX_CALLS = 64
-TOKEN_BUDGET = 500
+TOKEN_BUDGET = 450
 """Tokens of an answer whose call names no budget."""
 HOST = "127.0.0.1"
 PORT = 8765
@@ -157,7 +157,7 @@ class Settings:
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where others keep its file.
     :param format: of answers whose call asks for none: ``json`` or ``markdown``.
-    :param token_budget: tokens of an answer to a context or topics whose call names none; 0 for no limit.
+    :param token_budget: tokens of an answer to a context or topics, where the call has no budget; 0 for no limit.
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
     :param time_limit: seconds to read and index one file.

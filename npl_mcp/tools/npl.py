@@ -214,7 +214,7 @@ async def npl_load_tailored(
 ) -> Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
-    :param token_budget: most tokens of the answer; 0 for no limit. The default, 500 or that of the server,
+    :param token_budget: most tokens of the answer; 0 for no limit. The default, 450 or that of the server,
         applies to a context or topics; selectors alone bring their sections whole.
     :param resource_type: as for ``npl_section_index``.
     :param item: as for ``npl_section_index``.

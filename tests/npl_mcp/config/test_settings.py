@@ -24,7 +24,7 @@ def test_without_variables_the_defaults_hold() -> None:
         assert found.roots == ()
         assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
         assert found.weights == Weights(0.4, 0.3, 0.3)
-        assert found.token_budget == 500
+        assert found.token_budget == 450
         assert found.cwd == Path.cwd()
 
 

@@ -46,7 +46,7 @@ DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_bu
 """The same request without a budget."""
 
 
-@pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("500", DEFAULT), ("", DEFAULT)])
+@pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("450", DEFAULT), ("", DEFAULT)])
 def test_the_page_says_what_an_agent_gets(
     server: Running, budget: str, arguments: Mapping[str, object]
 ) -> None:
@@ -56,7 +56,7 @@ def test_the_page_says_what_an_agent_gets(
     for form, answer in shown["audit"]["answers"].items():
         plain = call(server, "npl_load_tailored", {**arguments, "format": form})
         assert plain.body.decode() == answer["text"]
-        assert answer["tokens"] <= int(budget or 500)
+        assert answer["tokens"] <= int(budget or 450)
     assert not [name for name in shown if name.startswith("_")]
 
 
