@@ -1,9 +1,9 @@
 """The rule that plays an agent.
 
-It asks. If the text of the answer holds the solution of the task, it stops. Else, if a right section is in the
-answer or among its pointers, it reads that section. Else it asks again in the words of the documents, and
-reads. If it still lacks the solution, it reads one more right section that an answer lists, and stops. That is
-kinder than life: the rule never reads a wrong section.
+It asks. If the text of the answer holds the solution of the task, it stops. Else, if a right section is in
+the answer or among its pointers, it reads that section. Else it asks again in the words of the documents, and
+reads. If it still lacks the solution, it reads one more right section that an answer lists, and stops. That
+is kinder than life: the rule never reads a wrong section.
 """
 
 from __future__ import annotations

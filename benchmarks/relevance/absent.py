@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """The evidence that a question found.
 
     :param kind: of the question.
-    :param best: the greatest evidence of one of the first sections, as a multiple of what speaks for an answer.
+    :param best: the most evidence of one of the first sections, as a multiple of what speaks for an answer.
     :param first: the evidence of the first one.
     :param rank: of the labelled section among the first ones, from 0; ``None`` if it is not there.
     """

@@ -157,7 +157,7 @@ class Settings:
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where others keep its file.
     :param format: of answers whose call asks for none: ``json`` or ``markdown``.
-    :param token_budget: tokens of an answer to a context or topics, where the call has no budget; 0 for no limit.
+    :param token_budget: tokens of an answer to a context or topics without a budget; 0 for no limit.
     :param weights: of the three parts of a relevance score.
     :param limits: bounds on files.
     :param time_limit: seconds to read and index one file.
