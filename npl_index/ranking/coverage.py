@@ -73,7 +73,7 @@ class Coverage(NamedTuple):
 
     def spoken(self) -> NDArray[Any]:
         """Return what each section holds as a share of what speaks for an answer; may be above 1."""
-        found_by_chance = log(self.sections + 1) / log(MANY)
+        found_by_chance = log(self.sections + BACKGROUND) / log(MANY)
         most = sqrt(1 + max(0, len(self.words) - 1) / found_by_chance**2)
         return self._mass() / min(self.weights.sum() / most or 1.0, PLENTY)
 
