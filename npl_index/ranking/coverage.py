@@ -71,7 +71,7 @@ class Coverage(NamedTuple):
 
     def spoken(self) -> NDArray[Any]:
         """Return the weight that each section holds as a multiple of that which speaks for an answer."""
-        found_by_chance = log(self.sections + 1) / log(MANY)
+        found_by_chance = log(self.sections + BACKGROUND) / log(MANY)
         words = sum(word.size for word in self.words)
         most = sqrt(1 + max(0, words - 1) / found_by_chance**2)
         return self._mass() / min(self.weights.sum() / most or 1.0, PLENTY)
