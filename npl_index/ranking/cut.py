@@ -14,6 +14,7 @@ something better.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,10 @@ ORDINARY = 800
 BRIEF = 16
 """Words of a short question; a task with many aspects has several times as many. Of a question so long a
 third counts as settled by the first section, whatever it covers, of a longer one less."""
+
+SAME_DOCUMENT = 0.25
+"""What a task of many aspects takes off the worth of a section for each better one of the same document, as a
+share of it: such a task needs several documents. A short question takes off less."""
 
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
@@ -90,7 +95,7 @@ def cut(
     generous: bool = False,
     looked: Looked | None = None,
 ) -> list[Hit]:
-    """Keep the hits that are worth handing over, best first.
+    """Keep the hits that are worth handing over, best first; further ones of a document come later.
 
     Headings without text of their own are left out; what stands below them has part of their score. A section
     whose heading is a topic that the caller named is always worth it.
@@ -102,6 +107,7 @@ def cut(
     concepts = concepts_in(collection, query) if looked is None else looked.concepts
     shares = _Shares(collection, concepts, None if looked is None else looked.texts)
     demand, opened = (MANY if generous else FEW), _Open(concepts, len(query.keywords.weights))
+    further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
     for some in (hits[:_FIRST], hits[_FIRST:]):
         for hit, held_by in zip(some, shares.of(some), strict=True):
@@ -111,10 +117,10 @@ def cut(
             if kept and hit.score.topic < OTHER_FORM:
                 least = demand.least(opened.settled, size)
                 if hit.score.total < least * kept[0].score.total:
-                    return kept
+                    return _mixed(kept, further)
             kept.append(hit)
             opened.take(held_by.tolist())
-    return kept
+    return _mixed(kept, further)
 
 
 def best_of_each_subject(
@@ -143,11 +149,25 @@ def best_of_each_subject(
     return kept
 
 
+def _mixed(hits: Sequence[Hit], further: float) -> list[Hit]:
+    """Sort hits, best first, by their worth.
+
+    :param further: by what the total of a hit is multiplied for each better one of the same document.
+    """
+    better: Counter[int] = Counter()
+
+    def worth(hit: Hit) -> float:
+        better[hit.document] += 1
+        return -hit.score.total * further ** better[hit.document]
+
+    return sorted(hits, key=worth)
+
+
 class _Open:
     """What of a query no section that was taken covers."""
 
     def __init__(self, concepts: Sequence[Concept], words: int) -> None:
-        self._aspects = 1 - exp(-words / BRIEF)
+        self.aspects = 1 - exp(-words / BRIEF)
         self._weights = [concept.weight for concept in concepts]
         self._whole = sum(self._weights) or 1.0
         self._open = [1.0] * len(concepts)
@@ -163,7 +183,7 @@ class _Open:
         self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
         rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
         covered = 1 - rest / self._whole
-        self.settled = 1 - self._aspects * (1 - covered**HARDNESS)
+        self.settled = 1 - self.aspects * (1 - covered**HARDNESS)
 
 
 class _Shares:

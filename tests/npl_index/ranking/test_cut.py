@@ -97,3 +97,16 @@ def test_half_of_a_question_is_not_its_answer() -> None:
     ):
         kept = cut(ask(question, among=among), among, asked(question), generous=True)
         assert set(names(kept, among)) == expected
+
+
+def test_a_task_with_many_aspects_brings_other_documents_first() -> None:
+    """Each document has a section before a second one of the best document, which has hardly more to say."""
+    aspects = [f"aspect{chr(97 + n)}x" for n in range(26)]
+    half, other = " ".join(aspects[:17]), " ".join(aspects[17:])
+    among = collection(
+        f"# One\n\n## First\n\n{half}.\n\n## Second\n\n{half}.\n", f"# Two\n\n## Third\n\n{other}.\n"
+    )
+    task = " and ".join(aspects)
+    hits = [hit for hit in ask(task, among=among) if among.size_of(hit.document, hit.section)]
+    kept = cut(hits, among, asked(task), generous=True)
+    assert [hit.document for hit in kept][:3] == [0, 1, 0]
