@@ -146,14 +146,15 @@ def pack(
     split: Splitter,
     cut: Cutter,
     *,
-    names: int = 0,
+    names: tuple[int, int] = (0, 0),
     most: int | None = None,
 ) -> Packed:
     """Choose what fits.
 
     :param units: best first.
     :param room: tokens.
-    :param names: tokens to reserve for selectors; only a piece of the best unit takes precedence.
+    :param names: tokens to reserve for selectors, the least and the most; a piece of the best unit may take
+        the difference, and in the last resort all.
     :param most: tokens of one text; a longer one is cut.
     """
     packing = _Packing(room, names, most, prices, cut)
@@ -177,12 +178,15 @@ class _Packing:
     :ivar left: remaining tokens, without those for the selectors of remaining parts and of dropped units.
     """
 
-    def __init__(self, room: int, names: int, most: int | None, prices: Prices, cut: Cutter) -> None:
+    def __init__(
+        self, room: int, names: tuple[int, int], most: int | None, prices: Prices, cut: Cutter
+    ) -> None:
         self.kept: list[Unit] = []
         self.dropped: list[Unit] = []
         self.rests: list[Unit] = []
         self.owed = self.traces = self._failed = 0
-        self.left, self._names, self._most = room, names, room if most is None else most
+        self.left, self._most = room, room if most is None else most
+        self._least_names, self._names = names
         self._prices, self._cut = prices, cut
         self._entered: set[int] = set()
         self.open = room > 0
@@ -212,7 +216,8 @@ class _Packing:
             if pieces is not None and len(pieces) > 2:  # text stands before it and behind it
                 pieces = self._piece(part, room - self._names - trace) or pieces
         if pieces is None and not self.kept and self._failed < MOST_FAILED_CUTS:
-            pieces = self._piece(part, room, at_any_cost=True)
+            pieces = self._piece(part, room - self._least_names, at_any_cost=True)
+            pieces = pieces or self._piece(part, room, at_any_cost=True)
             self._failed += pieces is None
         if pieces is None:
             self.dropped.append(unit)

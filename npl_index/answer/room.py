@@ -127,20 +127,21 @@ class Room:
             self._prices,
             lambda unit: split(documents, unit),
             self._cut,
-            names=self._reserve(wanted) if self.limited else 0,
+            names=self._reserve(wanted) if self.limited else (0, 0),
             most=wanted.most,
         )
         self._left = packed.left
         return packed
 
-    def _reserve(self, wanted: Wanted) -> int:
-        """Return the tokens to reserve for pointers."""
+    def _reserve(self, wanted: Wanted) -> tuple[int, int]:
+        """Return the tokens to reserve for pointers: for those to the best hits, and for all."""
         chosen = bool(wanted.units) and wanted.units[0].parts[0].chosen
-        likely = [*wanted.units[1 : wanted.pointers], *wanted.others][: wanted.pointers]
-        costs = list(map(self._prices.trace, likely))
-        best = 0 if chosen else sum(costs[: BEST - 1])
+        named = [*wanted.units[1:MAX_CHOSEN_NAMED], *wanted.others]
+        best = [] if chosen else list(filter(wanted.holds_best, named))
+        costs = accumulate(map(self._prices.trace, named[: wanted.pointers]), initial=0)
         room = max(0, self._left) // MOST_FOR_POINTERS
-        return max(best, *(total for total in accumulate(costs, initial=0) if total <= room))
+        least = sum(map(self._prices.trace, best))
+        return least, max(least, *(total for total in costs if total <= room))
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
         """Cut a part to a room in tokens as they are sent."""

@@ -45,7 +45,7 @@ HARDNESS = 4
 AS_GOOD = 0.9
 """A section with this share of the best score is a second answer to the question."""
 
-OTHER_SUBJECT = 0.25
+OTHER_SUBJECT = 0.4
 RELATED = 0.4
 """Share of the question that makes another subject, and share of the best score that its section needs."""
 

@@ -68,7 +68,7 @@ def packed(
     names: int = 0,
     most: int | None = None,
 ) -> Packed:
-    return pack(given, room, Prices(entry), alone, cut, names=names, most=most)  # type: ignore[arg-type]
+    return pack(given, room, Prices(entry), alone, cut, names=(0, names), most=most)  # type: ignore[arg-type]
 
 
 def test_no_lesser_unit_takes_the_place_of_one_that_does_not_fit() -> None:

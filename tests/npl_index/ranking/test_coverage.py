@@ -136,9 +136,9 @@ def test_the_best_section_holds_too_little() -> None:
 
 def test_more_sections_need_more_evidence() -> None:
     """What one page holds by chance is less than what many do."""
-    question = "set up clock settings and groups of lamps"
+    question = "which delay between groups of lamps fits a clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
-    assert told(question).verdict == "weak"
+    assert told(question).verdict == "held"
     assert told(question, among=collection(CACHE, SERVER, notes)).verdict == "absent"
 
 
