@@ -79,8 +79,7 @@ class Coverage(NamedTuple):
     def spoken(self) -> NDArray[Any]:
         """Return what each section holds as a share of what speaks for an answer; may be above 1."""
         fewer = min(1.0, log(self.sections + 1) / log(MANY))
-        words = sum(word.size for word in self.words)
-        by_chance = sqrt(1 + max(0, words - 1) / fewer**2)
+        by_chance = sqrt(1 + max(0, sum(word.size for word in self.words) - 1) / fewer**2)
         return self._mass() / min(self.weights.sum() / by_chance or 1.0, PLENTY)
 
     def _mass(self) -> NDArray[Any]:
