@@ -189,7 +189,7 @@ class Room:
             one = pointer(self._documents, unit)
             if named and unit is named[0][0]:
                 continue
-            if self._pay(self._price(one)):
+            if self._pay(self._prices.pointer(one)):
                 named.append((unit, one))
                 continue
             self._names_all = False
@@ -204,21 +204,18 @@ class Room:
         """Name a unit, or its document if there is no room for more."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
         every = [Pointer(name, unit.tokens) for name in names]
-        one = next((one for one in every if self._price(one) <= self._left), None)
+        one = next((one for one in every if self._prices.pointer(one) <= self._left), None)
         if one is None:
             self._left, self._paid_for = self._without_frame(self._nothing), 0
-            one = next((one for one in every if self._price(one) <= self._left), every[0])
-        self._left -= self._price(one)
+            one = next((one for one in every if self._prices.pointer(one) <= self._left), every[0])
+        self._left -= self._prices.pointer(one)
         return one
 
     def _with_line(self, unit: Unit, one: Pointer) -> Pointer:
         if not self._form.shows_lines or (line := matching_line(self._documents, unit.parts[0])) is None:
             return one
         full = one._replace(line=line)
-        return full if self._pay(self._price(full) - self._price(one)) else one
-
-    def _price(self, one: Pointer) -> int:
-        return self._prices.pointer(one)
+        return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one
 
     def further(self, *, complete: bool) -> Further:
         """Return the keywords and suggestions there is room for.

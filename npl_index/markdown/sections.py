@@ -147,11 +147,6 @@ class SectionTree:
         """Where its lines start; see :class:`Lines`."""
         return self.lines.starts
 
-    @property
-    def line_count(self) -> int:
-        """Number of lines; behind a final line end there is none."""
-        return len(self.line_starts) - 1
-
     def line(self, number: int) -> str:
         """Return a line, zero-based, without its line end."""
         return self.source[self.line_starts[number] : self.line_starts[number + 1]].removesuffix("\n")

@@ -30,10 +30,10 @@ def test_a_question_is_asked(tab: Tab) -> None:
     page.get_by_label("Context").fill("turn the barrels")
     page.get_by_label("Files").fill("cellar")
     tab.follow(page.get_by_role("button", name="Ask", exact=True))
-    expect(page.locator(".sum").first).to_contain_text("of 2")
+    expect(page.locator(".sum").first).to_contain_text("of 500 tokens")
     tab.check()
     marks = rows(page)
-    assert marks["Turning barrels"] == ["taken"]
+    assert marks["Turning barrels"] == ["cut"]
     assert "Corks" not in marks
     assert page.locator(".answer").inner_text().startswith('{"success":true')
     tab.follow(page.get_by_role("link", name="cellar/bottles.md"))

@@ -234,7 +234,7 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> int:
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
-    """Yield lines that say what a tailored load holds, what did not fit, and what may be useful next."""
+    """Yield lines that say what a tailored load holds, what no section has, and what may be useful next."""
     sections = data["sections"]
     count = f"{len(sections)} section{'s' * (len(sections) != 1)}"
     of = f" of {budget:,}" if budget else ""
@@ -248,8 +248,12 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
         yield f"  partial: {data['missing_files']:,} files are not indexed yet"
     for problem in (*data.get("not_found", ()), *data.get("unreadable", ())):
         yield f"  not found: {problem}"
+    if data.get("absent"):
+        yield f"  no section has: {', '.join(data['absent'])}"
+    if data.get("weak"):
+        yield "  weak: no section has enough of the question"
     for selector in data["request_more"]:
-        yield f"  did not fit: {selector}"
+        yield f"  more: {selector}"
     for suggestion in data["suggestions"]:
         yield f"  see also: {suggestion['selector']}  ({suggestion['reason']})"
 

@@ -233,9 +233,16 @@ def test_a_setting_bounds_what_has_no_budget(
     beds = "".join(f"## Bed {n}\n\n" + f"Tulips of bed {n} want water. " * 9 + "\n\n" for n in range(9))
     words = ("tailored", "water", "for", "tulips", "--file", "beds.md", *more)
     done = run(*words, work={"beds.md": beds}, home={}, env={"NPL_TOKEN_BUDGET": setting})
-    assert ("did not fit: beds > ## Bed" in done.err) == names
+    assert ("  more: beds > ## Bed" in done.err) == names
     assert (done.out.count("## Bed") < 9) == names
     assert (" of 120 tokens" in done.err) == (more == ("--budget", "120"))
+
+
+def test_what_no_section_has_is_named(run: Run) -> None:
+    """Such a question brings no text; standard error says why."""
+    done = run("tailored", "kubernetes", "ingress", "--file", "beds.md", work={"beds.md": DOCUMENT}, home={})
+    assert (done.code, done.out.strip()) == (0, "")
+    assert "  no section has: kubernetes, ingress\n" in done.err
 
 
 def test_search_lists_places(run: Run) -> None:
