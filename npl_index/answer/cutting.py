@@ -255,7 +255,7 @@ def _blocks(
             holds = led or bisect_left(places, begin) < bisect_left(places, end)
             led = holds and _leads_in(source, begin, end)
             goes_on = holds and bounds.is_open and end == at[-1]
-            wanted = holds or (not found and (step < len(_BREAKS[True]) or begin == at[0]))
+            wanted = holds or (not found and step < len(_BREAKS[True]))
             if wanted and (goes_on or not fits(tokens(begin, end))):
                 finer += _breaks(source, bounds, reach, begin, end, step)
         at = [*finer, at[-1]]

@@ -47,11 +47,12 @@ def in_mark(text: str) -> str:
 def note(text: str, tag: str) -> str:
     """Return a line of marks.
 
-    :param text: from :func:`in_mark`; where it ends its line, the mark ends on the next one.
+    :param text: from :func:`in_mark`; the mark begins and ends on lines of their own where it does.
     :param tag: as of :func:`tag_for`.
     """
     end = f"#{tag} -->\n" if tag else "-->\n"
-    return f"<!-- {text}{end}" if text.endswith("\n") else f"<!-- {text} {end}"
+    begin = "<!--" if text.startswith("\n") else "<!-- "
+    return f"{begin}{text}{end}" if text.endswith("\n") else f"{begin}{text} {end}"
 
 
 def mark(path: str, tag: str) -> str:

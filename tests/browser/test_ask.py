@@ -30,7 +30,7 @@ def test_a_question_is_asked(tab: Tab) -> None:
     page.get_by_label("Context").fill("turn the barrels")
     page.get_by_label("Files").fill("cellar")
     tab.follow(page.get_by_role("button", name="Ask", exact=True))
-    expect(page.locator(".sum").first).to_contain_text("of 500 tokens")
+    expect(page.locator(".sum").first).to_contain_text("of 450 tokens")
     tab.check()
     marks = rows(page)
     assert marks["Turning barrels"] == ["cut"]

@@ -460,7 +460,7 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
         assert rest.count("\n## ") + text.count("\n## ") >= 3
 
         text = await ask(client, context="zzzz qqqq", file="guide.md")
-        assert text == "<!-- \nno section has: zzzz, qqqq\n-->\n"
+        assert text == "<!--\nno section has: zzzz, qqqq\n-->\n"
 
     with_client(settings, work)
 
