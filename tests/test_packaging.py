@@ -130,7 +130,9 @@ def test_the_calls_the_skill_teaches_are_answered(tmp_path: Path, settings: Sett
     """Each example, as it is written, finds what it names; every tool it names is listed."""
     guide = tmp_path / "project" / "docs" / "guide.md"
     guide.parent.mkdir(parents=True)
-    guide.write_text("# Guide\n\n## Install\n\nNow.\n\n## Usage\n\n### Retries\n\nConfigured twice.\n")
+    guide.write_text(
+        "# Guide\n\n## Install\n\nNow.\n\n## Usage\n\n### Retries\n\nConfigured by `max_retries`.\n"
+    )
     text = SKILL.read_text(encoding="utf-8")
     assert set(re.findall(r"\bnpl_\w+", text)) <= {spec.name for spec in listed_tools()}
     examples = ast.parse("".join(re.findall(r"^```python\n([^`]*)```$", text, re.MULTILINE))).body

@@ -165,7 +165,7 @@ def join(files: dict[str, IndexedDocument]) -> tuple[IndexedDocument, dict[str, 
         if not titled:
             lines += [f"# {Path(name).stem}", ""]
         first_lines[name] = len(lines)
-        lines += [*(tree.line(number) for number in range(tree.line_count)), ""]
+        lines += [*(tree.line(number) for number in range(len(tree.line_starts) - 1)), ""]
     return make("joined.md", "\n".join(lines).encode()), first_lines
 
 

@@ -160,7 +160,9 @@ def _cut_around(
             break
         begin, end = (blocks.bounds[one] for one in run)
         last = blocks.bounds[run[1] - 1]
-        if last > begin and not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
+        if not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
+            if last == begin:
+                break
             end = last
         place = part.document, part.section
         piece = documents.part(place, chosen=part.chosen, lines=_lines(tree, begin, end))

@@ -288,7 +288,8 @@ def test_the_list_of_tools_stays_the_same(server: Running) -> None:
 def test_calls_are_counted(server: Running) -> None:
     """Calls by tool and outcome, tokens, suggestions, and what the cache did."""
     before = figures(server)
-    first = call(server, "npl_load_tailored", {"context": "prune the apple tree", "file": "guide.md"})
+    question = {"context": "prune the apple tree", "file": "guide.md", "token_budget": 0}
+    first = call(server, "npl_load_tailored", question)
     suggested = first.data["data"]["suggestions"][0]["selector"]
     second = call(server, "npl_load_tailored", {"selectors": [suggested], "file": "guide.md"})
     call(server, "npl_load_tailored", {})

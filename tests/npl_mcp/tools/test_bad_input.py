@@ -159,8 +159,8 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "INVALID_PARAMETER",
         "token_budget: input should be greater than or equal to 0",
     ),
-    "fractional budget": ({"context": "a", "token_budget": 1.5}, "INVALID_PARAMETER", "token_budget=250"),
-    "budget in words": ({"context": "a", "token_budget": "many"}, "INVALID_PARAMETER", "token_budget=250"),
+    "fractional budget": ({"context": "a", "token_budget": 1.5}, "INVALID_PARAMETER", "token_budget=400"),
+    "budget in words": ({"context": "a", "token_budget": "many"}, "INVALID_PARAMETER", "token_budget=400"),
     "negative depth": (
         {"selectors": ["## Pruning"], "depth": -2},
         "INVALID_PARAMETER",
