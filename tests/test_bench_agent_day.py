@@ -109,7 +109,7 @@ garden = [["bicycle repair", 'bicycle']]
 
 @pytest.fixture
 def garden(tmp_path: Path) -> Path:
-    """Two pages, and a task about them beside them."""
+    """Two pages and a task about them."""
     (tmp_path / "garden").mkdir()
     for name, text in PAGES.items():
         (tmp_path / "garden" / name).write_text(text, encoding="utf-8")

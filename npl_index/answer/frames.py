@@ -29,7 +29,7 @@ _MARGIN = re.compile(
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
-"""Most characters between a blank line and the head of a table; mostly there are none."""
+"""Most characters between a blank line and the head of a table; usually zero."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4

@@ -33,10 +33,10 @@ MOST_TOKENS = 10**9
 """No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
 
 MOST_FOR_POINTERS = 4
-"""Pointers take at most one part in so many of the room, but for those to the best hits."""
+"""The room divided by this is the bound for pointers, except for those to the best hits."""
 
 MOST_FOR_FURTHER = 12
-"""Keywords and suggestions take at most one part in so many of the room of a truncated answer."""
+"""The room divided by this is the bound for keywords and suggestions of a truncated answer."""
 
 
 class Further(NamedTuple):
