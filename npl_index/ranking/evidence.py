@@ -70,7 +70,7 @@ query has anyway."""
 _SIMILARITY_CUTOFF = 80.0
 _ABOVE_FIRST = 2  # a title in the front matter and one in the text
 _TINY = 1e-9
-_WHOLLY = 12
+_WHOLLY = 8
 _MARKS = frozenset("._#+")
 
 
@@ -206,14 +206,14 @@ def named_pages(
     shares, weights = np.zeros((2, len(collection.postings.statistics.any)))
     for concept in concepts:
         for row, share in concept.variants:
-            shares[row], weights[row] = share, share * concept.weight**2
+            shares[row], weights[row] = share, share * concept.weight
     rows, lengths = collection.postings.named(titled)
     owners, rarity = np.arange(len(titled)).repeat(lengths), collection.weighing.idf(rows)
     held, whole, said = (
         np.bincount(owners, values, len(titled)) for values in (rarity * shares[rows], rarity, weights[rows])
     )
-    query = asked * sum(concept.weight**2 for concept in concepts) / (len(concepts) or 1)
-    fits = np.sqrt(held / np.maximum(whole, _TINY)) * np.minimum(1, said / (query or 1)) ** _WHOLLY
+    query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
+    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
     first = titled
     for _ in range(_ABOVE_FIRST):
         behind = np.minimum(first + 1, len(collection.pages) - 1)

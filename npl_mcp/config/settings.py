@@ -380,7 +380,7 @@ def parse_port(name: str, text: str) -> int:
     """Read the number of a port.
 
     :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is not one.
     """
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
         raise InvalidRequestError(f"{name}={text[:32]!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
@@ -391,7 +391,7 @@ def parse_patience(name: str, text: str | None) -> float | None:
     """Read a number of seconds.
 
     :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is not one.
     """
     if text is None:
         return None
@@ -404,7 +404,7 @@ def parse_budget(name: str, text: str | None) -> int | None:
     """Read a number of tokens; 0 stands for no limit.
 
     :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is none.
+    :raises InvalidRequestError: it is not one.
     """
     if text is not None and not re.fullmatch(r"[0-9]{1,9}", text):
         hint = f"e.g. {TOKEN_BUDGET}, or 0 for no limit"
