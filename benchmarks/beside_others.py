@@ -156,7 +156,7 @@ def tokens_of(tools: Sequence[Figures], count: Callable[[str], int]) -> int:
 
 
 async def own_lists(count: Callable[[str], int]) -> dict[str, dict[str, int]]:
-    """Return how many tools npl lists and their tokens: those for loading, all, and the small list."""
+    """Return how many tools npl lists and their tokens: those for reading, all, and the small list."""
     found = {}
     for name, changes in LISTS.items():
         with TemporaryDirectory() as folder:
@@ -212,10 +212,10 @@ def sentence(measured: Figures) -> str:
     """Say what lists of tools cost."""
     loading, every, small = (measured["lists"][name] for name in LISTS)
     return (
-        f"`--domains loading` lists {loading['tools']} tools for loading in {loading['tokens']:,} tokens; "
+        f"`--domains npl,search` lists {loading['tools']} tools for reading in {loading['tokens']:,} tokens; "
         f"without it all {every['tools']} take {every['tokens']:,}.\n"
-        f"`--small-list` has {small['tools']} tools in {small['tokens']:,} tokens: the two section tools, "
-        "one that finds the others, and one that calls them.\n"
+        f"`--small-list` has {small['tools']} tools in {small['tokens']:,} tokens: `search`, the two section "
+        "tools, one that finds the others, and one that calls them.\n"
     )
 
 

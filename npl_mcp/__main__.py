@@ -26,7 +26,7 @@ from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import PROBLEMS, Outcome
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.arguments import path
-from npl_mcp.config.clients import HERE, stdio_snippets
+from npl_mcp.config.clients import HERE, READING, stdio_snippets
 from npl_mcp.config.completion import parsers_of, script
 from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.projects.directive import scaffold
@@ -104,8 +104,10 @@ def _main(words: Sequence[str], display: Display) -> int:
     if sys.stdin is not None and sys.stdin.isatty():
         # It goes on: clients that start it in a container may give it a terminal.
         root = () if settings.roots else ("--root", HERE)
-        form = () if given.format else ("--format", "markdown")  # as the documents say
-        sys.stderr.write(_introduction((*root, *words, *form)))
+        # As the documents say.
+        few = () if settings.domains or settings.small_list else READING
+        form = () if given.format else ("--format", "markdown")
+        sys.stderr.write(_introduction((*root, *words, *few, *form)))
         sys.stderr.flush()
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.
@@ -134,6 +136,7 @@ def _introduction(words: Sequence[str]) -> str:
         f"npl-mcp {__version__} serves Markdown, section by section, to an MCP client, which starts it.\n"
         "To connect one:\n\n"
         f"{stdio_snippets([*_program(), *_anywhere(words)])}\n"
+        "--domains says which tools are listed; all are without it, and some clients take 40 at most.\n"
         "It now waits for a client's messages; Ctrl-D ends it. npl-mcp --help shows options and commands.\n"
     )
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +26,19 @@ NAME = "npl"
 HERE = "."
 SOME_FOLDER = "/path/to/your/notes"
 
+READING = ("--domains", "npl,search")
+"""Options with which the tools for reading are listed: all are more than the 40 that some clients take."""
+
 Entry = dict[str, Any]
 
 
 def _program(command: Sequence[str]) -> Entry:
     return {"command": command[0], "args": list(command[1:])}
+
+
+def _loaded_program(command: Sequence[str]) -> Entry:
+    """Return an entry for a client that else may wait with the tools until a model searches for them."""
+    return {**_program(command), **({"alwaysLoad": True} if READING[1] in command else {})}
 
 
 def _address(url: str, headers: Mapping[str, str], at: str = "url", named: str = "headers") -> Entry:
@@ -139,6 +147,7 @@ CLIENTS = (
             Place("~/.claude.json", ("projects", ".", "mcpServers")),
             Place(".mcp.json", ("mcpServers",)),
         ),
+        program=_loaded_program,
         address=_typed_address,
         folder="${CLAUDE_PROJECT_DIR:-.}",
         add="claude mcp add npl -- {program} {arguments}",
@@ -255,7 +264,7 @@ class Configuration(NamedTuple):
 
     :param client: whose it is.
     :param path: of the file.
-    :param servers: its servers by name.
+    :param servers: its servers by name, from all places of the file.
     :param problem: why it cannot be read.
     """
 
@@ -273,14 +282,19 @@ class Configuration(NamedTuple):
         ]
 
 
-def _starts_npl(server: Mapping[str, Any]) -> bool:
+def started(server: Mapping[str, Any]) -> list[str]:
+    """Return the words with which a client starts a server; none if it only connects to it."""
     words: list[Any] = []
     for value in (server.get("command"), server.get("args")):
         words += value if isinstance(value, list) else [value]
-    return any(part in str(word) for word in words for part in ("npl-mcp", "npl_mcp"))
+    return [str(word) for word in words if word is not None]
 
 
-def configurations(home: Path, project: Path) -> Iterator[Configuration]:
+def _starts_npl(server: Mapping[str, Any]) -> bool:
+    return any(part in word for word in started(server) for part in ("npl-mcp", "npl_mcp"))
+
+
+def configurations(home: Path, project: Path) -> list[Configuration]:
     """Return the clients' files that exist.
 
     :param home: the user's home directory.
@@ -290,17 +304,19 @@ def configurations(home: Path, project: Path) -> Iterator[Configuration]:
         sys.platform, ".config"
     )
     bases = {"~/": home, "+/": programs}
-    unreadable: set[Path] = set()
+    every: dict[Path, Configuration] = {}
     for client in CLIENTS:
         for place in client.places:
             base = bases.get(place.path[:2])
             path = base / place.path[2:] if base else project / place.path
             keys = [str(project) if key == "." else key for key in place.keys]
             found = _read(client.name, path, keys, _MAX_BYTES if base else _MAX_CLONED_BYTES)
-            if found is not None and not (found.problem and path in unreadable):
-                yield found
-                if found.problem:
-                    unreadable.add(path)
+            if found is not None:
+                before = every.get(path, found)
+                problem = before.problem or found.problem
+                servers = {**before.servers, **found.servers}
+                every[path] = Configuration(client.name, path, servers, problem)
+    return list(every.values())
 
 
 def _read(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:

@@ -153,7 +153,7 @@ class Settings:
     :param structured: add structured content and output schemas to every tool.
     :param exact_names: list tools under the names they had before; both names are always accepted.
     :param domains: names of the domains whose tools are listed, or of presets; empty means all.
-    :param small_list: list two tools for loading, one that finds the others and one that calls them.
+    :param small_list: list three tools for reading, one that finds the others and one that calls them.
     :param vocabulary: name of the token vocabulary.
     :param vocabulary_folders: where others keep its file.
     :param format: of answers whose call asks for none: ``json`` or ``markdown``.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from npl_mcp.config.clients import CLIENTS, HERE, Client
+from npl_mcp.config.clients import CLIENTS, HERE, READING, Client
 
-OPTIONS = ("--format", "markdown")
+OPTIONS = (*READING, "--format", "markdown")
 IN_A_SHELL = "$PWD"
 
 INTRODUCTION = """\
@@ -17,8 +17,15 @@ INTRODUCTION = """\
 need the full one: `npl-mcp`, started at a terminal, prints all that stands here with it. `npl-mcp doctor`
 looks whether your clients name npl.
 
-`--root .` serves the project in which the client runs. Clients that are not here take what Cursor takes. To
-connect to a server that listens (`npl-mcp-server start`), write what `npl-mcp-server config` prints.
+`--root .` serves the project in which the client runs. `--domains npl,search` lists the tools for reading;
+for all tools leave it out, or write `--domains all`. Some clients take 40 tools at most, npl has more.
+
+Claude Code loads most tools when the model has searched for them. `"alwaysLoad": true` loads all tools of the
+entry when it starts: leave it out where you list all. `search`, `npl_load_tailored` and `npl_section_index`
+ask to be loaded themselves, so that the command needs no such option.
+
+Clients that are not here take what Cursor takes. To connect to a server that listens
+(`npl-mcp-server start --domains npl,search`), write what `npl-mcp-server config` prints.
 
 This page is written by `make docs`. Tests hold each form against what the client's publisher asks for.
 """

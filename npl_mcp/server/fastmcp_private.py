@@ -9,6 +9,7 @@ from typing import Any
 
 from fastmcp import FastMCP
 from mcp import MCPError
+from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -17,6 +18,13 @@ from npl_mcp.tools.errors import shortened
 
 LONGEST_REFUSAL = 200
 """Bytes of an error of the protocol: it says what is wrong, and the caller knows what it sent."""
+
+LIST_KEPT = 3_600_000
+"""Milliseconds for which a client may keep a list that only another start of the server changes. Each caller
+may be shown another one, so that it is private, as the SDK has it by default."""
+
+INTRODUCTION_KEPT = 300_000
+"""Milliseconds for what the server says of itself and of the documents it serves."""
 
 
 def sdk_server(server: FastMCP[Any]) -> Server[Any]:
@@ -54,6 +62,14 @@ def shorten_errors(server: FastMCP[Any]) -> None:
             raise MCPError(raised.error.code, shortened(text, LONGEST_REFUSAL), kept) from None
 
     server._mcp_server.middleware.insert(0, shorten)
+
+
+def keep_lists(server: FastMCP[Any]) -> None:
+    """Say how long clients may keep what does not change while the server runs; FastMCP can only say one time
+    for all results, and documents change at any time.
+    """
+    fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
+    server._mcp_server.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
 
 
 class Sessions(StreamableHTTPSessionManager):

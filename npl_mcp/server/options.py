@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--small-list",
         action="store_true",
         default=None,
-        help="list two tools, and two that find and call the others",
+        help="list the tools for reading, and two that find and call the others",
     )
     parser.add_argument("--vocabulary", choices=VOCABULARIES, help="count tokens with this vocabulary")
     parser.add_argument("--format", choices=FORMATS, help="form of answers whose call asks for none")

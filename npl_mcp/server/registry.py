@@ -32,6 +32,9 @@ from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.spec import ToolSpec
 
+ALWAYS_LOAD = "anthropic/alwaysLoad"
+"""In the metadata of a tool: clients that load tools when a model has searched for them load it at once."""
+
 
 class BoundTool(Tool):
     """A declared tool and the application its calls are about.
@@ -169,9 +172,11 @@ class BoundTool(Tool):
         return ToolResult(content=blocks, structured_content=body if structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
-        """Return what lists show: the declared title, and none of FastMCP's own metadata."""
-        meta = None if self._spec.app is None else {"ui": {"resourceUri": self._spec.app}}
-        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
+        """Return what lists show: the declared title and metadata, and none of FastMCP's own."""
+        meta: dict[str, Any] = {ALWAYS_LOAD: True} if self._spec.always else {}
+        if self._spec.app is not None:
+            meta["ui"] = {"resourceUri": self._spec.app}
+        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta or None})
 
 
 async def _ended(awaited: Awaited, patience: Patience) -> None:

@@ -42,7 +42,7 @@ from npl_mcp.server.access import KnowCaller, Seen
 from npl_mcp.server.apps import ForHosts, add_apps, icon
 from npl_mcp.server.completions import add_completions
 from npl_mcp.server.documents import add_documents
-from npl_mcp.server.fastmcp_private import shorten_errors, skip_header_parameters, skip_logging
+from npl_mcp.server.fastmcp_private import keep_lists, shorten_errors, skip_header_parameters, skip_logging
 from npl_mcp.server.introduction import introduction
 from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.prompts import add_prompts
@@ -54,7 +54,7 @@ from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.aliases import Alias, usable_aliases
-from npl_mcp.tools.domains import domains_named, listed_tools, switched_on, unlisted_tools
+from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import as_dict, encode, size
 from npl_mcp.tools.spec import ToolSpec
@@ -237,7 +237,7 @@ def create_server(
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
-    listed = (*listed_tools(domains), *switched_on(settings, domains))
+    listed = shown_tools(settings, domains)
     app = app or App(settings)
     reports = reports or Reports(*sinks(app))
 
@@ -286,7 +286,7 @@ def create_server(
     server.add_transform(ForHosts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains))
-    for adapt in (skip_header_parameters, skip_logging, shorten_errors):
+    for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):
         adapt(server)
     return server
 

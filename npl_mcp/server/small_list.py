@@ -1,4 +1,4 @@
-"""The small list: two tools for loading, one that finds all others, and one that calls what was found.
+"""The small list: the tools for reading, one that finds all others, and one that calls what was found.
 
 An agent pays for the tools it looks up instead of for all there are. Every tool can still be called by name.
 """
@@ -32,9 +32,6 @@ from npl_mcp.tools.spec import ToolSpec
 
 SEARCH, CALL = "search_tools", "call_tool"
 
-ALWAYS = ("npl_load_tailored", "npl_section_index")
-"""Tools that are listed beside the two."""
-
 MOST_FOUND = 5
 
 
@@ -63,7 +60,7 @@ class SmallList(CatalogTransform):
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
             every = anyio.from_thread.run(self.get_tool_catalog, get_context())
-            found = _best([tool for tool in every if tool.name not in ALWAYS], query[:LONGEST_QUERY])
+            found = _best([tool for tool in every if not _always(tool)], query[:LONGEST_QUERY])
             names = None if found else tuple(tool.name for tool in every)
             return FoundTools(tuple(map(_listed, found)), names)
 
@@ -80,9 +77,7 @@ class SmallList(CatalogTransform):
         about = f"Find more tools by what they do; domains: {domains}."
         search = self._own[SEARCH].model_copy(update={"description": about})
         # A client finds a tool whose answer a page shows in the list alone.
-        shown = (
-            tool for tool in tools if tool.name in ALWAYS or (isinstance(tool, BoundTool) and tool.has_page)
-        )
+        shown = (tool for tool in tools if _always(tool) or (isinstance(tool, BoundTool) and tool.has_page))
         return [*shown, search, self._own[CALL]]
 
     async def get_tool(
@@ -90,6 +85,10 @@ class SmallList(CatalogTransform):
     ) -> Tool | None:
         """Return a tool by its name, listed or not."""
         return self._own.get(name) or await call_next(name, version=version)
+
+
+def _always(tool: Tool) -> bool:
+    return isinstance(tool, BoundTool) and tool.spec.always
 
 
 def _best(tools: Sequence[Tool], query: str) -> list[Tool]:

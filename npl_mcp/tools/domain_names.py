@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_words
 
-LISTED = ("npl", "session", "artifact", "chat", "review", "worklog", "cr", "directive", "utility", "search")
-"""Domains, which are modules of this package, in the order in which their tools are listed."""
+LISTED = ("search", "npl", "cr", "directive", "utility", "session", "artifact", "review", "worklog", "chat")
+"""Domains, which are modules of this package, in the order in which their tools are listed.
+
+Models take the first tool that fits, and some clients show them only the first 40: tools that read documents
+come first, then those that write documents, then those for agents that work together.
+"""
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "all": LISTED,
-    "loading": ("npl",),
+    "loading": ("search", "npl"),
     "coordination": ("session", "artifact", "chat", "review", "worklog"),
     "changes": ("cr", "directive"),
 }

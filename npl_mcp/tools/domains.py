@@ -70,12 +70,18 @@ def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 
 
 def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that agents are shown because a setting says so; they come behind all others."""
+    """Return the tools that agents are shown because a setting says so."""
     return tuple(
         replace(spec, listed=True)
         for spec in unlisted_tools(domains)
         if spec.switch is not None and getattr(settings, spec.switch)
     )
+
+
+def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+    """Return the tools that agents are shown; those that a setting adds end the list of their domain."""
+    tools = (*listed_tools(domains), *switched_on(settings, domains))
+    return tuple(sorted(tools, key=lambda spec: LISTED.index(str(domain_of(spec)))))
 
 
 def domain_of(spec: ToolSpec) -> str | None:

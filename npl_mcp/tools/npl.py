@@ -288,10 +288,15 @@ async def found_in(
 
 
 TOOLS = (
+    ToolSpec(
+        npl_load_tailored,
+        title="Load Sections",
+        always=True,
+        implied=("sections", "resource_type", "item"),
+    ),
+    ToolSpec(npl_section_index, title="Browse Sections", always=True),
     ToolSpec(npl_load_components, title="Load Components"),
     ToolSpec(npl_load_meta, title="Load Metadata"),
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
-    ToolSpec(npl_section_index, title="Browse Sections"),
-    ToolSpec(npl_load_tailored, title="Load Sections", implied=("sections", "resource_type", "item")),
 )

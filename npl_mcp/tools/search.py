@@ -103,4 +103,4 @@ def _wanted(kinds: str | None) -> list[str]:
     return wanted
 
 
-TOOLS = (ToolSpec(search, title="Search", lane="search"),)
+TOOLS = (ToolSpec(search, title="Search", always=True, lane="search"),)

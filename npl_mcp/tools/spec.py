@@ -40,6 +40,7 @@ class ToolSpec:
     :param lane: which calls it takes turns with: ``light`` ones; ``heavy`` ones, which may need many
         megabytes or seconds, so that few run at once; or ``search``, which holds up no other lane.
     :param listed: shown to agents; a tool that is not can still be called by name.
+    :param always: loaded by clients that load most tools when they are searched for, and in the small list.
     :param switch: the setting with which a tool that is not listed is listed all the same.
     :param implied: parameters that are taken and not shown: a caller's token fills them in, or another one
         means the same.
@@ -57,6 +58,7 @@ class ToolSpec:
     destructive: bool = False
     lane: Literal["light", "heavy", "search"] = "light"
     listed: bool = True
+    always: bool = False
     closed: bool = False
     app: str | None = None
     title: str | None = None

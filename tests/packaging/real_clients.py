@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from npl_mcp.config.clients import CLIENTS, Client
+from npl_mcp.config.clients import CLIENTS, READING, Client
 from tests.packaging.first_answer import NOTES
 from tests.packaging.project import ROOT
 
@@ -56,7 +56,7 @@ TRIED = {
         "@openai/codex",
         "codex",
         ("app-server",),
-        '"serverInfo":{"name":"npl"',
+        '"name":"npl_load_tailored"',
         "".join(json.dumps(message) + "\n" for message in TO_CODEX),
     ),
     "Gemini CLI": Tried("@google/gemini-cli", "gemini"),
@@ -78,7 +78,7 @@ def main() -> None:
     for words in LOOKS:
         subprocess.run([program(words[0]), *words[1:]], cwd=ROOT, check=True, capture_output=True)
         print(f"{' '.join(words)}: nothing is wrong", flush=True)
-    server = [str(Path(sys.executable).with_name("npl-mcp")), "--format", "markdown"]
+    server = [str(Path(sys.executable).with_name("npl-mcp")), *READING, "--format", "markdown"]
     for client in CLIENTS:
         tried = TRIED.get(client.name)
         if tried is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greet
-from npl_mcp.config.clients import Configuration, configurations
+from npl_mcp.config.clients import READING, Configuration, configurations, started
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.stores.base.database import HEAD
@@ -93,7 +94,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         there = is_installed(extra)
         fix = None if there else f"if you need it: {how_to_install(extra)}"
         yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if there else 'not installed'}", fix)
-    yield from _clients(list(configurations(settings.home, settings.cwd)))
+    yield from _clients(configurations(settings.home, settings.cwd), settings)
 
 
 def _sqlite() -> Finding:
@@ -185,15 +186,15 @@ def _server(folder: Path) -> Finding:
     return Finding("server", OK, f"{place} answers, process {state.pid}")
 
 
-def _clients(found: list[Configuration]) -> Iterator[Finding]:
+def _clients(found: list[Configuration], settings: Settings) -> Iterator[Finding]:
     for one in found:
-        yield _client(one)
+        yield _client(one, settings)
     if not any(one.npl() for one in found):
         fix = "npl-mcp, started at a terminal, shows what to write where"
         yield Finding("clients", WARNING, "no client that was found names npl", fix)
 
 
-def _client(one: Configuration) -> Finding:
+def _client(one: Configuration, settings: Settings) -> Finding:
     if one.problem is not None:
         text = f"{one.path} cannot be read: {one.problem}"
         return Finding(one.client, WARNING, text, "correct it, or look yourself whether it names npl")
@@ -207,4 +208,13 @@ def _client(one: Configuration) -> Finding:
             fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
             return Finding(one.client, PROBLEM, f"{one.path} names npl, but there is no {command!r}", fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
-    return Finding(one.client, OK, f"{one.path} names npl: {shown}")
+    every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
+    hint = f"it lists all tools; to list those for reading: {' '.join(READING)}" if every else None
+    return Finding(one.client, OK, f"{one.path} names npl: {shown}", hint)
+
+
+def _lists_all(server: Mapping[str, Any]) -> bool:
+    """Return whether a client starts a server without a choice of tools."""
+    words = started(server)
+    said = " ".join((*words, *(server.get("env") or ())))
+    return bool(words) and re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", said) is None

@@ -37,7 +37,7 @@ def fits(said: Any, client: str) -> bool:
     return bool(jsonschema.Draft202012Validator(CASES[client]["schema"]).is_valid(said))
 
 
-def entries(client: Client) -> list[dict[str, Any]]:
+def entries_of(client: Client) -> list[dict[str, Any]]:
     """Return a client's entries of a server it starts, and of one that listens, with a token and without."""
     listening = client.address and [client.address(URL, HEADERS), client.address(URL, {})]
     return [client.program(COMMAND), *(listening or ())]
@@ -46,7 +46,7 @@ def entries(client: Client) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))
 def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
     """A name that the form does not know is refused, too."""
-    for entry in entries(client):
+    for entry in (*entries_of(client), client.program([*COMMAND, *clients.READING])):
         said = read(client, client.file(entry))
         assert fits(said, client.name)
         found = said
@@ -54,6 +54,14 @@ def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
             found = found[key]
         assert found == entry
         assert not fits(read(client, client.file({**entry, "comand": "x"})), client.name)
+
+
+def test_a_short_list_is_loaded_at_once() -> None:
+    """By the client that else waits until a model searches; a list of all tools would cost every session."""
+    entries = {one.name: one.program([*COMMAND, *clients.READING]) for one in CLIENTS}
+    assert {name for name, entry in entries.items() if "alwaysLoad" in entry} == {"Claude Code"}
+    assert entries["Claude Code"]["alwaysLoad"] is True
+    assert not any("alwaysLoad" in entry for one in CLIENTS for entry in entries_of(one))
 
 
 def test_each_client_has_a_form_and_each_form_a_source() -> None:
@@ -95,7 +103,7 @@ def decoded(link: str) -> dict[str, Any]:
 def test_a_link_says_what_the_file_says(client: Client) -> None:
     """Whatever is in a path; the link has no sign that ends it in Markdown."""
     assert client.link is not None
-    for entry in entries(client):
+    for entry in entries_of(client):
         link = client.link(entry)
         assert decoded(link) == {"name": "npl", "entry": entry}
         assert re.fullmatch(r"https://[^\s()<>\[\]\"]+", link)

@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 
 from npl_mcp import __version__
 from npl_mcp.tools.domains import listed_tools
+from tests.npl_mcp.http.http_server import META, MODERN
 
 
 @pytest.fixture
@@ -87,6 +88,50 @@ def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path
         assert result["isError"] is False
         assert "structuredContent" not in result
         assert "Prune fruit trees" in json.loads(result["content"][0]["text"])["data"]["content"]
+
+
+ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
+SHORT = [*ALWAYS, "search_tools", "call_tool"]
+KEPT = {"server/discover", "tools/list", "resources/templates/list"}
+FREE = {"prompts/list", "resources/list", "resources/read"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [((), [spec.name for spec in listed_tools()]), (("--small-list",), SHORT)],
+    ids=["whole", "small"],
+)
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_the_list_on_the_wire(
+    version: str, flags: tuple[str, ...], names: list[str], command: list[str], tmp_path: Path
+) -> None:
+    """The first three tools ask to be loaded at once. A client may keep what only another start changes, for
+    itself alone; what follows from files is never kept.
+    """
+    with running([*command, *flags], tmp_path) as process:
+        params: dict[str, Any] = {"_meta": {**META}} if version == MODERN else {}
+        if not params:
+            hello = ask(process, 1, "initialize", {**HELLO, "protocolVersion": version})["result"]
+            assert hello["protocolVersion"] == version
+            assert process.stdin is not None
+            process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        methods = sorted((KEPT if params else KEPT - {"server/discover"}) | FREE)
+        uri = {"resources/read": {"uri": "npl://file/guide.md"}}
+        said = {
+            method: ask(process, number, method, {**params, **uri.get(method, {})})["result"]
+            for number, method in enumerate(methods, 2)
+        }
+    tools = said["tools/list"]["tools"]
+    assert [tool["name"] for tool in tools] == names
+    metas = {tool["name"]: tool["_meta"] for tool in tools if "_meta" in tool}
+    assert metas == {name: {"anthropic/alwaysLoad": True} for name in ALWAYS}
+    times = {method: result["ttlMs"] for method, result in said.items() if "ttlMs" in result}
+    if not params:
+        assert times == {}
+        return
+    assert {method for method, time in times.items() if time > 0} == KEPT
+    assert {method for method, time in times.items() if time == 0} == FREE
+    assert {result["cacheScope"] for result in said.values()} == {"private"}
 
 
 def test_the_sdk_of_the_protocol_lists_and_calls(command: list[str], tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ LIST_BUDGETS = {
     "cr": 1150,
     "directive": 288,
     "utility": 220,
-    "search": 100,
+    "search": 110,
 }
 """Tokens the tools of each domain may cost every agent that connects."""
 
@@ -61,7 +61,7 @@ def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
     budget = LIST_BUDGETS[domain]
     assert estimator("o200k_base").count(text) <= budget * 1.04
-    for word in ('"outputSchema"', '"default":null', '"default":false', '"anyOf"', '"_meta"'):
+    for word in ('"outputSchema"', '"default":null', '"default":false', '"anyOf"'):
         assert word not in text
     closed = [tool["name"] for tool in tools if "additionalProperties" in tool["inputSchema"]]
     assert closed == (["directive_file_get"] if domain == "directive" else [])
@@ -128,6 +128,24 @@ def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
 def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
     """Two servers list the same bytes, so that prompt caches hit."""
     assert listed(settings) == listed(settings)
+
+
+ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
+
+
+def test_tools_for_reading_come_first(settings: Settings) -> None:
+    """A model takes the first that fits. Clients that load tools late load three at once; those that take 40
+    have all that read and write documents, also what a setting adds.
+    """
+    for write in (False, True):
+        tools = listed(settings, write=write)
+        names = [tool["name"] for tool in tools]
+        assert names[:3] == ALWAYS
+        metas = {tool["name"]: tool["_meta"] for tool in tools if "_meta" in tool}
+        assert metas == {name: {"anthropic/alwaysLoad": True} for name in ALWAYS}
+        wanted = {spec.name for spec in listed_tools(("npl", "cr", "directive", "utility"))}
+        assert wanted < set(names[:40])
+        assert ("npl_update_section" in names[:8]) is write
 
 
 def test_examples_fit_the_parameters(settings: Settings) -> None:

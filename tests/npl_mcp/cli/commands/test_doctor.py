@@ -102,6 +102,37 @@ def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
         assert found[client]["text"].startswith(f"{tmp_path / path} names npl: ")
 
 
+def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> None:
+    """Whatever the other places say of other servers; the project's place outranks the user's."""
+    other, own = {"mcpServers": {"x": {"command": "sh"}}}, {"mcpServers": {"npl": {"command": "env"}}}
+    path = tmp_path / "home" / ".claude.json"
+    for everywhere, here in ((other, own), (own, other), (own, {}), ({}, own)):
+        said = {**everywhere, "projects": {str(tmp_path / "project"): here}}
+        path.write_text(json.dumps(said), encoding="utf-8")
+        texts = [one["text"] for one in json.loads(run("doctor", "--json").stdout)["findings"]]
+        assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
+
+
+SHORT = "--domains npl,search"
+STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
+    "all": ({"args": ["--root", "."]}, {}, True),
+    "chosen": ({"args": ["--domains=npl"]}, {}, False),
+    "small": ({"args": ["--small-list"]}, {}, False),
+    "variable": ({"env": {"NPL_DOMAINS": "npl"}}, {}, False),
+    "settings": ({}, {"NPL_DOMAINS": "npl"}, False),
+}
+
+
+@pytest.mark.parametrize("case", STARTED)
+def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path, case: str) -> None:
+    """It is in order all the same."""
+    entry, variables, told = STARTED[case]
+    said = {"mcpServers": {"npl": {"command": "env", **entry}}}
+    (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
+    found = findings(run("doctor", "--json", **variables))["Claude Code"]
+    assert (found["state"], SHORT in str(found["fix"])) == ("ok", told)
+
+
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
     """What keeps a server from starting does not keep the doctor from saying so."""
     done = run("doctor", "--json", NPL_CACHE_BYTES="many")
