@@ -20,6 +20,7 @@ from npl_index import estimator
 from npl_mcp import __version__
 from npl_mcp.__main__ import main, parser
 from npl_mcp.cli.commands import load, worklog
+from npl_mcp.config.clients import READING
 from npl_mcp.config.keys import KEYS, Key
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.dev import demo, reference
@@ -198,7 +199,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     claude = shlex.split(line, comments=True)
     assert cursor["args"][0] == "--root"
     assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD", *cursor["args"][2:]]
-    assert cursor["args"][2:] == ["--format", "markdown"]
+    assert cursor["args"][2:] == [*READING, "--format", "markdown"]
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)

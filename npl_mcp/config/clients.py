@@ -282,16 +282,11 @@ class Configuration(NamedTuple):
         ]
 
 
-def started(server: Mapping[str, Any]) -> list[str]:
-    """Return the words with which a client starts a server; none if it only connects to it."""
+def _starts_npl(server: Mapping[str, Any]) -> bool:
     words: list[Any] = []
     for value in (server.get("command"), server.get("args")):
         words += value if isinstance(value, list) else [value]
-    return [str(word) for word in words if word is not None]
-
-
-def _starts_npl(server: Mapping[str, Any]) -> bool:
-    return any(part in word for word in started(server) for part in ("npl-mcp", "npl_mcp"))
+    return any(part in str(word) for word in words for part in ("npl-mcp", "npl_mcp"))
 
 
 def configurations(home: Path, project: Path) -> list[Configuration]:

@@ -122,10 +122,14 @@ class Plugin(Form):
     keywords: list[Text]
 
 
+class PluginServer(Command):
+    alwaysLoad: bool  # noqa: N815
+
+
 class PluginServers(Form):
     """``.mcp.json`` of a plugin."""
 
-    mcpServers: dict[str, Command]  # noqa: N815
+    mcpServers: dict[str, PluginServer]  # noqa: N815
 
 
 class ListedPlugin(Form):

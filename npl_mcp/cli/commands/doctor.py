@@ -22,7 +22,7 @@ from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greet
-from npl_mcp.config.clients import READING, Configuration, configurations, started
+from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.stores.base.database import HEAD
@@ -215,6 +215,5 @@ def _client(one: Configuration, settings: Settings) -> Finding:
 
 def _lists_all(server: Mapping[str, Any]) -> bool:
     """Return whether a client starts a server without a choice of tools."""
-    words = started(server)
-    said = " ".join((*words, *(server.get("env") or ())))
-    return bool(words) and re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", said) is None
+    chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
+    return "command" in server and chosen is None

@@ -118,6 +118,7 @@ STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
     "all": ({"args": ["--root", "."]}, {}, True),
     "chosen": ({"args": ["--domains=npl"]}, {}, False),
     "small": ({"args": ["--small-list"]}, {}, False),
+    "any": ({"args": ["."], "env": 5}, {}, True),
     "variable": ({"env": {"NPL_DOMAINS": "npl"}}, {}, False),
     "settings": ({}, {"NPL_DOMAINS": "npl"}, False),
 }
