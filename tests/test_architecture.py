@@ -76,6 +76,7 @@ LATE = {
     ("npl_mcp.config.layers", "npl_index.library.references"): "only a mistake in a file needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.edit"): "one command needs it",
+    ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.map_block"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.notation"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.places"): "whole items need none of it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.sections"): "whole items need none of it",

@@ -7,9 +7,12 @@ for lists and for calls alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import anyio
+import anyio.to_thread
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -25,11 +28,16 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CLIENT_INFO_META_KEY
 
-from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, sight
-from npl_mcp.server.introduction import introduction
+from npl_index.errors import NPLError
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
+from npl_mcp.server.introduction import introduction, what_is_served
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.server.stdio import InFlight
 from npl_mcp.tools.access import is_for, sees, sees_domain
+
+INTRODUCED_SECONDS = 1.0
+"""Seconds after which a client that connects is not told of documents."""
 
 
 class KnowCaller(Middleware):
@@ -37,10 +45,11 @@ class KnowCaller(Middleware):
 
     :param in_flight: the requests of standard streams.
     :param domains: of the tools there are.
+    :param app: knows the documents.
     """
 
-    def __init__(self, in_flight: InFlight | None, domains: Sequence[str]) -> None:
-        self._in_flight, self._domains = in_flight, domains
+    def __init__(self, in_flight: InFlight | None, domains: Sequence[str], app: App) -> None:
+        self._in_flight, self._domains, self._app = in_flight, domains, app
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Note it for as long as the message is dealt with."""
@@ -53,18 +62,23 @@ class KnowCaller(Middleware):
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer a handshake."""
-        return self._introduced(await call_next(context))
+        return await self._introduced(await call_next(context))
 
     async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer who asks what the server is."""
-        return self._introduced(await call_next(context))
+        return await self._introduced(await call_next(context))
 
-    def _introduced(self, result: Any) -> Any:
-        """Return what a server says of itself: to each caller of the domains that it sees."""
+    async def _introduced(self, result: Any) -> Any:
+        """Return what a server says of itself: to each caller of the domains and documents that it sees."""
         if not getattr(result, "instructions", None):
             return result
-        shown = [domain for domain in self._domains if sees_domain(domain, sight())]
-        return result.model_copy(update={"instructions": introduction(shown)})
+        shown, served = [domain for domain in self._domains if sees_domain(domain, sight())], ""
+        # A folder that does not answer, or that the caller may not name, keeps nobody waiting.
+        with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
+            served = await anyio.to_thread.run_sync(
+                lambda: what_is_served(seen(self._app)), abandon_on_cancel=True
+            )
+        return result.model_copy(update={"instructions": introduction(shown, served)})
 
 
 def caller_of(request: Any, in_flight: InFlight | None) -> Caller:

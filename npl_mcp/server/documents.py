@@ -1,7 +1,7 @@
-"""Documents as resources: whatever a tool calls a ``file``, whole or one section of it.
+"""Documents as resources: whatever a tool calls a ``file``, whole or one section of it, and a map of all.
 
-There are only templates: a list of all files would be long, and tools find sections better. What a caller may
-not see is not found, as for tools.
+Of single documents there are only templates: a list of all files would be long, and tools find sections
+better. What a caller may not see is not found, as for tools.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from fastmcp import FastMCP
-from fastmcp.resources import ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
 from fastmcp.resources.security import ResourceSecurity
 
 from npl_index.errors import InvalidRequestError
@@ -22,11 +22,13 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
 from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
+from npl_mcp.tools.content import content_map
 from npl_mcp.tools.responses import within
 
 DOMAIN = "npl"
 
 FILE = "npl://file/{path*}"
+MAP = "npl://map"
 SECTION = f"{FILE}#{{selector*}}"
 
 
@@ -43,6 +45,15 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     async def whole(path: str) -> ResourceResult:
         return await read(path, None)
 
+    async def everything() -> ResourceResult:
+        return await read(None, None)
+
+    about = "What is served: folders, names of documents, rare words of their headings"
+    server.add_resource(
+        Resource.from_function(
+            everything, MAP, name="map", description=about, mime_type=MARKDOWN, tags={DOMAIN}
+        )
+    )
     # A selector is no path: "Setup/.." selects nothing and reads nothing.
     security = ResourceSecurity(exempt_params=frozenset({"selector"}))
     # The first template that fits an address is used, and that of whole files fits those with a fragment too.
@@ -63,8 +74,8 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
         )
 
 
-def _reader(app: App) -> Callable[[str, str | None], Awaitable[ResourceResult]]:
-    async def read(path: str, selector: str | None) -> ResourceResult:
+def _reader(app: App) -> Callable[[str | None, str | None], Awaitable[ResourceResult]]:
+    async def read(path: str | None, selector: str | None) -> ResourceResult:
         with protocol_errors():
             text = await lane("heavy").run(_text, app, path, selector)
         return ResourceResult([ResourceContent(text, mime_type=MARKDOWN)])
@@ -72,12 +83,15 @@ def _reader(app: App) -> Callable[[str, str | None], Awaitable[ResourceResult]]:
     return read
 
 
-def _text(app: App, path: str, selector: str | None) -> str:
+def _text(app: App, path: str | None, selector: str | None) -> str:
     """Return the text of a document or of what a selector selects in it, as far as the caller sees it.
 
+    :param path: ``None`` for the map of all documents.
     :raises NPLError: there is no such document or section, or it cannot be used.
     """
     app, ref = seen(app), DocumentRef.parse(path)
+    if path is None:
+        return content_map(app)
     if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
     gathered = app.gather(ref)

@@ -2,32 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+
+from cachetools.func import ttl_cache
+
+from npl_index.answer.overview import heading_words, headings_at, in_quotes
+from npl_index.errors import DocumentTooLargeError
+from npl_index.library.files import Folder
+from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.library.roots import Found
+from npl_mcp.core.app import VIEWS, App
 
 FIRST = (
-    "npl_load_tailored answers a question with the Markdown sections that hold it, inside a token budget; "
-    "npl_section_index shows what there is; other npl_load_* bring whole items."
+    "npl_load_tailored answers from Markdown within a token budget: ask in the question's words and add "
+    "terms that the documents use. npl_section_index lists sections, other npl_load_* bring whole items."
 )
 """About the tools of the domain ``npl``."""
 
 ALSO: Mapping[str, str] = {
-    "session": "session_* for agents that work together",
-    "artifact": "artifact_* for versioned files",
-    "chat": "chat_* for rooms, todos and notifications",
-    "review": "review_* for remarks on artifacts",
-    "worklog": "worklog_* for news among sub-agents",
-    "cr": "*_cr* and *_project* for change requests",
-    "directive": "directive_* for specs",
-    "utility": "git_* and dump_files for files that git sees",
+    "session": "session_*",
+    "artifact": "artifact_*",
+    "chat": "chat_*",
+    "review": "review_*",
+    "worklog": "worklog_*",
+    "cr": "*_cr* and *_project* (change requests)",
+    "directive": "directive_*",
+    "utility": "git_*, dump_files",
     "search": "search for words in everything",
 }
-"""What other domains are for."""
+"""What other domains have."""
+
+MOST_ROOTS = 10
+ROOM = 100
+"""Bytes of the names of roots, and of words. To count tokens would delay the start."""
+
+MOST_ENTRIES = 4_000
+"""Entries of folders that are looked at in all, some twenty milliseconds."""
+
+_SAMPLE = 96  # files whose beginnings are read, some ten milliseconds
+_BEGINNING = 4_096
+_SECONDS = 30.0
 
 
-def introduction(domains: Collection[str]) -> str | None:
-    """Return how to use a server of some domains; nothing where it has none."""
+def introduction(domains: Collection[str], served: str = "") -> str | None:
+    """Return how to use a server of some domains; nothing where it has none.
+
+    :param served: see :func:`what_is_served`.
+    """
     others = ", ".join(text for domain, text in ALSO.items() if domain in domains)
-    parts = [FIRST] if "npl" in domains else []
+    parts = [FIRST, *filter(None, [served])] if "npl" in domains else []
     if others:
         parts.append(f"{'Also' if parts else 'Tools'}: {others}.")
     return " ".join(parts) or None
+
+
+@ttl_cache(VIEWS, _SECONDS)
+def what_is_served(app: App) -> str:
+    """Return a sentence about the documents that a caller sees, from names and the beginnings of some files.
+
+    Whether they are indexed does not matter: the sentence is the same for the same files, and takes a bounded
+    number of steps, however many there are.
+    """
+    roots, founds, least = app.library.searched, dict[Found, None](), ""
+    for root in roots:
+        try:
+            for _, found in app.library.roots.walk(
+                root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots)
+            ):
+                founds[found] = None
+        except DocumentTooLargeError:
+            least = "over "
+    # The sum of a walk that ended early may be another after any change.
+    count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
+    names = _fitting(in_quotes(root.label) for root in roots[:MOST_ROOTS])
+    more = f" and {len(roots) - len(names)} more" if len(names) < len(roots) else ""
+    ordered = sorted(founds, key=lambda one: one.absolute)
+    sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))
+    words = _fitting(one.text for one in heading_words(sample) if len(one.held) > (len(sample) > MOST_ROOTS))
+    about = f" about {', '.join(sorted(words, key=str.casefold))}" if words else ""
+    return f"Served: {least}{count:,} documents of {', '.join(names)}{more}{about}." if roots else ""
+
+
+def _beginning(found: Found) -> list[str]:
+    """Return the headings at the beginning of a file; nothing where it cannot be read."""
+    folder, _, name = found.path.rpartition("/")
+    with suppress(OSError), Folder.opened(found.root.path, folder) as opened:
+        return headings_at(opened.read_start(name, _BEGINNING).decode(errors="replace"))
+    return []
+
+
+def _fitting(texts: Iterable[str]) -> list[str]:
+    """Return the first of some texts, as many as there is room for."""
+    found: list[str] = []
+    for text in texts:
+        if len(", ".join((*found, text)).encode(errors="replace")) > ROOM:
+            break
+        found.append(text)
+    return found

@@ -265,7 +265,7 @@ def create_server(
         lifespan=lifespan,
         mask_error_details=True,
         middleware=[
-            KnowCaller(in_flight, domains),
+            KnowCaller(in_flight, domains, app),
             TellProgress(),
             *([CallsByName()] if settings.small_list else ()),
             ReportCalls(reports),

@@ -38,6 +38,10 @@ def _run(given: Namespace, display: Display) -> int:
         from npl_mcp.cli.commands import edit
 
         return edit.run(given, display)
+    if given.command == "map":
+        from npl_mcp.cli.commands import map_block
+
+        return map_block.run(given, display)
     run = _command(given)
     if given.command in SECTION_COMMANDS:
         return _look(run, given, display)

@@ -148,6 +148,12 @@ _INDEX = (
     _DEPTH,
     *_OUTPUT,
 )
+_MAP = (
+    argument("words", nargs="*", metavar="DIR"),
+    _ROOT,
+    argument("--write", metavar="FILE", help="keep the map in a marked block of this file, e.g. AGENTS.md"),
+    switch("--check", help="with --write: change nothing, exit with 1 if the block is old"),
+)
 _EDIT = (
     argument("file", metavar="FILE", help="one Markdown file"),
     argument("selector", metavar="SELECTOR", help="one section, with its subsections; [depth=0] spares them"),
@@ -181,6 +187,7 @@ COMMANDS: dict[str, Command] = {
     "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
     "search": Command("list the best sections, one per line", _SEARCH),
     "index": Command("list the sections of files, with their sizes", _INDEX),
+    "map": Command("show folders, names of documents and rare words of their headings", _MAP),
     "edit": Command("change a section of a Markdown file", _EDIT),
     "completion": SHELL,
 }

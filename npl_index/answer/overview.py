@@ -1,0 +1,182 @@
+"""What documents are about, in few tokens: the words that only their headings have, and a map of them.
+
+Names and headings are somebody's text. Of headings there are single words, in the order of the alphabet; a
+name that is not one plain word is in quotes. So nothing of it reads as a sentence of ours. The result depends
+on the documents alone, and not on the machine: clients cache it, and CI compares it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from math import log, log2
+from typing import NamedTuple
+
+from npl_index.ranking.analysis import commonness, terms
+from npl_index.selectors.grammar import quoted
+from npl_index.selectors.labels import label
+from npl_index.tokens.estimated import estimator
+
+BUDGET = 1_000
+"""Tokens of a map."""
+
+LONGEST_NAME = 40
+"""Characters that are shown of a name."""
+
+_LONGEST_WORD = 24  # bytes: a run of Chinese characters may be a sentence
+_FOR_NAMES = 0.8  # share of a map's room; words of headings get the rest
+_RARE = 0.05  # share of documents that may have a word which tells where to look
+_TRIES = 4
+_WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
+_PLAIN = re.compile(r"[\w.+@:-]+(?:/[\w.+@:-]+)*")
+_HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
+_MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
+
+
+class HeadingWord(NamedTuple):
+    """A word that the headings of some documents have more often than other texts do.
+
+    :param text: as most of them spell it.
+    :param term: of the index.
+    :param held: how many headings of each document have it.
+    """
+
+    text: str
+    term: str
+    held: Counter[int]
+
+
+def in_quotes(name: str) -> str:
+    """Return somebody's name for a thing in quotes that it cannot leave.
+
+    Whatever could end them, a line or a comment is escaped, and so is what nobody can see.
+    """
+    name = label(name)
+    return quoted(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…")
+
+
+def headings_at(text: str) -> list[str]:
+    """Return the headings of a text that is not parsed, down to level 3; it may end anywhere."""
+    found: list[str] = []
+    fenced = False
+    for fence, heading in _HEADING.findall(text):
+        fenced ^= bool(fence)
+        found += [_MARKUP.sub(" ", heading)] if heading and not fenced else []
+    return found
+
+
+def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
+    """Return the words that are characteristic of documents, best first.
+
+    A word is worth more the more documents have it, and the rarer it is in other texts.
+
+    :param documents: the headings of each; the first, its title, counts three times.
+    """
+    held: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    spelt: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for number, headings in enumerate(documents):
+        for word in _WORD.findall("\n".join((*headings[:1], *headings[:1], *headings))):
+            if 1 < len(word.encode(errors="replace")) <= _LONGEST_WORD and (own := terms(word)):
+                held[own[-1]][number] += 1
+                spelt[own[-1]][word] += 1
+
+    def worth(term: str) -> float:
+        share = len(held[term]) / len(documents)
+        return sum(map(log2, (1 + n for n in held[term].values()))) * log(share / commonness(term))
+
+    best = sorted((-worth(term), term) for term in held)
+    return [HeadingWord(spelt[t].most_common(1)[0][0], t, held[t]) for score, t in best if score < 0]
+
+
+def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
+    """Return a map of documents as Markdown: for each folder a line of names, with rare words of headings.
+
+    What there is no room for is counted. If there is none for a line each, folders are counted with those
+    above them.
+
+    :param paths: relative to a root, sorted.
+    :param headings: of each document, its title first; nothing where they were not read.
+    """
+    counter = estimator()
+
+    def cost(text: str) -> int:
+        return counter.upper_bound(counter.count(text))
+
+    depth = max((path.count("/") for path in paths), default=0)
+    while cost((chart := _Map(paths, depth)).text()) > BUDGET // 2 and depth:
+        depth -= 1
+    names = sorted((cost(f", {name}"), number) for number, name in chart.names.items())
+    words = [(cost(f", {word.text}"), word) for word in heading_words(headings)]
+    room, text = BUDGET, chart.text()
+    for _ in range(_TRIES):
+        chart.fill(names, words, room)
+        over = cost(chart.text()) - BUDGET
+        text = text if over > 0 else chart.text()
+        room -= over
+    return text
+
+
+class _Map:
+    """Documents by their folders: names that are shown, and words that are said of documents.
+
+    :param paths: of all documents.
+    :param depth: levels of folders that have lines.
+    """
+
+    def __init__(self, paths: Sequence[str], depth: int) -> None:
+        self.folders: defaultdict[str, list[int]] = defaultdict(list)
+        self.names: dict[int, str] = {}
+        for number, path in enumerate(paths):
+            folder = "".join(f"{part}/" for part in path.split("/")[:-1][:depth])
+            self.folders[folder].append(number)
+            self.names[number] = _named(path[len(folder) :].removesuffix(".md"))
+        self.shown: set[int] = set()
+        self.said: defaultdict[int, list[str]] = defaultdict(list)
+
+    def fill(
+        self, names: Sequence[tuple[int, int]], words: Sequence[tuple[int, HeadingWord]], room: int
+    ) -> None:
+        """Choose what to show; short names come first, so that most are there.
+
+        :param names: cost and number of each document's.
+        :param words: costs and words.
+        """
+        self.shown.clear()
+        self.said.clear()
+        used = cost = 0
+        for cost, number in names:
+            used += cost
+            if used > room * _FOR_NAMES:
+                break
+            self.shown.add(number)
+        known = {
+            term for one in (*self.folders, *map(self.names.get, self.shown)) for term in terms(one or "")
+        }
+        for cost, word in words:
+            if (
+                word.term not in known
+                and len(word.held) <= max(3, _RARE * len(self.names))
+                and used + cost <= room
+            ):
+                self.said[word.held.most_common(1)[0][0]].append(word.text)
+                used += cost
+
+    def text(self) -> str:
+        """Return the lines."""
+        lines = [f"{len(self.names):,} documents for npl_load_tailored; in brackets words of headings\n"]
+        for folder, numbers in sorted(self.folders.items()):
+            parts = [self.names[one] + self._said([one]) for one in numbers if one in self.shown]
+            if others := [one for one in numbers if one not in self.shown]:
+                parts.append(f"{len(others):,} more{self._said(others)}")
+            lines.append(f"- {_named(folder[:-1] or '.')}/: {', '.join(parts)}")
+        return "\n".join((*lines, ""))
+
+    def _said(self, numbers: Sequence[int]) -> str:
+        words = sorted(chain.from_iterable(self.said.get(one, ()) for one in numbers), key=str.casefold)
+        return f" ({', '.join(words)})" if words else ""
+
+
+def _named(path: str) -> str:
+    return path if len(path) <= 2 * LONGEST_NAME and _PLAIN.fullmatch(path) else in_quotes(path)

@@ -1,0 +1,31 @@
+"""A block between two marks in somebody's file, which a program keeps; all other bytes stay as they are."""
+
+from __future__ import annotations
+
+import re
+
+from npl_index.errors import InvalidRequestError
+
+_MARK = re.compile(rb"(?:^|(?<=\A\xef\xbb\xbf))<!-- (/?)npl map -->(?=[ \t]*\r?$)", re.MULTILINE)
+
+
+def with_map(data: bytes, text: str) -> bytes:
+    """Return a file's bytes with a map in its block; a file without one gets it at the end.
+
+    The block takes the file's line ends, and at the end of a file without a last line end it has none.
+
+    :param text: lines without marks, with a line feed at the end.
+    :raises InvalidRequestError: the marks are not one pair.
+    :raises UnicodeDecodeError: the file is not UTF-8.
+    """
+    data.decode("utf-8")
+    ending = b"\r\n" if b"\r\n" in data else b"\n"
+    block = f"<!-- npl map -->\n{text}<!-- /npl map -->".encode().replace(b"\n", ending)
+    marks = list(_MARK.finditer(data))
+    if [mark[1] for mark in marks] == [b"", b"/"]:
+        return data[: marks[0].start()] + block + data[marks[1].end() :]
+    if marks:
+        problem = f"it has {len(marks)} marks of a map, and not one pair"
+        raise InvalidRequestError(problem, hint="leave one <!-- npl map --> with <!-- /npl map --> below it")
+    last = ending if not data or data.endswith(b"\n") else b""
+    return data + (data and (ending if last else 2 * ending)) + block + last

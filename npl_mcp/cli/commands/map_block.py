@@ -1,0 +1,59 @@
+"""``npl-load map``: prints a map of documents, or keeps it in a marked block of a file."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from npl_index.errors import NPLError
+from npl_index.library.files import Folder
+from npl_index.markdown.marked import with_map
+from npl_mcp.cli.commands.places import located
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display
+from npl_mcp.cli.transports.connecting import connect
+
+OLD = 1
+"""Exit code of ``--check`` if the block is old."""
+
+_MOST_BYTES = 16 << 20
+
+
+def run(given: Namespace, display: Display) -> int:
+    """Print the map, keep it in a file, or compare it with that of the file."""
+    if given.check and not given.write:
+        given.parser.error("argument --check: needs --write FILE")
+    target = os.path.realpath(given.write) if given.write else None
+    places = located(given.words, given.root or (), given.parser.error)
+    connection = connect(given.via, display.note, places.roots, must_see=places.given)
+    try:
+        reply = connection.call("content_map", file=places.file, without=target)
+    finally:
+        connection.close()
+        places.close()
+    if not reply["success"]:
+        return display.failed(reply)
+    if target is None:
+        display.text(reply["data"])
+        return 0
+    try:
+        kept = _kept(target, reply["data"], write=not given.check)
+    except (OSError, UnicodeError, NPLError) as error:
+        display.note(f"{given.write}: {error}")
+        return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]
+    if not kept:
+        again = "run it without --check" if given.check else "another program wrote to it, try again"
+        display.note(f"the map in {given.write} is old: {again}")
+    return 0 if kept else OLD
+
+
+def _kept(path: str, text: str, *, write: bool) -> bool:
+    """Return whether a file has a map in its block, which is written if need be."""
+    folder, name = os.path.split(path)
+    with Folder.opened(folder) as opened:
+        old = opened.read(name, _MOST_BYTES)[0] if opened.stat(name) else None
+        new = with_map(old or b"", text)
+        if new == old or not write:
+            return new == old
+        if old is None:
+            return opened.create(name, new)
+        return opened.replace_if(name, old, new, _MOST_BYTES) is None
