@@ -339,7 +339,6 @@ class ProjectList:
     :param total: projects in the whole list.
     :param limit: most entries of a page.
     :param offset: entries left out before the first.
-    :param projects: the same as ``items``, by the name that clients know.
     :param problems: configurations that cannot be used, and why.
     """
 
@@ -347,5 +346,4 @@ class ProjectList:
     total: int
     limit: int
     offset: int
-    projects: tuple[ProjectInfo, ...]
     problems: tuple[str, ...] | None = None

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -56,6 +57,9 @@ _TRIES = 3
 
 SMALL_BYTES = 64 * 1024
 """The largest single file that is indexed and ranked among the short calls."""
+
+FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
+"""Whether a program of ours or a plain HTTP call gets the answer, and not a model."""
 
 T = TypeVar("T")
 
@@ -203,8 +207,8 @@ class App(Files):
         return self.stores.changes
 
     def form(self, asked: str | None) -> str:
-        """Return the form of an answer: the one the call asked for, else the server's."""
-        return asked or self.settings.format
+        """Return the form of an answer: the one the call asked for, else the server's; programs read JSON."""
+        return asked or ("json" if FOR_PROGRAM.get() else self.settings.format)
 
     @property
     def counter(self) -> TokenCounter:

@@ -11,6 +11,7 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import TextContent
 from starlette.types import Receive
 
+from npl_mcp.core.app import FOR_PROGRAM
 from npl_mcp.core.calls import CALLER, Caller
 from npl_mcp.tools.errors import ErrorCode
 
@@ -40,15 +41,18 @@ async def call(
 ) -> ToolResult | None:
     """Return what a tool answers; ``None`` if the caller is gone before: nobody waits for nobody.
 
+    The answer is JSON unless the call asks for another form, whatever the server's is.
+
     :param caller: in whose name.
     :param receive: tells that the caller is gone; without it somebody else looks after that.
     """
-    token = CALLER.set(caller)
+    token, form = CALLER.set(caller), FOR_PROGRAM.set(True)
     try:
         if receive is None:
             return await server.call_tool(name, arguments)
         return await _unless_gone(server, name, arguments, receive)
     finally:
+        FOR_PROGRAM.reset(form)
         CALLER.reset(token)
 
 

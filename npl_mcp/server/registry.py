@@ -29,6 +29,7 @@ from npl_mcp.server.arguments import check_size, container, strict, takes_any, u
 from npl_mcp.server.lanes import lane
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
+from npl_mcp.tools.markdown import as_markdown
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.spec import ToolSpec
 
@@ -159,11 +160,16 @@ class BoundTool(Tool):
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
-        body, structured = None, settings.structured or self.has_page
+        body: dict[str, Any] = {}
+        structured, call = settings.structured or self.has_page, CURRENT.get()
         if written is None or structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
-        text = within(settings.body_limit, _json(body or {}) if written is None else written)
-        if (call := CURRENT.get()) is not None:
+        if written is None:
+            asked = call is not None and call.arguments.get("format")  # then the tool has seen to it
+            models = not asked and self._app.form(None) == "markdown"
+            written = as_markdown(body["data"]) if models else _json(body)
+        text = within(settings.body_limit, written)
+        if call is not None:
             call.size = size(text)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import PromptError
@@ -17,13 +17,14 @@ from fastmcp.resources import Resource, ResourceContent, ResourceResult, Resourc
 from fastmcp.server.extensions import MethodBinding, ServerExtension
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams, TextContent
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from pydantic import ConfigDict
 
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import seen, sight
+from npl_mcp.core.calls import CALLER, Caller, seen, sight
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
+from npl_mcp.server.calling import call, text_of
 from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
@@ -146,14 +147,15 @@ def _method(
     async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
         if not sight().has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
-        result = await server.call_tool(tool, given.model_extra or {})
-        (block,) = result.content
-        body = json.loads(cast("TextContent", block).text)
+        result = await call(server, tool, given.model_extra or {}, CALLER.get() or Caller())
+        assert result is not None
+        body = json.loads(text_of(result))
         if not body["success"]:
             code = MISSING if body["error_code"] == ErrorCode.NOT_FOUND else INVALID_PARAMS
             raise MCPError(code=code, message=body["error"])
         data: dict[str, Any] = body["data"]
-        return data
+        # Its clients know a list by this name.
+        return {**data, "files": data["items"]} if "items" in data else data
 
     return answer
 

@@ -24,17 +24,17 @@ class RevisionContent(RevisionOrigin):
     """One revision of an artifact, whole.
 
     :param filename: name of its file, as given.
-    :param file_content: the file in base64.
     :param file_path: absolute path of the file.
     :param metadata: text of its description: front matter and notes.
-    :param content: in place of ``file_content``: the text of the file.
+    :param content: the text of the file.
+    :param file_content: the file in base64, in place of ``content`` where it is no text or was asked for so.
     """
 
     filename: str
-    file_content: str | None
     file_path: str
     metadata: str
     content: str | None
+    file_content: str | None
 
 
 def artifact_create(
@@ -110,11 +110,12 @@ def artifact_get(
     app: App,
     artifact_id: int,
     revision: Annotated[int | None, "Number"] = None,
-    text: Annotated[bool, "As text, not base64"] = False,
+    text: Annotated[bool, "false: base64"] = True,
 ) -> RevisionContent:
     """Get an artifact's file and metadata.
 
     :param revision: its number; by default the newest.
+    :param text: give text as text; what is not UTF-8, or has a NUL, comes in base64 all the same.
     :returns: one revision of an artifact, whole.
     :raises InvalidRequestError: a number is out of range.
     :raises ArtifactNotFoundError: there is no such artifact.

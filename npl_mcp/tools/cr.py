@@ -224,7 +224,7 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     found = app.changes.list_projects()
     page = found[part.offset : part.offset + part.limit]
     problems = app.changes.projects.problems() or None
-    return ProjectList(page, len(found), part.limit, part.offset, page, problems)
+    return ProjectList(page, len(found), part.limit, part.offset, problems)
 
 
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:

@@ -6,26 +6,8 @@ from dataclasses import dataclass
 
 from npl_mcp.core.app import App
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.tools.spec import ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class FilesReply:
-    """What the folder holds.
-
-    :param items: a page of the paths, sorted, each beginning with ``directive/``.
-    :param total: files there are.
-    :param limit: most of a page.
-    :param offset: files before the first of the page.
-    :param files: the same as ``items``, as earlier versions named them.
-    """
-
-    items: tuple[str, ...]
-    total: int
-    limit: int
-    offset: int
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +38,10 @@ class BundleReply:
     resources: tuple[Resource, ...]
 
 
-def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> FilesReply:
+def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[str]:
     """List files under directive/.
 
-    :returns: what the folder holds.
+    :returns: a page of the paths, sorted, each beginning with ``directive/``.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
     :raises OutsideRootError: it is a link that leads out of every root.
@@ -68,7 +50,7 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
     part = Slice.parse(limit, offset, LARGEST_PAGE)
     files = Directive(app.library).files()
     page = files[part.offset : part.offset + part.limit]
-    return FilesReply(page, len(files), part.limit, part.offset, page)
+    return Page(page, len(files), part.limit, part.offset)
 
 
 def directive_file_get(app: App, path: str) -> TextFile:

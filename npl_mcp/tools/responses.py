@@ -130,17 +130,14 @@ def within(limit: int, answer: str) -> str:
 
 
 def encode(body: Mapping[str, object]) -> str:
-    """Return compact JSON; characters outside ASCII are not escaped, which costs fewer tokens.
-
-    Lone surrogates, which no UTF-8 stream can carry, become U+FFFD.
-    """
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
+    """Return compact JSON; characters outside ASCII are not escaped, which costs fewer tokens."""
+    return sendable(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
-def _has_surrogate(text: str) -> bool:
+def sendable(text: str) -> str:
+    """Return a text in which lone surrogates, which no UTF-8 stream can carry, are U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return True
-    return False
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

@@ -88,7 +88,7 @@ async def worklog_read(
             session_id=session_id,
             limit=limit,
         ),
-        lambda read: not read.entries,
+        lambda read: not read.items,
     )
 
 

@@ -199,12 +199,12 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
             break
         page = reply["data"]
         if given.json:
-            entries += page["entries"]
+            entries += page["items"]
         else:
-            display.text("".join(map(_line, page["entries"])))
-        if not page["entries"] or not page["remaining"]:
+            display.text("".join(map(_line, page["items"])))
+        if not page["items"] or not page["remaining"]:
             break
-        position = page["entries"][-1]["seq"]
+        position = page["items"][-1]["seq"]
     if given.json and (entries or not code):
         _print([{name: _field(entry, name) for name in ENTRY} for entry in entries], display)
     return code

@@ -45,8 +45,8 @@ class StdioTransport:
         start_seconds: float = START_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        # What the server would warn of is in its answers as well.
-        self._command = command or [*python(SERVER), "--log-level", "ERROR"]
+        # What the server would warn of is in its answers as well; this program reads JSON.
+        self._command = command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"]
         self._start_seconds, self._call_seconds = start_seconds, call_seconds
         self._roots, self._only = roots, only
         self._stack = ExitStack()

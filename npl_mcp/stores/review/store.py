@@ -181,9 +181,7 @@ class ReviewStore:
             )
             rows = tx.some(_COMMENTS, review=review_id, limit=part.limit, offset=part.offset)
         comments = tuple(Comment(**row) for row in rows)
-        return ReviewContent(
-            **review, items=comments, total=total, limit=part.limit, offset=part.offset, comments=comments
-        )
+        return ReviewContent(**review, items=comments, total=total, limit=part.limit, offset=part.offset)
 
     def complete(
         self, review_id: int, overall_comment: str | None = None, whose: str | None = None

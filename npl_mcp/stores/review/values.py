@@ -110,7 +110,6 @@ class ReviewContent:
     :param total: comments there are.
     :param limit: most of a page.
     :param offset: comments before the first of the page.
-    :param comments: the same as ``items``, as earlier versions named them.
     """
 
     id: int
@@ -128,7 +127,6 @@ class ReviewContent:
     total: int
     limit: int
     offset: int
-    comments: Sequence[Comment]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,6 @@ class ReadEntries:
     :param total: entries of the session.
     :param limit: most of a page.
     :param offset: entries before the first.
-    :param entries: the same as ``items``, as earlier versions named them.
     :param cursor: up to where the agent has now read.
     :param remaining: entries after these; the next read returns them.
     :param exported: see :class:`Opened`.
@@ -96,7 +95,6 @@ class ReadEntries:
     total: int
     limit: int
     offset: int
-    entries: tuple[Entry, ...]
     cursor: int
     remaining: int
     exported: bool | None = None
@@ -243,7 +241,6 @@ class WorklogStore:
             total=total,
             limit=most,
             offset=min(start, total),
-            entries=entries,
             cursor=cursor,
             remaining=max(0, total - end),
             exported=exported,

@@ -47,7 +47,7 @@ async def review(visit: Visit) -> Data:
     about = await visit.call("review_get", review_id=number, limit=1)
     shown = await _revision(visit, about["artifact_id"], about["revision_num"], number)
     # Comments are shown at their places, and once.
-    return {**shown, "review": {name: about[name] for name in about.keys() - {"items", "comments"}}}
+    return {**shown, "review": {name: about[name] for name in about.keys() - {"items"}}}
 
 
 async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:
@@ -155,7 +155,7 @@ def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
 async def file(visit: Visit) -> Response:
     """Return the file of a revision."""
     got = await visit.call(
-        "artifact_get", artifact_id=visit.path("artifact"), revision=visit.path("revision")
+        "artifact_get", artifact_id=visit.path("artifact"), revision=visit.path("revision"), text=False
     )
     return sent(base64.b64decode(got["file_content"]), got["filename"])
 
