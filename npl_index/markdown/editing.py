@@ -159,8 +159,50 @@ def prepend_text(
     """
     body = _find_body(data, tree.sections[index], whole=False)
     draft = _read(text, tree, tree.sections[index], restructure=restructure, rename=False)
+    if draft.headings and not body.blank and not restructure:
+        raise InvalidRequestError(
+            f"the text that is there would come under {draft.headings[-1][1]!r}",
+            parameter="text",
+            hint="append puts a subsection below it",
+        )
     result = _prepended(data, body, _encode(draft.body, data))
     return result if restructure else _checked(data, tree, index, draft, result, index + 1, 0, parse)
+
+
+def delete_section(data: bytes, tree: SectionTree, index: int, *, parse: Parse | None = None) -> bytes:
+    """Remove a section with its subsections; the blank lines before it stay, unless it is the last.
+
+    :returns: the file's new bytes; for the parameters see :func:`replace_text`.
+    :raises InvalidRequestError: it is all that the file holds, or its absence would change other sections.
+    """
+    section, below = tree.sections[index], tree.subtree(index)
+    start, stop = section.whole_bytes.start, section.whole_bytes.stop
+    before = _text_end(data, _begin(data), start)
+    if not section.level or index == tree.title or (stop == len(data) and before == _begin(data)):
+        raise InvalidRequestError(
+            f"{section.name!r} is the whole document", hint="remove the file, or delete its sections"
+        )
+    kept = data[before:start]
+    if stop == len(data):
+        kept = data[_text_end(data, start, stop) :]
+    elif before > _begin(data) and len(_LINE_END.findall(kept)) < 2 and _is_underlined(tree, below.stop):
+        kept += _line_end(data)  # or the text before it would become part of the next heading
+    result = data[:before] + kept + data[stop:]
+    draft = _Draft("", section.heading, "", ())
+    return _checked(data, tree, index, draft, result, index, len(below), parse)
+
+
+def _is_underlined(tree: SectionTree, index: int) -> bool:
+    """Return whether there is a section of this index, with a setext heading."""
+    lines = [section.heading_lines for section in tree.sections[index : index + 1]]
+    return any(one.stop - one.start > 1 for one in lines)
+
+
+def _text_end(data: bytes, start: int, stop: int) -> int:
+    """Return the end of the last line that is not blank, without its line end; ``start`` if all are."""
+    end = start + len(data[start:stop].rstrip(_WHITE))
+    line_end = _LINE_END.search(data, end, stop) if end > start else None
+    return line_end.start() if line_end else stop if end > start else start
 
 
 def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
@@ -176,9 +218,7 @@ def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
         return _Body(start, stop, first, first)
     begin = start + len(text) - len(text.lstrip(_WHITE))
     first = max(data.rfind(b"\n", start, begin), data.rfind(b"\r", start, begin), start - 1) + 1
-    end = start + len(text.rstrip(_WHITE))
-    line_end = _LINE_END.search(data, end, stop)
-    return _Body(start, stop, first, line_end.start() if line_end else stop)
+    return _Body(start, stop, first, _text_end(data, start, stop))
 
 
 def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, rename: bool) -> _Draft:

@@ -321,7 +321,12 @@ class ChangeRequests:
             new = self._change(found, edit)
             digest = self._indices.seen.noted(new, edit.written)
             return Sections(
-                found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()), digest=digest
+                found.ticket.key,
+                section=edit.address,
+                operation=how,
+                chars=len(text.strip()),
+                removed=edit.removed,
+                digest=digest,
             )
 
     def _set(
