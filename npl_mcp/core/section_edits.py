@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from npl_index.errors import (
-    DocumentNotFoundError,
-    InvalidRequestError,
-    MissingRequestError,
-    SectionNotFoundError,
-)
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
@@ -38,10 +33,10 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, NotAllowedError, TooL
 
 Operation = Literal["replace", "append", "prepend", "delete", "create"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)
-_UNUSED = {"delete": ("content",), "create": ("selector", "expect")}
+
+_TREES = 4  # before and after a change, and of what another program wrote meanwhile
 
 _LISTED = 10
-_TREES = 4  # before and after a change, and of what another program wrote meanwhile
 
 _LEFT_OVER = 3600.0  # seconds; others of this program write to such folders without a lock
 
@@ -115,8 +110,8 @@ def update_section(
 
     :param file: names one file below a root that the user gave.
     :param operation: one of :data:`OPERATIONS`.
-    :param selector: means one section of the file; empty for a new one.
-    :param content: empty to delete a section.
+    :param selector: means one section of the file; of no use for a new one.
+    :param content: of no use to delete a section.
     :param expect: digest of the section that was read; another state is not changed. A section is only
         deleted with it: what nobody has read, nobody can put back.
     :raises NotAllowedError: the settings do not allow it, or not there.
@@ -134,19 +129,13 @@ def update_section(
         hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
         raise NotAllowedError("files are only read here", hint=hint)
     checks.choice(operation, "operation", OPERATIONS, risky=("delete",))
-    for name, value in (("selector", selector), ("content", content), ("expect", expect)):
-        if name in _UNUSED.get(operation, ()) and (value or "").strip():
-            raise InvalidRequestError(f"{operation} takes no {name}", parameter=name, hint="leave it out")
-    if operation == "replace" and not content.strip():
-        hint = "give some text; operation delete removes a section"
-        raise MissingRequestError("content is empty", parameter="content", hint=hint)
-    if operation != "delete":
-        checks.text(content, "content", LONGEST_TEXT)
+    if operation == "delete":
+        checks.text(expect or "", "expect", hint="give the digest of the section you have read")
+    else:
+        checks.text(content, "content", LONGEST_TEXT, "give some text; operation delete removes a section")
     if operation == "create":
         return _create(app, file, content)
-    wanted = _whole(compile_selector(checks.text(selector, "selector")))
-    if operation == "delete":
-        _check_deletion(wanted, expect)
+    wanted = _whole(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
     read = _reader(target.label, app.settings.time_limit)
     expected = Expected(expect, app.state.seen, lambda data: dict(read(data).pieces(data)))
@@ -185,7 +174,7 @@ class Target:
             raise InvalidRequestError(
                 f"{ref.file!r} names {len(founds):,} files",
                 parameter="file",
-                hint=f"name one: {_some(labels, len(founds))}",
+                hint=f"name one: {', '.join(labels)}",
             )
         _check_writable(app, founds[0], labels[0])
         return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
@@ -201,17 +190,16 @@ class Target:
         if not clean.lower().endswith(MARKDOWN_SUFFIXES):
             hint = f"names end in {', '.join(MARKDOWN_SUFFIXES)}"
             raise InvalidRequestError(f"{file!r} is not Markdown", parameter="file", hint=hint)
-        spelled = list(app.library.roots.spelled(clean))
-        folders = []
-        for root, path in [one for one in spelled if one[1] != clean] or spelled:  # a label says which root
+        given, places = real_paths(app.settings.roots), []
+        for root, path in app.library.roots.spelled(clean):
             with suppress(OSError):
-                folders.append(Path(*below_root(root.path, os.path.dirname(path))))  # noqa: PTH120
-        given = real_paths(app.settings.roots)
-        folders.sort(key=lambda folder: (not lies_in(str(folder), given), not folder.is_dir()))
-        place = app.library.roots.locate(str(folders[0] / Path(clean).name)) if folders else None
-        if place is None:
+                real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
+                found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
+                # A label says which root is meant.
+                places.append((path == clean, real not in given, not Path(real, below).is_dir(), found))
+        if not places:
             raise outside(file)
-        found = Found(*place, place[0].label)
+        *_, found = min(places, key=lambda place: place[:3])
         (label,) = app.documents.names([found])
         _check_writable(app, found, label)
         if found.path.count("/") > app.settings.limits.max_depth:
@@ -224,11 +212,11 @@ class Target:
         :raises AlreadyExistsError: something has its name.
         :raises TooLargeError: it could not be read.
         """
+        below, _, name = self.found.path.rpartition("/")
         if len(data) > most_bytes:
             raise TooLargeError(
                 f"{self.label} would have {len(data):,} bytes", hint=f"at most {most_bytes:,}"
             )
-        below, _, name = self.found.path.rpartition("/")
         with SharedFolder(self.found.root.path, below).opened(make=True) as folder:
             if folder is not None and not folder.create(name, data):
                 raise AlreadyExistsError(f"{self.label} exists already", hint="change its sections")
@@ -249,7 +237,7 @@ class Target:
         near = tuple(qualified(name, steps[index]) for index in found[:_LISTED])
         if len(found) > 1:
             problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
-            raise SectionNotFoundError(problem, near=near, hint=f"give one: {_some(near, len(found))}")
+            raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
         if last is not None and not scope.called(heads, last):
             problem = f"{selector.text!r} has only the beginning of a name"
             raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
@@ -260,17 +248,13 @@ class Target:
         below, _, name = self.found.path.rpartition("/")
         place = SharedFolder(self.found.root.path, below, most_bytes, _LEFT_OVER)
         with place.opened() as folder:
-            if folder is None:
-                raise self._gone()
-            with folder.locked():
-                folder.wait_for_rest(name)
-                read = folder.read(name)
-                if read is None:
-                    raise self._gone()
-                return folder.change(name, read[0], edit, self.label)
-
-    def _gone(self) -> DocumentNotFoundError:
-        return DocumentNotFoundError(f"{self.label!r} is not there any more")
+            if folder is not None:
+                with folder.locked():
+                    folder.wait_for_rest(name)
+                    read = folder.read(name)
+                    if read is not None:
+                        return folder.change(name, read[0], edit, self.label)
+        raise DocumentNotFoundError(f"{self.label!r} is not there any more")
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
@@ -281,29 +265,14 @@ def may_edit(app: App, ref: DocumentRef) -> bool:
     )
 
 
-def _whole(selector: Selector) -> Selector:
+def _whole(selector: Selector, operation: str) -> Selector:
     """Refuse a selector of several sections, or of a part that no heading bounds."""
-    problem = None
-    if selector.until:
-        problem = "a range means several sections"
-    elif selector.lines is not None:
-        problem = "[lines=…] means a part of a section"
-    elif selector.depth:
-        problem = f"[depth={selector.depth}] means a part of a section"
-    if problem is None:
+    is_part = selector.depth is not None if operation == "delete" else bool(selector.depth)
+    if not (selector.until or selector.lines is not None or is_part):
         return selector
-    hint = "name one section: without [depth=…] it is changed with its subsections, with [depth=0] without"
+    problem = "a range means several sections" if selector.until else "[lines=…] or [depth=…] means a part"
+    hint = "name one section, which is meant with its subsections"
     raise InvalidRequestError(f"{problem}: {selector.text!r}", parameter="selector", hint=hint)
-
-
-def _check_deletion(selector: Selector, expect: str | None) -> None:
-    """Refuse to delete what was not read, and a section without its subsections."""
-    if expect is None:
-        hint = "give the digest of the section you have read"
-        raise MissingRequestError("delete needs expect", parameter="expect", hint=hint)
-    if selector.depth == 0:
-        hint = "leave out [depth=0]"
-        raise InvalidRequestError("delete takes subsections as well", parameter="selector", hint=hint)
 
 
 def _check_scheme(scheme: str, label: str) -> None:
@@ -384,12 +353,3 @@ def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> in
 def _counting(tree: SectionTree, index: int) -> int:
     """Return the section that a section counts as: a document with a title is that, whose text it is."""
     return index or tree.title or 0
-
-
-def _some(names: Sequence[str], number: int) -> str:
-    """Write the first of some names.
-
-    :param number: how many there are.
-    """
-    more = f", and {number - len(names):,} more" if number > len(names) else ""
-    return ", ".join(names) + more

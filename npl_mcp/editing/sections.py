@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.editing import (
-    RESTRUCTURE,
-    append_text,
-    delete_section,
-    prepend_text,
-    replace_text,
-)
+from npl_index.markdown import editing
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.selectors.labels import is_visible
 from npl_mcp.stores.base.errors import ConflictError
@@ -29,10 +23,10 @@ LONGEST_TEXT = 500_000
 """Characters of a text for a section."""
 
 _FUNCTIONS: dict[str, Callable[..., bytes]] = {
-    "replace": replace_text,
-    "append": append_text,
-    "prepend": prepend_text,
-    DELETE: lambda data, tree, index, _, **how: delete_section(data, tree, index, **how),
+    "replace": editing.replace_text,
+    "append": editing.append_text,
+    "prepend": editing.prepend_text,
+    DELETE: lambda data, tree, index, _, **how: editing.delete_section(data, tree, index, **how),
 }
 _NAMED = 10
 
@@ -115,8 +109,7 @@ class SectionEdit(Generic[_Outline]):
                 data, before.tree, index, self._text, parse=self._parse, **self._extent(before.tree, index)
             )
         except InvalidRequestError as error:
-            hint = self._hint(before, index) if error.hint == RESTRUCTURE else error.hint
-            raise InvalidRequestError(error.message, parameter="content", hint=hint) from None
+            raise InvalidRequestError(error.message, parameter="content", hint=error.hint) from None
         self.after = after = self._read(edited)
         if self._operation == DELETE:
             self.index = index = before.tree.sections[index].parent or 0
@@ -165,14 +158,6 @@ class SectionEdit(Generic[_Outline]):
     def _has_sections(self, tree: SectionTree, index: int) -> bool:
         level = tree.sections[index].level
         return any(section.level > level for section in parse_sections(self._text.encode(), "").sections)
-
-    def _hint(self, outline: _Outline, index: int) -> str:
-        section = outline.tree.sections[index]
-        if self._operation == DELETE:
-            return "replace it with a text that may stay"
-        level, above = section.level, section.parent
-        deeper = f"use headings of level {level + 1} or lower" if level < 6 else "use no headings"
-        return f"{deeper}, or append a new section to {outline.shown(above)!r}" if above else deeper
 
 
 def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) -> bytes:

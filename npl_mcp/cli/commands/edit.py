@@ -27,9 +27,10 @@ def run(given: Namespace, display: Display) -> int:
         given.parser.error("argument --via: the file is changed in this process; leave it out")
     if given.file == STANDARD_INPUT:
         given.parser.error("argument FILE: standard input is no file; name one")
-    folder, name = os.path.split(given.file) if given.operation == "create" else (given.file, "")
-    places = located([folder or os.curdir], given.root or (), given.parser.error)
-    file = os.path.join(places.file or "", name) if name else places.file  # noqa: PTH118
+    is_new = given.operation == "create"
+    there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
+    places = located([there], given.root or (), given.parser.error)
+    file = os.path.abspath(given.file) if is_new else places.file  # noqa: PTH100
     connection = connect("direct", display.note, places.roots or (os.getcwd(),), must_see=True)  # noqa: PTH109
     try:
         expect = given.expect
@@ -61,10 +62,8 @@ def run(given: Namespace, display: Display) -> int:
 
 def _content(given: Namespace, display: Display) -> str:
     """Return the text that is given, or else read it."""
-    if given.operation == "delete" and given.content is None:
-        return ""
-    if given.content is not None:
-        return str(given.content)
+    if given.content is not None or given.operation == "delete":
+        return str(given.content or "")
     if sys.stdin.isatty():
         display.hint("write the content; Ctrl-D ends it")
     try:

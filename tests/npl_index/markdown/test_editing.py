@@ -71,10 +71,10 @@ def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **opt
         (
             "replace",
             "Last",
-            "# a comment, in code\n\n    # code",
-            {"restructure": True},
+            "    # a comment, in code\n\n    # code",
+            {},
             "end\n",
-            "# a comment, in code\n\n    # code\n",
+            "    # a comment, in code\n\n    # code\n",
         ),
         ("replace", "Sub A", "", {}, "dup\n\n", ""),
         ("replace", "Tasks", " \n", {}, "- one\n- two\n", ""),
@@ -186,13 +186,10 @@ def test_a_text_that_would_change_the_tree_around_it_is_refused(
             edited(operation, name, text)
 
 
-def test_headings_that_would_capture_others_are_refused_unless_allowed() -> None:
-    """A new subsection before existing ones may not become their parent, unless the caller wants it."""
-    document = "# A\n\n### C\n"
+def test_headings_that_would_capture_others_are_refused() -> None:
+    """A new subsection before existing ones may not become their parent."""
     with pytest.raises(InvalidRequestError, match="outside of 'A'"):
-        edited("prepend", "A", "## B", document)
-    assert edited("prepend", "A", "## B", document, restructure=True) == "# A\n\n## B\n\n### C\n"
-    assert edited("append", "A", "# B", "# A\n", restructure=True) == "# A\n\n# B\n"
+        edited("prepend", "A", "## B", "# A\n\n### C\n")
 
 
 @pytest.mark.parametrize(
