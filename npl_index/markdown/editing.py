@@ -6,8 +6,8 @@ the file. Blank lines around the body stay, and one is added where a heading wou
 file keeps its final line end, or the lack of it.
 
 A text may hold headings of a lower level than the section's; these become subsections. Other text that
-would change the tree is refused, unless ``restructure`` is set. To be sure, the result is parsed: every
-other section must still be there, in its place, under the same parent.
+would change the tree is refused. To be sure, the result is parsed: every other section must still be there,
+in its place, under the same parent.
 """
 
 from __future__ import annotations
@@ -30,9 +30,6 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
 _MAY_STAY_OPEN = re.compile(r"```|~~~|<(?:[!?]|script|pre|style|textarea)", re.IGNORECASE)
 _WHITE = b" \t\r\n"
-RESTRUCTURE = "set restructure to change the document's structure on purpose"
-"""What an error says whose text would be allowed then."""
-
 Parse = Callable[[bytes], SectionTree]
 """Parses a result for the check; a caller that caches trees then has the result's."""
 
@@ -75,14 +72,7 @@ class _Draft:
 
 
 def replace_text(
-    data: bytes,
-    tree: SectionTree,
-    index: int,
-    text: str,
-    *,
-    whole: bool = True,
-    restructure: bool = False,
-    parse: Parse | None = None,
+    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, parse: Parse | None = None
 ) -> bytes:
     """Replace a section's body.
 
@@ -94,14 +84,13 @@ def replace_text(
     :param index: the section's.
     :param text: the new body; a blank one clears it.
     :param whole: replace the subsections, too, not only the text before them.
-    :param restructure: allow what changes the tree outside of the section.
     :param parse: reads the result, by default ``parse_sections`` with the tree's name and dialect.
     :returns: the file's new bytes.
     :raises InvalidRequestError: the text cannot stand there; says why and where.
     """
     section = tree.sections[index]
     body = _find_body(data, section, whole)
-    draft = _read(text, tree, section, restructure=restructure, rename=True)
+    draft = _read(text, tree, section, rename=True)
     result, removed = data, 0
     if draft.body or not draft.title:
         result = _replaced(data, body, _encode(draft.body, data))
@@ -110,18 +99,11 @@ def replace_text(
         begin = section.own_bytes.start
         end = begin + len(data[begin : body.start].rstrip(b"\r\n"))
         result = result[:begin] + _encode(draft.title, data) + result[end:]
-    return result if restructure else _checked(data, tree, index, draft, result, index + 1, removed, parse)
+    return _checked(data, tree, index, draft, result, index + 1, removed, parse)
 
 
 def append_text(
-    data: bytes,
-    tree: SectionTree,
-    index: int,
-    text: str,
-    *,
-    whole: bool = True,
-    restructure: bool = False,
-    parse: Parse | None = None,
+    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, parse: Parse | None = None
 ) -> bytes:
     """Add a text after a section's body; for the other parameters see :func:`replace_text`.
 
@@ -131,8 +113,8 @@ def append_text(
     """
     section = tree.sections[index]
     body = _find_body(data, section, whole)
-    draft = _read(text, tree, section, restructure=restructure, rename=False)
-    unclosed = "" if restructure or body.stop < len(data) else _unclosed_end(tree)
+    draft = _read(text, tree, section, rename=False)
+    unclosed = "" if body.stop < len(data) else _unclosed_end(tree)
     if unclosed:
         raise InvalidRequestError(
             f"the section {section.name!r} ends inside a {unclosed} that is never closed",
@@ -140,17 +122,11 @@ def append_text(
         )
     result = _appended(data, body, _encode(draft.body, data))
     place = tree.subtree(index).stop if whole else index + 1
-    return result if restructure else _checked(data, tree, index, draft, result, place, 0, parse)
+    return _checked(data, tree, index, draft, result, place, 0, parse)
 
 
 def prepend_text(
-    data: bytes,
-    tree: SectionTree,
-    index: int,
-    text: str,
-    *,
-    restructure: bool = False,
-    parse: Parse | None = None,
+    data: bytes, tree: SectionTree, index: int, text: str, *, parse: Parse | None = None
 ) -> bytes:
     """Add a text between a section's heading and its body; for the parameters see :func:`replace_text`.
 
@@ -158,9 +134,40 @@ def prepend_text(
     :raises InvalidRequestError: the text cannot stand there; says why and where.
     """
     body = _find_body(data, tree.sections[index], whole=False)
-    draft = _read(text, tree, tree.sections[index], restructure=restructure, rename=False)
+    draft = _read(text, tree, tree.sections[index], rename=False)
+    if draft.headings and not body.blank:
+        problem = f"the text that is there would come under {draft.headings[-1][1]!r}"
+        raise InvalidRequestError(problem, parameter="text", hint="append puts a subsection below it")
     result = _prepended(data, body, _encode(draft.body, data))
-    return result if restructure else _checked(data, tree, index, draft, result, index + 1, 0, parse)
+    return _checked(data, tree, index, draft, result, index + 1, 0, parse)
+
+
+def delete_section(data: bytes, tree: SectionTree, index: int, *, parse: Parse | None = None) -> bytes:
+    """Remove a section with its subsections; the blank lines before it stay, unless it is the last.
+
+    :returns: the file's new bytes; for the parameters see :func:`replace_text`.
+    :raises InvalidRequestError: it is all that the file holds, or its absence would change other sections.
+    """
+    section = tree.sections[index]
+    start, stop = section.whole_bytes.start, section.whole_bytes.stop
+    before = _text_end(data, _begin(data), start)
+    is_last, is_first = stop == len(data), not data[_begin(data) : start].strip(_WHITE)
+    if not section.level or index == tree.title or (is_first and is_last):
+        problem = f"{section.name!r} is the whole document"
+        raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
+    kept = data[_text_end(data, start, stop) :] if is_last else data[before:start]
+    if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
+        kept += _line_end(data)
+    result = data[:before] + kept + data[stop:]
+    return _checked(
+        data, tree, index, _Draft("", section.heading, "", ()), result, index, len(tree.subtree(index)), parse
+    )
+
+
+def _text_end(data: bytes, start: int, stop: int) -> int:
+    """Return where the last line ends that is not blank, without its line end."""
+    line_end = _LINE_END.search(data, start + len(data[start:stop].rstrip(_WHITE)), stop)
+    return line_end.start() if line_end else stop
 
 
 def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
@@ -176,12 +183,10 @@ def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
         return _Body(start, stop, first, first)
     begin = start + len(text) - len(text.lstrip(_WHITE))
     first = max(data.rfind(b"\n", start, begin), data.rfind(b"\r", start, begin), start - 1) + 1
-    end = start + len(text.rstrip(_WHITE))
-    line_end = _LINE_END.search(data, end, stop)
-    return _Body(start, stop, first, line_end.start() if line_end else stop)
+    return _Body(start, stop, first, _text_end(data, start, stop))
 
 
-def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, rename: bool) -> _Draft:
+def _read(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
     """Parse the given text, and refuse what cannot stand in the section.
 
     :param rename: for a replacement, which may be blank and begin with the section's heading.
@@ -201,8 +206,7 @@ def _read(text: str, tree: SectionTree, section: Section, *, restructure: bool, 
             title, heading = "\n".join(lines[begin:stop]), one_line(found[0].content)
             lines[:stop] = [""] * stop
             del found[0]
-    if not restructure:
-        _refuse_what_ends(section, blocks, found)
+    _refuse_what_ends(section, blocks, found)
     first = next((number for number, line in enumerate(lines) if line.strip(" \t")), len(lines))
     body = "\n".join(lines[first:]).rstrip(" \t\n")
     headings = tuple((int(token.tag[1]), one_line(token.content)) for token in found)
@@ -218,8 +222,14 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
                 f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would end "
                 f"the section {section.name!r} of level {section.level}",
                 parameter="text",
-                hint=RESTRUCTURE,
+                hint=_lower(section),
             )
+
+
+def _lower(section: Section) -> str:
+    """Say which headings a section takes, and where others go."""
+    deeper = f"use headings of level {section.level + 1} or lower" if section.level < 6 else "use no headings"
+    return f"{deeper}, or append a new section to the one above" if section.parent else deeper
 
 
 def _unclosed_end(tree: SectionTree) -> str:
@@ -368,6 +378,6 @@ def _checked(
         raise InvalidRequestError(
             f"the text would change sections outside of {tree.sections[index].name!r}",
             parameter="text",
-            hint=RESTRUCTURE,
+            hint=_lower(tree.sections[index]),
         )
     return result

@@ -188,6 +188,7 @@ class Sections:
     :param content: what stands below its heading, subsections included.
     :param operation: what was done: ``replace``, ``append`` or ``prepend``.
     :param chars: characters of the text that was written.
+    :param removed: headings of subsections that are gone.
     :param digest: of the section, of the file with a list; as ``expect`` it lets only that be changed.
     """
 
@@ -198,6 +199,7 @@ class Sections:
     content: str | None = None
     operation: str | None = None
     chars: int | None = None
+    removed: tuple[str, ...] | None = None
     digest: str | None = None
 
 

@@ -55,7 +55,8 @@ class Outlines:
 class RequestEdit:
     """Changes one section of a change request's file; see :class:`~npl_mcp.editing.sections.SectionEdit`.
 
-    Afterwards ``address`` is the section's new path, and ``written`` are its new bytes.
+    Afterwards ``address`` is the section's new path, ``written`` are its new bytes, and ``removed`` are the
+    headings of subsections that are gone.
 
     :param expected: the state that the file or the section is believed to have.
     """
@@ -84,6 +85,11 @@ class RequestEdit:
     def address(self) -> str:
         """The path of the section."""
         return self._edit.after.address(self._edit.index)
+
+    @property
+    def removed(self) -> tuple[str, ...] | None:
+        """The headings of subsections that are gone."""
+        return self._edit.removed
 
     @property
     def written(self) -> bytes:

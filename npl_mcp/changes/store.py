@@ -319,9 +319,13 @@ class ChangeRequests:
         with self._found(project, key, lock=True) as (_, found):
             edit = RequestEdit(self._outlines, found.ticket.key, wanted, how, text, expected)
             new = self._change(found, edit)
-            digest = self._indices.seen.noted(new, edit.written)
             return Sections(
-                found.ticket.key, section=edit.address, operation=how, chars=len(text.strip()), digest=digest
+                found.ticket.key,
+                section=edit.address,
+                operation=how,
+                chars=len(text.strip()),
+                removed=edit.removed,
+                digest=self._indices.seen.noted(new, edit.written),
             )
 
     def _set(

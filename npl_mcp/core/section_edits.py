@@ -1,17 +1,21 @@
-"""Change a section of a Markdown file below a root that the user gave."""
+"""Change a section of a Markdown file below a root that the user gave, or make such a file."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal, get_args
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
-from npl_index.library.references import document_name, path_ends
+from npl_index.library.files import below_root
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
+from npl_index.library.roots import outside, too_many
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -23,31 +27,36 @@ from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in, npl_folders, real_paths
 from npl_mcp.editing.expecting import Expected
 from npl_mcp.editing.folders import SharedFolder, is_hidden
-from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, SectionEdit, bytes_of
+from npl_mcp.editing.sections import LONGEST_TEXT, SectionEdit, bytes_of
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import NotAllowedError
+from npl_mcp.stores.base.errors import AlreadyExistsError, NotAllowedError, TooLargeError
+
+Operation = Literal["replace", "append", "prepend", "delete", "create"]
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+
+_TREES = 4  # before and after a change, and of what another program wrote meanwhile
 
 _LISTED = 10
-_TREES = 4  # before and after a change, and of what another program wrote meanwhile
 
 _LEFT_OVER = 3600.0  # seconds; others of this program write to such folders without a lock
 
 _ELSEWHERE: Mapping[str, str] = {
-    "cr": "manage_cr_sections changes change requests",
-    "artifact": "artifact_add_revision changes artifacts",
+    "cr": "manage_cr_sections changes change requests, create_cr makes them",
+    "artifact": "artifact_add_revision changes artifacts, artifact_create makes them",
     "lib": "change the files of the library, and push them: npl-mcp library push",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class EditedSection:
-    """A section that was changed.
+    """A section that was changed, or the one above a section that was deleted, or a new file.
 
     :param file: path of its file below the root.
-    :param selector: of the section as it is called now.
+    :param selector: of the section as it is called now; append puts a deleted one back.
     :param tokens: of the section now, with its subsections.
     :param tokens_before: the same before.
-    :param removed: headings of subsections that are gone.
+    :param removed: headings of subsections that are gone, a deleted section's own first.
+    :param lines: of a deleted section, as they were counted before.
     :param unchanged: the section held just that before; nothing was written.
     :param digest: of the section; as ``expect`` it lets only that be changed.
     """
@@ -57,6 +66,7 @@ class EditedSection:
     tokens: int
     tokens_before: int
     removed: tuple[str, ...] | None
+    lines: str | None
     unchanged: bool | None
     digest: str
 
@@ -94,14 +104,16 @@ class SectionNames:
 
 
 def update_section(
-    app: App, file: str, selector: str, operation: str, content: str, expect: str | None
+    app: App, file: str, operation: str, selector: str, content: str, expect: str | None
 ) -> EditedSection:
-    """Change a section, and write the file.
+    """Change a section, and write the file, or make one.
 
     :param file: names one file below a root that the user gave.
-    :param selector: means one section of it.
-    :param operation: one of :data:`~npl_mcp.editing.sections.EDITS`.
-    :param expect: digest of the section that was read; another state is not changed.
+    :param operation: one of :data:`OPERATIONS`.
+    :param selector: means one section of the file; of no use for a new one.
+    :param content: of no use to delete a section.
+    :param expect: digest of the section that was read; another state is not changed. A section is only
+        deleted with it: what nobody has read, nobody can put back.
     :raises NotAllowedError: the settings do not allow it, or not there.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
     :raises SelectorSyntaxError: the selector cannot be read.
@@ -109,15 +121,21 @@ def update_section(
     :raises DocumentError: the file cannot be used.
     :raises SectionNotFoundError: no section is meant, or several are.
     :raises ConflictError: the section is not as expected, or another program is writing the file.
+    :raises AlreadyExistsError: a new file has the name of another.
     :raises TooLargeError: the file would be too large to be read.
     :raises StorageError: the file cannot be written.
     """
     if not app.settings.write:
         hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
         raise NotAllowedError("files are only read here", hint=hint)
-    checks.choice(operation, "operation", EDITS)
-    checks.text(content, "content", LONGEST_TEXT)
-    wanted = _whole(compile_selector(checks.text(selector, "selector")))
+    checks.choice(operation, "operation", OPERATIONS, risky=("delete",))
+    if operation == "delete":
+        checks.text(expect or "", "expect", hint="give the digest of the section you have read")
+    else:
+        checks.text(content, "content", LONGEST_TEXT, "give some text; operation delete removes a section")
+    if operation == "create":
+        return _create(app, file, content)
+    wanted = _whole(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
     read = _reader(target.label, app.settings.time_limit)
     expected = Expected(expect, app.state.seen, lambda data: dict(read(data).pieces(data)))
@@ -156,10 +174,52 @@ class Target:
             raise InvalidRequestError(
                 f"{ref.file!r} names {len(founds):,} files",
                 parameter="file",
-                hint=f"name one: {_some(labels, len(founds))}",
+                hint=f"name one: {', '.join(labels)}",
             )
         _check_writable(app, founds[0], labels[0])
         return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
+
+    @classmethod
+    def new(cls, app: App, file: str) -> Target:
+        """Find the place of a file that is to be made: below the first root that has its folder.
+
+        Links to folders count as they do for reading, as long as they stay below the root.
+        """
+        clean = os.path.normpath(DocumentRef(file=file).file or "")
+        _check_scheme(clean.partition(":")[0], file)
+        if not clean.lower().endswith(MARKDOWN_SUFFIXES):
+            hint = f"names end in {', '.join(MARKDOWN_SUFFIXES)}"
+            raise InvalidRequestError(f"{file!r} is not Markdown", parameter="file", hint=hint)
+        given, places = real_paths(app.settings.roots), []
+        for root, path in app.library.roots.spelled(clean):
+            with suppress(OSError):
+                real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
+                found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
+                # A label says which root is meant.
+                places.append((path == clean, real not in given, not Path(real, below).is_dir(), found))
+        if not places:
+            raise outside(file)
+        *_, found = min(places, key=lambda place: place[:3])
+        (label,) = app.documents.names([found])
+        _check_writable(app, found, label)
+        if found.path.count("/") > app.settings.limits.max_depth:
+            raise too_many(f"{app.settings.limits.max_depth} levels of folders")
+        return cls(found, label, ())
+
+    def create(self, data: bytes, most_bytes: int) -> None:
+        """Make the file, and folders that are missing above it.
+
+        :raises AlreadyExistsError: something has its name.
+        :raises TooLargeError: it could not be read.
+        """
+        below, _, name = self.found.path.rpartition("/")
+        if len(data) > most_bytes:
+            raise TooLargeError(
+                f"{self.label} would have {len(data):,} bytes", hint=f"at most {most_bytes:,}"
+            )
+        with SharedFolder(self.found.root.path, below).opened(make=True) as folder:
+            if folder is not None and not folder.create(name, data):
+                raise AlreadyExistsError(f"{self.label} exists already", hint="change its sections")
 
     def section(self, tree: SectionTree, selector: Selector, clock: Deadline) -> int:
         """Return the one section that a selector means.
@@ -177,7 +237,7 @@ class Target:
         near = tuple(qualified(name, steps[index]) for index in found[:_LISTED])
         if len(found) > 1:
             problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
-            raise SectionNotFoundError(problem, near=near, hint=f"give one: {_some(near, len(found))}")
+            raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
         if last is not None and not scope.called(heads, last):
             problem = f"{selector.text!r} has only the beginning of a name"
             raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
@@ -188,17 +248,13 @@ class Target:
         below, _, name = self.found.path.rpartition("/")
         place = SharedFolder(self.found.root.path, below, most_bytes, _LEFT_OVER)
         with place.opened() as folder:
-            if folder is None:
-                raise self._gone()
-            with folder.locked():
-                folder.wait_for_rest(name)
-                read = folder.read(name)
-                if read is None:
-                    raise self._gone()
-                return folder.change(name, read[0], edit, self.label)
-
-    def _gone(self) -> DocumentNotFoundError:
-        return DocumentNotFoundError(f"{self.label!r} is not there any more")
+            if folder is not None:
+                with folder.locked():
+                    folder.wait_for_rest(name)
+                    read = folder.read(name)
+                    if read is not None:
+                        return folder.change(name, read[0], edit, self.label)
+        raise DocumentNotFoundError(f"{self.label!r} is not there any more")
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
@@ -209,19 +265,20 @@ def may_edit(app: App, ref: DocumentRef) -> bool:
     )
 
 
-def _whole(selector: Selector) -> Selector:
+def _whole(selector: Selector, operation: str) -> Selector:
     """Refuse a selector of several sections, or of a part that no heading bounds."""
-    problem = None
-    if selector.until:
-        problem = "a range means several sections"
-    elif selector.lines is not None:
-        problem = "[lines=…] means a part of a section"
-    elif selector.depth:
-        problem = f"[depth={selector.depth}] means a part of a section"
-    if problem is None:
+    is_part = selector.depth is not None if operation == "delete" else bool(selector.depth)
+    if not (selector.until or selector.lines is not None or is_part):
         return selector
-    hint = "name one section: without [depth=…] it is changed with its subsections, with [depth=0] without"
+    problem = "a range means several sections" if selector.until else "[lines=…] or [depth=…] means a part"
+    hint = "name one section, which is meant with its subsections"
     raise InvalidRequestError(f"{problem}: {selector.text!r}", parameter="selector", hint=hint)
+
+
+def _check_scheme(scheme: str, label: str) -> None:
+    """Refuse what is no file."""
+    if scheme in _ELSEWHERE:
+        raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
 
 
 def _check_writable(app: App, found: Found, label: str) -> None:
@@ -229,9 +286,7 @@ def _check_writable(app: App, found: Found, label: str) -> None:
 
     The roots of the server count: those of a token only narrow what its owner sees.
     """
-    scheme = found.root.path.partition(":")[0]
-    if scheme in _ELSEWHERE:
-        raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
+    _check_scheme(found.root.path.partition(":")[0], label)
     settings = app.state.settings
     given = () if settings.cloned_roots else real_paths(settings.roots)
     inside = [root for root in given if lies_in(found.absolute, [root])]
@@ -263,40 +318,38 @@ def _reader(label: str, seconds: float) -> Callable[[bytes], SectionNames]:
 
 def _answer(app: App, label: str, edit: SectionEdit[SectionNames], new: bytes, *, own: bool) -> EditedSection:
     before, after = edit.before.tree, edit.after.tree
-    gone = list((Counter(_headings(before, edit.index)) - Counter(_headings(after, edit.index))).elements())
     index = _counting(after, edit.index)  # a document may have got a title
 
-    def tokens(tree: SectionTree, index: int) -> int:
-        section = tree.sections[index]
-        return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
-
+    deleted = before.sections[edit.edited].whole
     return EditedSection(
         file=label,
         selector=narrowed(edit.after.shown(index), own=own),
-        tokens=tokens(after, index),
-        tokens_before=tokens(before, edit.index),
-        removed=tuple(gone[:_LISTED] + ["…"] * (len(gone) > _LISTED)) or None,
+        tokens=_tokens(app, after, index, own=own),
+        tokens_before=_tokens(app, before, edit.index, own=own),
+        removed=edit.removed,
+        lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
         unchanged=True if new == edit.data else None,
         digest=app.state.seen.noted(new, bytes_of(after, index, new, whole=not own)),
     )
 
 
+def _create(app: App, file: str, content: str) -> EditedSection:
+    target = Target.new(app, file)
+    data = content.encode()
+    data += b"" if data.endswith((b"\n", b"\r")) else b"\n"
+    names = _reader(target.label, app.settings.time_limit)(data)
+    target.create(data, app.settings.limits.max_bytes)
+    index = _counting(names.tree, 0)
+    digest = app.state.seen.noted(data, bytes_of(names.tree, index, data))
+    tokens = _tokens(app, names.tree, index)
+    return EditedSection(target.label, names.shown(index), tokens, 0, None, None, None, digest)
+
+
+def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
+    section = tree.sections[index]
+    return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
+
+
 def _counting(tree: SectionTree, index: int) -> int:
     """Return the section that a section counts as: a document with a title is that, whose text it is."""
     return index or tree.title or 0
-
-
-def _headings(tree: SectionTree, index: int) -> Iterator[str]:
-    """Yield the headings below a section."""
-    for one in tree.subtree(index)[1:]:
-        section = tree.sections[one]
-        yield f"{'#' * section.level} {section.name}"
-
-
-def _some(names: Sequence[str], number: int) -> str:
-    """Write the first of some names.
-
-    :param number: how many there are.
-    """
-    more = f", and {number - len(names):,} more" if number > len(names) else ""
-    return ", ".join(names) + more

@@ -5,26 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.editing import RESTRUCTURE, append_text, prepend_text, replace_text
+from npl_index.markdown import editing
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.selectors.labels import is_visible
 from npl_mcp.stores.base.errors import ConflictError
 
 Edit = Literal["replace", "append", "prepend"]
 EDITS: tuple[str, ...] = get_args(Edit)
+DELETE = "delete"
 
 LONGEST_TEXT = 500_000
 """Characters of a text for a section."""
 
 _FUNCTIONS: dict[str, Callable[..., bytes]] = {
-    "replace": replace_text,
-    "append": append_text,
-    "prepend": prepend_text,
+    "replace": editing.replace_text,
+    "append": editing.append_text,
+    "prepend": editing.prepend_text,
+    DELETE: lambda data, tree, index, _, **how: editing.delete_section(data, tree, index, **how),
 }
+_NAMED = 10
 
 
 class Outlined(Protocol):
@@ -55,12 +59,13 @@ class SectionEdit(Generic[_Outline]):
     """Changes one section of a text.
 
     It may be called again when another program wrote to the text: the section is then changed only if that
-    program left it as it was. ``data`` is the text of the last call. After it ``index`` is the section,
-    ``before`` and ``after`` are the outlines, and ``written`` are the section's new bytes.
+    program left it as it was. ``data`` is the text of the last call. After it ``edited`` is the section,
+    ``index`` as well, unless it was deleted: then it is the section above. ``before`` and ``after`` are the
+    outlines, and ``written`` are the new bytes of ``index``.
 
     :param read: returns the outline of a text.
     :param find: returns the section that is meant.
-    :param operation: one of :data:`EDITS`.
+    :param operation: one of :data:`EDITS`, or :data:`DELETE`.
     :param text: for the section, at most :data:`LONGEST_TEXT` characters.
     :param label: what messages call the whole text.
     :param whole: the subsections belong to it; otherwise the text before them is changed.
@@ -68,6 +73,7 @@ class SectionEdit(Generic[_Outline]):
     """
 
     data: bytes
+    edited: int
     index: int
     before: _Outline
     after: _Outline
@@ -97,21 +103,29 @@ class SectionEdit(Generic[_Outline]):
         """
         self.data = data
         self.before = before = self._read(data)
-        self.index = index = self._found(before, data)
+        self.index = self.edited = index = self._found(before, data)
         try:
             edited = _FUNCTIONS[self._operation](
                 data, before.tree, index, self._text, parse=self._parse, **self._extent(before.tree, index)
             )
         except InvalidRequestError as error:
-            hint = self._hint(before, index) if error.hint == RESTRUCTURE else error.hint
-            raise InvalidRequestError(error.message, parameter="content", hint=hint) from None
+            raise InvalidRequestError(error.message, parameter="content", hint=error.hint) from None
         self.after = after = self._read(edited)
+        if self._operation == DELETE:
+            self.index = index = before.tree.sections[index].parent or 0
         if _is_named(before.tree, index) and not _is_named(after.tree, index):
             raise InvalidRequestError(
                 "the content begins with a heading without text", parameter="content", hint="give it a name"
             )
         self.written = self._bytes(after.tree, index, edited)
         return edited
+
+    @property
+    def removed(self) -> tuple[str, ...] | None:
+        """Headings of the sections below ``index`` that are gone, of many the first ones and ``…``."""
+        now = Counter(_headings(self.after.tree, self.index))
+        gone = list((Counter(_headings(self.before.tree, self.index)) - now).elements())
+        return tuple(gone[:_NAMED] + ["…"] * (len(gone) > _NAMED)) or None
 
     def _found(self, outline: _Outline, data: bytes) -> int:
         if self._expected is None:
@@ -136,7 +150,7 @@ class SectionEdit(Generic[_Outline]):
 
     def _extent(self, tree: SectionTree, index: int) -> dict[str, bool]:
         """Return which part is changed: a text without sections leaves those below a title."""
-        if self._operation == "prepend":
+        if self._operation in ("prepend", DELETE):
             return {}
         keeps = self._operation == "replace" and index in (0, tree.title)
         return {"whole": self._whole and not (keeps and not self._has_sections(tree, index))}
@@ -144,12 +158,6 @@ class SectionEdit(Generic[_Outline]):
     def _has_sections(self, tree: SectionTree, index: int) -> bool:
         level = tree.sections[index].level
         return any(section.level > level for section in parse_sections(self._text.encode(), "").sections)
-
-    def _hint(self, outline: _Outline, index: int) -> str:
-        section = outline.tree.sections[index]
-        level, above = section.level, section.parent
-        deeper = f"use headings of level {level + 1} or lower" if level < 6 else "use no headings"
-        return f"{deeper}, or append a new section to {outline.shown(above)!r}" if above else deeper
 
 
 def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) -> bytes:
@@ -160,6 +168,13 @@ def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) 
     section = tree.sections[index]
     span = section.whole_bytes if whole else section.own_bytes
     return data[span.start : span.stop]
+
+
+def _headings(tree: SectionTree, index: int) -> Iterator[str]:
+    """Yield the headings below a section."""
+    for one in tree.subtree(index)[1:]:
+        section = tree.sections[one]
+        yield f"{'#' * section.level} {section.name}"
 
 
 def _is_named(tree: SectionTree, index: int) -> bool:

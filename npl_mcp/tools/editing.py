@@ -1,21 +1,20 @@
-"""The tool that changes Markdown files; a setting lists it."""
+"""The tool that changes and makes Markdown files; a setting lists it."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from npl_mcp.core.app import App
-from npl_mcp.core.section_edits import EditedSection, update_section
-from npl_mcp.editing.sections import Edit
+from npl_mcp.core.section_edits import EditedSection, Operation, update_section
 from npl_mcp.tools.spec import ToolSpec
 
 
 def npl_update_section(
     app: App,
     file: Annotated[str, "One Markdown file below a root"],
-    selector: Annotated[str, "Of one section, subsections included; [depth=0] spares them"],
-    operation: Edit,
-    content: str,
+    operation: Annotated[Operation, "delete: expect, no content; create: makes the file, no selector"],
+    selector: Annotated[str | None, "Of one section, subsections included; [depth=0] spares them"] = None,
+    content: str | None = None,
     expect: Annotated[str | None, "Digest you got; refused if changed since"] = None,
 ) -> EditedSection:
     """Change a section of a Markdown file; content may begin with a new heading. Append to the section above
@@ -24,6 +23,7 @@ def npl_update_section(
     :returns: a section that was changed.
     :raises NotAllowedError: the server was started without --write, or the file lies below no root that
         the user gave.
+    :raises AlreadyExistsError: the file that is to be made exists.
     :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
     :raises SelectorSyntaxError: the selector cannot be read.
     :raises DocumentNotFoundError: there is no such file.
@@ -33,7 +33,7 @@ def npl_update_section(
     :raises TooLargeError: the file would be too large to be read.
     :raises StorageError: the file cannot be written.
     """
-    return update_section(app, file, selector, operation, content, expect)
+    return update_section(app, file, operation, selector or "", content or "", expect)
 
 
 TOOLS = (

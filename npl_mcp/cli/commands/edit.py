@@ -1,4 +1,4 @@
-"""``npl-load edit``: changes one section of a Markdown file.
+"""``npl-load edit``: changes one section of a Markdown file, or makes one.
 
 The user of a command may write whatever the shell may, so the file's folder is a root of this one call, which
 is made in this process: what a server may change says who started it.
@@ -27,16 +27,26 @@ def run(given: Namespace, display: Display) -> int:
         given.parser.error("argument --via: the file is changed in this process; leave it out")
     if given.file == STANDARD_INPUT:
         given.parser.error("argument FILE: standard input is no file; name one")
-    places = located([given.file], given.root or (), given.parser.error)
+    is_new = given.operation == "create"
+    there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
+    places = located([there], given.root or (), given.parser.error)
+    file = os.path.abspath(given.file) if is_new else places.file  # noqa: PTH100
     connection = connect("direct", display.note, places.roots or (os.getcwd(),), must_see=True)  # noqa: PTH109
     try:
+        expect = given.expect
+        if given.operation == "delete" and given.selector and expect is None:
+            # An agent must show that it has read what it deletes; the owner of the files need not.
+            reply = connection.call("npl_load_tailored", file=file, selectors=[given.selector])
+            if not reply["success"]:
+                return display.failed(reply)
+            expect = reply["data"]["sections"][0]["digest"]
         reply = connection.call(
             "npl_update_section",
-            file=places.file,
+            file=file,
             selector=given.selector,
             operation=given.operation,
             content=_content(given, display),
-            expect=given.expect,
+            expect=expect,
         )
     finally:
         connection.close()
@@ -46,14 +56,14 @@ def run(given: Namespace, display: Display) -> int:
     if given.json:
         display.data(reply["data"], "json")
     else:
-        display.text(_report(reply["data"]))
+        display.text(_report(reply["data"], given.operation))
     return 0
 
 
 def _content(given: Namespace, display: Display) -> str:
     """Return the text that is given, or else read it."""
-    if given.content is not None:
-        return str(given.content)
+    if given.content is not None or given.operation == "delete":
+        return str(given.content or "")
     if sys.stdin.isatty():
         display.hint("write the content; Ctrl-D ends it")
     try:
@@ -62,10 +72,13 @@ def _content(given: Namespace, display: Display) -> str:
         raise UsageError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _report(data: Mapping[str, Any]) -> str:
+def _report(data: Mapping[str, Any], operation: str) -> str:
     what = "is so already" if data.get("unchanged") else "is changed"
+    what += f" and lost lines {data['lines']}" if "lines" in data else ""
     lines = [
-        f"{data['selector']} {what}: {data['tokens_before']:,} tokens before, {data['tokens']:,} now,"
+        f"{data['selector']} is new: {data['tokens']:,} tokens, digest {data['digest']}"
+        if operation == "create"
+        else f"{data['selector']} {what}: {data['tokens_before']:,} tokens before, {data['tokens']:,} now,"
         f" digest {data['digest']}",
         *(f"gone: {heading}" for heading in data.get("removed") or ()),
     ]

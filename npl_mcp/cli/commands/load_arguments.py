@@ -35,7 +35,7 @@ from npl_mcp.cli.terminal.arguments import (
 FORMATS = ("text", "yaml", "json")
 SECTION_FORMATS = ("text", "markdown", "yaml", "json")
 SECTION_COMMANDS = ("tailored", "search", "index")
-OPERATIONS = ("replace", "append", "prepend")
+OPERATIONS = ("replace", "append", "prepend", "delete", "create")
 
 _FORMAT = argument(
     "--format", choices=FORMATS, default=FORMATS[0], metavar="F", help="text (default), yaml or json"
@@ -156,10 +156,13 @@ _MAP = (
 )
 _EDIT = (
     argument("file", metavar="FILE", help="one Markdown file"),
-    argument("selector", metavar="SELECTOR", help="one section, with its subsections; [depth=0] spares them"),
     argument(
-        "--operation", choices=OPERATIONS, required=True, metavar="OP", help="replace, append or prepend"
+        "selector",
+        nargs="?",
+        metavar="SELECTOR",
+        help="one section, with its subsections; [depth=0] spares them; create takes none",
     ),
+    argument("--operation", choices=OPERATIONS, required=True, metavar="OP", help=", ".join(OPERATIONS)),
     argument("--content", metavar="TEXT", help="the text; by default standard input"),
     argument("--expect", metavar="DIGEST", help="change only what index or edit gave this digest of"),
     _ROOT,
@@ -188,7 +191,7 @@ COMMANDS: dict[str, Command] = {
     "search": Command("list the best sections, one per line", _SEARCH),
     "index": Command("list the sections of files, with their sizes", _INDEX),
     "map": Command("show folders, names of documents and rare words of their headings", _MAP),
-    "edit": Command("change a section of a Markdown file", _EDIT),
+    "edit": Command("change or delete a section of a Markdown file, or create one", _EDIT),
     "completion": SHELL,
 }
 

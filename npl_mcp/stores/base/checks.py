@@ -33,14 +33,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
-def text(value: str, parameter: str, longest: int = TEXT) -> str:
+def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some text") -> str:
     """Check a text of any number of lines: not blank, not too long, storable.
 
     :param longest: characters.
     """
     _storable(value, parameter, longest)
     if not value.strip():
-        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="give some text")
+        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint=hint)
     return value
 
 

@@ -71,10 +71,10 @@ def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **opt
         (
             "replace",
             "Last",
-            "# a comment, in code\n\n    # code",
-            {"restructure": True},
+            "    # a comment, in code\n\n    # code",
+            {},
             "end\n",
-            "# a comment, in code\n\n    # code\n",
+            "    # a comment, in code\n\n    # code\n",
         ),
         ("replace", "Sub A", "", {}, "dup\n\n", ""),
         ("replace", "Tasks", " \n", {}, "- one\n- two\n", ""),
@@ -166,9 +166,9 @@ def test_line_ends_and_blank_lines_fit_the_file(
         ("append", "Tasks", "<!-- never closed", "does not close the comment of its line 1"),
         ("append", "Last", "a\n\n<!-- never closed", "does not close the comment of its line 3"),
         ("prepend", "Last", "<pre>\nx", "does not close the block of HTML of its line 1"),
-        ("prepend", "Second", "### B", None),
-        ("prepend", "Rationale", "#### B", None),
-        ("prepend", "Second", "## B", None),
+        ("prepend", "Second", "### B", "would come under 'B'; append puts"),
+        ("prepend", "Rationale", "x\n\n#### B", "would come under 'B'"),
+        ("prepend", "Second", "## B\n\n### C", "would come under 'C'"),
         ("replace", "x", "---\na: b\n---", None),
         ("append", "Last", "npl-instructions:\n  name: a\n---\n", "would change sections outside"),
         ("replace", "Last", "a\0", "NUL"),
@@ -186,13 +186,10 @@ def test_a_text_that_would_change_the_tree_around_it_is_refused(
             edited(operation, name, text)
 
 
-def test_headings_that_would_capture_others_are_refused_unless_allowed() -> None:
-    """A new subsection before existing ones may not become their parent, unless the caller wants it."""
-    document = "# A\n\nx\n\n### C\n"
+def test_headings_that_would_capture_others_are_refused() -> None:
+    """A new subsection before existing ones may not become their parent."""
     with pytest.raises(InvalidRequestError, match="outside of 'A'"):
-        edited("prepend", "A", "## B", document)
-    assert edited("prepend", "A", "## B", document, restructure=True) == "# A\n\n## B\n\nx\n\n### C\n"
-    assert edited("append", "A", "# B", "# A\n", restructure=True) == "# A\n\n# B\n"
+        edited("prepend", "A", "## B", "# A\n\n### C\n")
 
 
 @pytest.mark.parametrize(

@@ -259,8 +259,8 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
     ({"selector": "## Prunin"}, "NOT_FOUND", ("only the beginning", "write guide > ## Pruning")),
     ({"selector": "## Purning"}, "NOT_FOUND", ("did you mean", "guide > ## Pruning")),
     ({"selector": "roses > ## Pruning"}, "NOT_FOUND", ("no document and no heading",)),
-    ({"selector": "## Pruning [depth=1]"}, "INVALID_PARAMETER", ("[depth=1] means a part", "[depth=0]")),
-    ({"selector": "## Pruning [lines=1-9]"}, "INVALID_PARAMETER", ("[lines=…] means a part",)),
+    ({"selector": "## Pruning [depth=1]"}, "INVALID_PARAMETER", ("[depth=…] means a part",)),
+    ({"selector": "## Pruning [lines=1-9]"}, "INVALID_PARAMETER", ("[lines=…] or [depth=…] means a part",)),
     ({"selector": "## Watering...## Compost"}, "INVALID_PARAMETER", ("a range means several sections",)),
     ({"selector": "## "}, "INVALID_PARAMETER", ("expected a name",)),
     ({"selector": " "}, "MISSING_REQUIRED", ("selector is empty",)),
@@ -423,7 +423,7 @@ from npl_mcp.tools.editing import npl_update_section
 root = Path(sys.argv[1])
 app = App(Settings(cwd=root, home=root, roots=(root,), data_dir=root / "data", write=True))
 for number in range(8):
-    npl_update_section(app, "note.md", "## A", "append", f"process {number}")
+    npl_update_section(app, "note.md", "append", "## A", f"process {number}")
 """
 
 
@@ -489,7 +489,7 @@ def test_every_byte_outside_of_a_section_stays(
     selector = selectors_of(tree)[index] + (" [depth=0]" if own else "")
     changed = index or tree.title or 0
     section = tree.sections[changed]
-    npl_update_section(app, "note.md", selector, operation, "new words")
+    npl_update_section(app, "note.md", operation, selector, "new words")
     app.close()
     new = file.read_bytes()
     span = section.own_bytes if own else section.whole_bytes
