@@ -451,23 +451,42 @@ ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
     "a page": ("GET", "/documents/big.md", None, {}),
     "half a body": ("POST", "/mcp/tools/session_list", b"{", {**JSON, "Content-Length": "9"}),
 }
+OF_SESSIONS = {
+    7: ("npl_section_index", {"file": "big.md"}),
+    "wait": ("chat_get_feed", {"room_id": 1, "since": 9, "wait": 60}),
+}
+"""Calls whose streams have begun, by the number of the request."""
+
+
+def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
-    """By the envelope, whatever they are about; the log says so once."""
+    """By the envelope, or the last event of their stream, whatever they are about; the log says so once."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
     (root / "big.md").write_text(text, encoding="utf-8")
     with serving(tmp_path, "--root", str(root), NPL_TIME_LIMIT="600") as server:
         assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        with ThreadPoolExecutor(len(ENDING)) as callers:
+        accept = {**JSON, "Accept": "application/json, text/event-stream", "Mcp-Session-Id": _session(server)}
+        with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:
             asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
-            while b"\nnpl_calls_in_flight 4.0\n" not in request(server, "GET", "/metrics").body:
-                assert not any(answer.done() for answer in asked.values())
+            streams = {
+                number: callers.submit(request, server, "POST", "/mcp", _message(number, *of), accept)
+                for number, of in OF_SESSIONS.items()
+            }
+            while b"\nnpl_calls_in_flight 6.0\n" not in request(server, "GET", "/metrics").body:
+                assert not any(answer.done() for answer in (*asked.values(), *streams.values()))
             server.process.send_signal(signal.SIGTERM)
             answers = {what: answer.result(60) for what, answer in asked.items()}
+            events = {number: stream.result(60).body for number, stream in streams.items()}
         assert server.process.wait(60) == 0
+    for number, event in events.items():
+        last = json.loads(event.rpartition(b"data: ")[2].partition(b"\r\n")[0])
+        assert (last["id"], "the server ends" in last["error"]["message"]) == (number, True)
     assert {what: answer.status for what, answer in answers.items()} == dict.fromkeys(ENDING, 503)
     assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
     assert server.log.count("the server ends") == 1
