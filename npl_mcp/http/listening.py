@@ -125,10 +125,11 @@ class _Server(Server):
         super().handle_exit(sig, frame)
 
 
-def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "") -> None:
     """Serve until a signal ends it.
 
     :param announce: called once it listens.
+    :param flags: see :class:`~npl_mcp.config.server_state.ServerState`.
     :raises NPLError: everyone could call, an address cannot be used, or the data folder has a server already.
     """
     listening = settings.listening
@@ -143,7 +144,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
         settings = _with_pages(settings, state.url)
-        state = state._replace(pages=settings.page_url)
+        state = state._replace(pages=settings.page_url, serves=settings.serves, flags=flags)
         policy = _policy(settings, port, token, own_token)
 
         def ready() -> None:
