@@ -99,6 +99,9 @@ def main(rounds: int = 200, waiters: int = 1_000, todos: int = 1_000) -> None:
         port, process = server.port, server.pid
         caller = Caller(port)
         caller.call("chat_create_room", name="r", members=["a", "b"])
+        for first in range(0, waiters, 1_000):
+            members = [f"p{number}" for number in range(first, min(first + 1_000, waiters))]
+            caller.call("chat_create_room", name=f"waiting from {first}", members=members)
         settings = Settings(cwd=Path(place), home=Path(place), data_dir=Path(place) / "data0", warm_up=False)
         here = App(settings)
         shown("wakes, same server", wakes(port, lambda: sends(port, 1), rounds))

@@ -49,7 +49,7 @@ def parser() -> ProgramParser:
     result = ProgramParser(
         prog=NAME,
         usage=f"{NAME} [OPTION ...] [COMMAND ...]",
-        description="Serves Markdown prompts, section by section, to MCP clients over standard streams.",
+        description="Serves Markdown documents by section to MCP clients over standard streams.",
         epilog="Each option can be set in the environment or in npl.toml as well; see README.md.",
     )
     add_options(result)

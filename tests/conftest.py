@@ -21,7 +21,7 @@ from hypothesis import settings as hypothesis_settings
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.server.startup import lasting
-from tests import engines
+from tests import engines, warm
 
 # Half of what it tries by default, and nothing is kept: all tests together stay within their time.
 hypothesis_settings.register_profile("npl", max_examples=50, database=None)
@@ -93,6 +93,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     other = {one for one, mark in marks if mark is not None and mark.args[0] != engines.ENGINE}
     config.hook.pytest_deselected(items=list(other))
     items[:] = [one for one in items if one not in other]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_programs() -> Iterator[None]:
+    """Programs start fast."""
+    with warm.programs():
+        yield
 
 
 @pytest.fixture(autouse=True)

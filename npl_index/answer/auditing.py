@@ -216,10 +216,7 @@ def audit(
     :raises SectionNotFoundError: a selector selects nothing.
     """
     found = find(request, documents, weights)
-    made = {
-        name: answer(request, found, documents, one, weights, companions.unrecorded())
-        for name, one in forms.items()
-    }
+    made = {name: answer(request, found, documents, one, companions) for name, one in forms.items()}
     view = _View(documents, found, made[form])
     used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
     states, tokens = view.sums()

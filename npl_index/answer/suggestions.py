@@ -6,13 +6,15 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import islice, permutations
 
 from cachetools import LRUCache
 
 from npl_index.ranking.indexing import Collection
 
 MAX_SUGGESTIONS = 5
+NEXT_TO_IT = 2
+"""Neighbours of the answer's sections, suggested where there is nothing else."""
 
 Place = tuple[int, int]
 """Index of a document in the collection, and of a section in the document."""
@@ -32,14 +34,14 @@ class Idea:
 
 
 class Companions:
-    """Counts which sections calls asked for together; in memory, with a limit, safe for several threads."""
+    """Counts which sections callers asked for together; in memory, with a limit, safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: LRUCache[_Key, Counter[_Key]] = LRUCache(_KEYS_KEPT)
 
     def record(self, collection: Collection, places: Sequence[Place]) -> None:
-        """Count every pair among the first sections of one call."""
+        """Count every pair among the first sections that one call named."""
         keys = [_key(collection, place) for place in places[:_COUNTED_PER_CALL]]
         with self._lock:
             for one, other in permutations(dict.fromkeys(keys), 2):
@@ -47,10 +49,6 @@ class Companions:
                 counter[other] += 1
                 if len(counter) > _PARTNERS_KEPT:
                     del counter[counter.most_common()[-1][0]]
-
-    def unrecorded(self) -> Companions:
-        """Return what answers the same, and notes nothing of calls: for those who only look at an answer."""
-        return _Unrecorded(self)
 
     def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
         """Return sections of the collection that were asked for with this one, most often first."""
@@ -62,16 +60,6 @@ class Companions:
                 known = collection.documents[document].steps
                 if section < len(known) and known[section] == selector:
                     yield (document, section), count
-
-
-class _Unrecorded(Companions):
-    """What another one has counted."""
-
-    def __init__(self, counted: Companions) -> None:
-        self._lock, self._counts = counted._lock, counted._counts
-
-    def record(self, collection: Collection, places: Sequence[Place]) -> None:
-        """Count nothing."""
 
 
 def _key(collection: Collection, place: Place) -> _Key:
@@ -94,24 +82,26 @@ def suggest(
     :param excluded: further sections that need no suggestion, such as those the answer already names.
     :param related: sections with the query's keywords, best first, and those they add to the answer.
     :param companions: what earlier calls asked for together.
-    :param neighbours: also what stands beside the sections of the answer.
+    :param neighbours: what stands next to the sections of the answer, where there is nothing else.
     """
-    sources = [
-        _asked_together(collection, kept, companions),
-        _about_the_same(related),
-        _siblings(collection, kept if neighbours else ()),
-    ]
     taken = {*kept, *excluded}
-    chosen: list[Idea] = []
-    while sources and len(chosen) < MAX_SUGGESTIONS:
+    sources = [_asked_together(collection, kept, companions), _about_the_same(related)]
+    chosen = list(islice(_in_turn(sources, taken), MAX_SUGGESTIONS))
+    if neighbours and not chosen:
+        chosen = list(islice(_in_turn([_siblings(collection, kept)], taken), NEXT_TO_IT))
+    return tuple(chosen)
+
+
+def _in_turn(sources: list[Iterator[Idea]], taken: set[Place]) -> Iterator[Idea]:
+    """Return one new idea of each source after the other."""
+    while sources:
         for source in tuple(sources):
             idea = next((idea for idea in source if idea.place not in taken), None)
             if idea is None:
                 sources.remove(source)
-            elif len(chosen) < MAX_SUGGESTIONS:
+            else:
                 taken.add(idea.place)
-                chosen.append(idea)
-    return tuple(chosen)
+                yield idea
 
 
 def _asked_together(collection: Collection, kept: Sequence[Place], companions: Companions) -> Iterator[Idea]:

@@ -21,7 +21,7 @@ from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.coverage import Evidence, evidence
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -37,10 +37,6 @@ NEARLY = 1.1
 
 SHOWN_KEYWORDS = 8
 NEIGHBOURS = 8
-NEXT_TO_IT = 2
-"""Neighbours of the answer's sections, suggested where the words suggest nothing."""
-
-SAMPLE = 2_000
 
 PASSAGE = 300
 WEAK_PASSAGE = 120
@@ -139,7 +135,8 @@ def tailor(
     """Choose, pack and assemble what a request needs; the budget bounds the answer as JSON.
 
     :param weights: of the parts of a score.
-    :param companions: which sections earlier calls asked for together; this call is recorded there.
+    :param companions: which sections earlier calls asked for together; the selectors of this call are
+        recorded there.
     :raises SectionNotFoundError: there are selectors, and none selects anything.
     """
     return write(request, documents, Json(), weights=weights, companions=companions).value
@@ -158,7 +155,10 @@ def write(
     :param form: of the text, which the budget bounds.
     """
     found = find(request, documents, weights)
-    return answer(request, found, documents, form, weights, companions or Companions()).written
+    companions = companions or Companions()
+    answered = answer(request, found, documents, form, companions)
+    companions.record(documents.collection, found.used)
+    return answered.written
 
 
 class Answered(NamedTuple):
@@ -180,7 +180,6 @@ def answer(
     found: Found,
     documents: DocumentSet,
     form: Form,
-    weights: Weights,
     companions: Companions,
 ) -> Answered:
     """Pack and write what was found.
@@ -188,15 +187,13 @@ def answer(
     :param form: of the text, which the budget bounds.
     """
     documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
-    further = _further(found, documents, weights, companions)
+    further = _further(found, documents, companions)
     budget, answered, most = request.token_budget, None, found.wanted.most
     totals = accumulate(one.tokens for one in found.wanted.units)
     if budget is not None and most is None and all(total <= budget for total in totals):
         answered = _answer(replace(request, token_budget=None), found, documents, form, further)
     if budget is None or answered is None or not _fits(answered, form, budget):
         answered = _answer(request, found, documents, form, further)
-    kept = [(part.document, part.section) for unit in answered.packed.kept for part in unit.parts]
-    companions.record(documents.collection, kept)
     return answered
 
 
@@ -309,6 +306,7 @@ class Found:
     :param known: what the caller has.
     :param excluded_tokens: of what is wanted and known; ``None`` if nothing is known.
     :param failures: why selectors select nothing.
+    :param used: what a caller asks for by selector, and what it has: a rank alone says nothing of use.
     """
 
     keywords: Keywords
@@ -318,6 +316,7 @@ class Found:
     known: Known
     excluded_tokens: int | None
     failures: tuple[str, ...]
+    used: Sequence[Place]
 
 
 def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Found:
@@ -358,6 +357,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
         known,
         excluded_tokens if request.exclude else None,
         (*failures, *others_failed),
+        [(one.tree, one.head) for one in (*selections, *excluded)] if selections else (),
     )
 
 
@@ -431,30 +431,23 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     )
 
 
-def _further(found: Found, documents: DocumentSet, weights: Weights, companions: Companions) -> Further:
+def _further(found: Found, documents: DocumentSet, companions: Companions) -> Further:
     """Return what an answer says besides its sections: it depends on what is wanted, not on what fits."""
     wanted = [(part.document, part.section) for unit in found.wanted.units for part in unit.parts]
-    keywords, hits = found.keywords, found.hits
-    if not hits and wanted:
-        # Only selectors were given: what is like the first section is of interest then.
-        keywords = extract_keywords(documents.text(wanted[0])[:SAMPLE])
-        hits = rank(documents.collection, Query(keywords), weights=weights)
     pointed = [(part.document, part.section) for unit in found.wanted.others for part in unit.parts]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [(hit.document, hit.section) for hit in hits if (hit.document, hit.section) not in taken]
-    new: Sequence[str] = keywords.words
+    places = [(hit.document, hit.section) for hit in found.hits]
+    places = [place for place in places if place not in taken]
+    new: Sequence[str] = found.keywords.words
     for place in wanted:
         held = _held(documents, place, new)
         new = [word for word in new if word not in held]
         if not new:
             break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
-    ideas = suggest(
-        documents.collection, wanted, taken, related, companions, neighbours=not found.keywords.words
-    )
-    if not ideas:
-        ideas = suggest(documents.collection, wanted, taken, (), companions, neighbours=True)[:NEXT_TO_IT]
+    ranked = not found.used
+    ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=ranked)
     suggestions = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
     return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
 

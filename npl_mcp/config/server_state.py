@@ -36,6 +36,8 @@ class ServerState(NamedTuple):
     :param guarded: callers of the port need a token.
     :param places: where the server looks for files; see :func:`npl_mcp.config.connection.search_places`.
     :param pages: address of the pages for people, if there are any; without a final slash.
+    :param serves: see :attr:`~npl_mcp.config.settings.Settings.serves`.
+    :param flags: what it was started with, one a line, as it means the same in any folder.
     """
 
     url: str | None
@@ -48,6 +50,8 @@ class ServerState(NamedTuple):
     guarded: bool = False
     places: str = ""
     pages: str | None = None
+    serves: str = ""
+    flags: str = ""
 
     def __repr__(self) -> str:
         """Leave out the token, which must not get into a log."""
@@ -81,7 +85,15 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _is_usable(state: ServerState) -> bool:
-    texts = (state.url or "", state.socket or "", state.token, state.places, state.pages or "")
+    texts = (
+        state.url or "",
+        state.socket or "",
+        state.token,
+        state.places,
+        state.pages or "",
+        state.serves,
+        state.flags,
+    )
     addressed = bool(state.url or state.socket)
     return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
 

@@ -7,7 +7,8 @@ variable                    command-line flag       meaning
 ==========================  ======================  =====================================================
 ``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
 ``NPL_WRITE``               ``--write``             list the tool that changes sections of their Markdown
-``NPL_SEARCH_CWD``                                  without roots, the working directory is searched
+``NPL_SEARCH_CWD``                                  without roots, the working directory is searched; default:
+                                                    yes, unless the home folder lies in it
 ``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
                                                     or ``CODE=folder`` of the change requests themselves
 ``NPL_CACHE_MODE``          ``--cache``             ``disk`` (default): large folders stay indexed across
@@ -236,6 +237,27 @@ class Settings:
         """The folder whose worklogs are meant; its real path is their key."""
         return (self.project or self.cwd).resolve()
 
+    @property
+    def serves(self) -> str:
+        """What calls are about that name no file, as a sentence for who starts a server."""
+        if self.roots:
+            return f"serves {', '.join(str(root.absolute()) for root in self.roots)}"
+        if self.search_cwd:
+            return f"serves the working directory, {self.cwd}; --root DIR serves another"
+        return "no --root: only the bundled reference is served; start with --root DIR"
+
+    @property
+    def unwritable(self) -> str | None:
+        """Why no file may be changed, whatever ``write`` says."""
+        if self.cloned_roots:
+            return "a project's npl.toml gives the roots"
+        return None if self.roots else "there is no root"
+
+    @property
+    def may_write(self) -> bool:
+        """Whether sections of files may be changed."""
+        return self.write and self.unwritable is None
+
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
         """Read the environment and the files; keywords that are not ``None`` override them.
@@ -332,11 +354,14 @@ def corpus_folder() -> Path:
 
 def _search_places(variables: Variables) -> dict[str, object]:
     """Read where files lie and how large they may be."""
+    cwd, home = Path.cwd(), Path.home()
+    # Clients and services start servers in the home folder or above: nobody means all that lies there.
+    is_accident = home.resolve().is_relative_to(cwd)
     return {
-        "cwd": Path.cwd(),
-        "home": Path.home(),
+        "cwd": cwd,
+        "home": home,
         "roots": _paths(variables.get("NPL_ROOTS", "")),
-        "search_cwd": _flag(variables, "NPL_SEARCH_CWD"),
+        "search_cwd": _flag(variables, "NPL_SEARCH_CWD", default="0" if is_accident else "1"),
         "system": _system_folder(variables),
         "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if name in variables},
         "theme": variables.get("NPL_THEME", "default"),
@@ -455,8 +480,8 @@ def _web_address(variables: Variables) -> str | None:
     return text or None
 
 
-def _flag(variables: Variables, name: str) -> bool:
-    text = variables.get(name, "0").lower()
+def _flag(variables: Variables, name: str, default: str = "0") -> bool:
+    text = variables.get(name, default).lower()
     if text not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
         raise InvalidRequestError(
             f"{variables.label(name)}={text!r} is neither on nor off", hint="use 1 or 0"

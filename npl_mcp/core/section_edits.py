@@ -259,10 +259,7 @@ class Target:
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
     """Return whether the settings allow changes to sections of the files that a reference names."""
-    settings = app.settings
-    return (
-        settings.write and bool(settings.roots) and not settings.cloned_roots and app.documents.is_file(ref)
-    )
+    return app.settings.may_write and app.documents.is_file(ref)
 
 
 def _whole(selector: Selector, operation: str) -> Selector:

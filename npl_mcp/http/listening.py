@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -24,7 +25,7 @@ from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
 from npl_mcp.http.app import create_app
-from npl_mcp.http.guard import ENDING, Policy, names
+from npl_mcp.http.guard import ENDING, STREAM_KEY, Policy, last_event, names
 from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
@@ -105,12 +106,16 @@ class _Server(Server):
     async def _tell_callers(self) -> None:
         await asyncio.sleep(GRACE_SECONDS)
         cycles: list[Any] = [getattr(one, "cycle", None) for one in self.server_state.connections]
-        cut = [cycle for cycle in cycles if cycle and not cycle.response_started]
+        open_ones = [cycle for cycle in cycles if cycle and not cycle.response_complete]
+        cut = [one for one in open_ones if not one.response_started or STREAM_KEY in one.scope["state"]]
         if cut:
             text = "the server ends before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
-            await ENDING.send(cycle.send)
+            if cycle.response_started:
+                await cycle.send(last_event(cycle.scope["state"]))
+            else:
+                await ENDING.send(cycle.send)
             cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -125,10 +130,11 @@ class _Server(Server):
         super().handle_exit(sig, frame)
 
 
-def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "") -> None:
     """Serve until a signal ends it.
 
     :param announce: called once it listens.
+    :param flags: see :class:`~npl_mcp.config.server_state.ServerState`.
     :raises NPLError: everyone could call, an address cannot be used, or the data folder has a server already.
     """
     listening = settings.listening
@@ -143,7 +149,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
         settings = _with_pages(settings, state.url)
-        state = state._replace(pages=settings.page_url)
+        state = state._replace(pages=settings.page_url, serves=settings.serves, flags=flags)
         policy = _policy(settings, port, token, own_token)
 
         def ready() -> None:
@@ -164,6 +170,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], None]) -> None:
             return gone.is_set()
 
         def ending() -> None:
+            # Streams of calls get the time that other answers get.
+            AppStatus.enable_automatic_graceful_drain = False
             # uvicorn would log a traceback of each request it cuts off from now on.
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
             # A worker thread cannot be interrupted, and Python waits for it when it ends; indexing a large

@@ -10,6 +10,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NoReturn
 
 from npl_index.errors import NPLError
@@ -36,7 +37,10 @@ START_SECONDS = 60.0
 
 _FOREGROUND = "--foreground"
 _MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
+_TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
+_NO_FLAGS = ("command", "shell", "flag", "foreground", "show_token", "json", "data_dir")
+"""Options that say what to do, or with which server."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 COMMANDS = {
@@ -74,7 +78,7 @@ def parser() -> ProgramParser:
     result = ProgramParser(
         prog=NAME,
         usage=f"{NAME} [OPTION ...] [COMMAND]",
-        description="Serves Markdown prompts, section by section, over HTTP: to MCP clients and to npl-load.",
+        description="Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -149,7 +153,7 @@ def _main(given: Sequence[str], display: Display) -> int:
         if command in ("run", "start"):
             service.check(settings)
         if command == "start":
-            return _start(settings, given)
+            return _start(settings, given, _flags(options))
         if command == "stop":
             return _stop(settings)
         if command == "open":
@@ -158,7 +162,7 @@ def _main(given: Sequence[str], display: Display) -> int:
             return _status(settings, display, as_json=options.json)
         if command == "config":
             return _config(settings, options.show_token)
-        return _run(settings)
+        return _run(settings, _flags(options))
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
@@ -208,23 +212,32 @@ def _settings(options: argparse.Namespace) -> Settings:
     return replace(settings, listening=listening, web=options.web or settings.web)
 
 
-def _run(settings: Settings) -> int:
+def _flags(options: argparse.Namespace) -> str:
+    """Return what a server is started with, as it means the same in any folder, and without the token."""
+
+    def line(name: str, value: object) -> str:
+        values = value if isinstance(value, (list, tuple)) else [value]
+        texts = [str(one.absolute() if isinstance(one, Path) else one) for one in values]
+        return " ".join(
+            [f"--{name.replace('_', '-')}", *(texts if name != "token" and value is not True else ())]
+        )
+
+    given = vars(options).items()
+    return "\n".join(line(name, value) for name, value in given if value and name not in _NO_FLAGS)
+
+
+def _run(settings: Settings, flags: str) -> int:
     set_up_log(settings.log_level)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(settings, _announce)
+    serve(settings, _announce, flags)
     return 0
 
 
 def _announce(state: ServerState) -> None:
-    sys.stdout.write(f"npl-mcp-server: listening on {_place(state)}\n")
-    if state.pages is not None:
-        sys.stdout.write(f"pages: {state.pages}/\n")
-    if state.guarded:
-        told = "one of npl-mcp token add; where there is none, that of npl-mcp-server config --show-token"
-        sys.stdout.write(f"callers of the port need a token: {told}\n")
+    _write_running("npl-mcp-server: listening on", state)
     sys.stdout.flush()
 
 
@@ -237,12 +250,11 @@ def _place(state: ServerState) -> str:
     return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
 
 
-def _start(settings: Settings, given: Sequence[str]) -> int:
+def _start(settings: Settings, given: Sequence[str], flags: str) -> int:
     folder = settings.data_folder
     state = running_server(folder)
     if state is not None and service.answers(state):
-        _write_running("already running", state)
-        return 0
+        return _already(state, flags)
     log = folder / service.LOG
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -252,7 +264,7 @@ def _start(settings: Settings, given: Sequence[str]) -> int:
     while time.monotonic() < end:
         state = running_server(folder)
         if state is not None and service.answers(state):
-            return _started(state, child)
+            return _started(state, child, flags)
         if child.poll() is not None and not is_held(folder):
             break
         time.sleep(0.05)
@@ -263,23 +275,35 @@ def _start(settings: Settings, given: Sequence[str]) -> int:
     return child.returncode if child.returncode in (1, USAGE) else 1
 
 
-def _started(state: ServerState, child: subprocess.Popen[bytes]) -> int:
+def _started(state: ServerState, child: subprocess.Popen[bytes], flags: str) -> int:
     """Print which server runs. A child that came second is ended: it waits for the lock, and would become the
     server once the first one ends.
     """
-    word = "running"
-    if state.pid != child.pid:
-        word = "already running"
-        child.kill()
-        child.wait()
-    _write_running(word, state)
-    return 0
+    if state.pid == child.pid:
+        _write_running("running:", state)
+        return 0
+    child.kill()
+    child.wait()
+    return _already(state, flags)
+
+
+def _already(state: ServerState, flags: str) -> int:
+    """Print which server runs, and fail if it was started with other flags."""
+    _write_running("already running:", state)
+    theirs = state.flags.splitlines()
+    others = [one for one in flags.splitlines() if one not in theirs]
+    if others:
+        _tell(f"not taken: {', '.join(others)}; to take them: npl-mcp-server stop, then start")
+    return 1 if others else 0
 
 
 def _write_running(word: str, state: ServerState) -> None:
-    sys.stdout.write(f"{word}: {_place(state)} (process {state.pid})\n")
+    sys.stdout.write(f"{word} {_place(state)} (process {state.pid})\n")
     if state.pages is not None:
         sys.stdout.write(f"pages: {state.pages}/\n")
+    sys.stdout.write(f"{state.serves}\n")
+    if state.guarded:
+        sys.stdout.write(f"callers of the port need a token: {_TOKENS}\n")
 
 
 def _open(settings: Settings) -> int:
@@ -292,6 +316,8 @@ def _open(settings: Settings) -> int:
         return 1
     sys.stdout.write(f"{state.pages}/\n")
     sys.stdout.flush()
+    if state.guarded:
+        _tell("the page asks for a token; npl-mcp-server config --show-token prints one")
     if not webbrowser.open(f"{state.pages}/"):
         _tell("no browser could be started; open the address yourself")
         return 1
@@ -348,6 +374,7 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
         "socket": state.socket,
         "process": state.pid,
         "version": state.version,
+        "documents": state.serves,
     }
     told = {
         **rows,

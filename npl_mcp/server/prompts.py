@@ -36,8 +36,10 @@ from npl_index.items.loading import text_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.library.roots import Found, resolve
 from npl_index.markdown.front_matter import divide, front_matter
+from npl_mcp.config.settings import corpus_folder
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
+from npl_mcp.core.files import lies_in, real_paths
 from npl_mcp.server.lanes import lane
 
 logger = logging.getLogger(__name__)
@@ -186,7 +188,11 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
 
 
 def _every(app: App) -> tuple[FilePrompt, ...]:
-    return tuple(islice(_readable(app, found_prompts(app)), MOST))
+    """Return the prompts of a menu: who serves other documents has those of the program by name alone."""
+    bundled, given = str(corpus_folder().resolve()), real_paths(app.settings.roots)
+    hidden = bundled if given and not lies_in(bundled, given) else None
+    shown = {name: one for name, one in found_prompts(app).items() if one.root.path != hidden}
+    return tuple(islice(_readable(app, shown), MOST))
 
 
 def _one(app: App, name: str) -> FilePrompt | None:

@@ -243,7 +243,7 @@ def create_server(
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
-        _warn_of_sqlite(settings)
+        _warn(settings)
         reports.start()
         timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
         try:
@@ -291,9 +291,15 @@ def create_server(
     return server
 
 
-def _warn_of_sqlite(settings: Settings) -> None:
+def _warn(settings: Settings) -> None:
+    """Say what is not as whoever started the server will expect."""
     if settings.database_url is None and (problem := weakness()) is not None:
         logger.warning("%s; %s", problem, REMEDY)
+    if not settings.roots and not settings.search_cwd:
+        logger.warning("%s", settings.serves)
+    if settings.write and settings.unwritable:
+        fix = "give one by --root, NPL_ROOTS, or root in your own npl.toml"
+        logger.warning("--write: %s, so no file may be changed; %s", settings.unwritable, fix)
 
 
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:

@@ -23,7 +23,7 @@ from npl_index.selectors.selection import select_in
 from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.labels import LabelledQuestion, RightSection
-from npl_mcp.tools.npl import Count, File, Format, Item, Kind, found_in
+from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
 
@@ -89,7 +89,7 @@ async def _audited(
                 forms,
                 app.form(format),
                 weights=app.settings.weights,
-                companions=app.state.companions,
+                companions=companions(app),
             )
 
     return await app.unchanging(answer)

@@ -268,6 +268,7 @@ async def chat_get_notifications(
 
     :param since: cursor of the last answer; what came after it, oldest first.
     :returns: a page; each item is a notification and the event it is about.
+    :raises RecordNotFoundError: the persona is in no room.
     :raises InvalidRequestError: an argument cannot be used.
     :raises DatabaseError: the database cannot be used.
     """

@@ -12,6 +12,7 @@ from annotated_types import Ge
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.marks import mark, tag_for
+from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
@@ -19,6 +20,7 @@ from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
 from npl_mcp.core.app import App
+from npl_mcp.core.calls import identity
 from npl_mcp.core.section_edits import may_edit
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.responses import ENVELOPE
@@ -250,7 +252,12 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
 
 async def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     async with found_in(app, ref, request) as (request, documents):
-        return write(request, documents, form, weights=app.settings.weights, companions=app.state.companions)
+        return write(request, documents, form, weights=app.settings.weights, companions=companions(app))
+
+
+def companions(app: App) -> Companions:
+    """Return what earlier calls named together; nothing where tokens tell one caller from another."""
+    return app.state.companions if identity() is None else Companions()
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ two seconds of the signal. Over HTTP the quiet client has a token of its own, an
 They have a lower priority than the servers, as if on other machines. On a machine that is slower than the one
 these bounds were set on, both times are as much longer.
 
-    python -m tests.hostile.run [--seconds 90] [--only NAME ...]
+    python -m tests.hostile.run [--seconds 90] [--only NAME ...] [--tokenless]
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class Http:
     """A caller over HTTP; see :class:`~tests.hostile.attacks.Line`.
 
     :param port: of the server.
-    :param token: the caller's.
+    :param token: the caller's; ``None`` if nobody has one.
     """
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, token: str | None) -> None:
         self._port = port
         self._headers = {
             "Host": f"localhost:{port}",
-            "Authorization": f"Bearer {token}",
+            **({"Authorization": f"Bearer {token}"} if token else {}),
             "Content-Type": "application/json",
             "Accept": BOTH,
         }
@@ -101,7 +101,7 @@ class Http:
 class Kept(Http):
     """A caller over HTTP that keeps its connection."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, token: str | None) -> None:
         super().__init__(port, token)
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
 
@@ -253,7 +253,7 @@ def attack(line: Any, attacks: Sequence[Attack], over: Over, counts: Over) -> tu
     return rounds, wrong
 
 
-def attack_port(port: int, token: str, names: Sequence[str], end: float, results: Any) -> None:
+def attack_port(port: int, token: str | None, names: Sequence[str], end: float, results: Any) -> None:
     """Attack a server over HTTP; run in a process of its own."""
     os.nice(10)
     chosen = [one for one in ATTACKS if one.name in names]
@@ -328,13 +328,17 @@ class Outcome:
     log: str
 
 
-def day_of_port(folder: Path, root: Path, seconds: float, names: Sequence[str]) -> Outcome:
+def day_of_port(
+    folder: Path, root: Path, seconds: float, names: Sequence[str], *, tokenless: bool
+) -> Outcome:
     """Attack a server over HTTP, from a process of its own."""
     folder.mkdir()
     spawning = multiprocessing.get_context("spawn")
-    stores = engines.stores(folder / "data")
-    quiet_token, token = (stores.access.add(name) for name in ("quiet", "attackers"))
-    stores.close()
+    quiet_token = token = None
+    if not tokenless:
+        stores = engines.stores(folder / "data")
+        quiet_token, token = (stores.access.add(name) for name in ("quiet", "attackers"))
+        stores.close()
     with serving(folder, "--root", str(root)) as server:
         quiet = QuietClient(Kept(server.port, quiet_token))
         first = {
@@ -417,6 +421,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     names = [one.name for one in ATTACKS]
     parser.add_argument("--only", action="append", choices=names, help="these attacks alone (repeatable)")
+    parser.add_argument("--tokenless", action="store_true", help="over HTTP each connection is a caller")
     given = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     sys.setswitchinterval(0.001)
@@ -428,7 +433,7 @@ def main() -> int:
         lay_out(root)
         # One after the other: together they would measure how many processors the machine has.
         paces = [slowness()]
-        http_day = day_of_port(Path(folder) / "http", root, given.seconds, chosen)
+        http_day = day_of_port(Path(folder) / "http", root, given.seconds, chosen, tokenless=given.tokenless)
         paces.append(slowness())
         stdio_day = day_of_pipe(Path(folder) / "stdio", root, given.seconds, chosen)
         paces.append(slowness())

@@ -104,9 +104,9 @@ def _sqlite() -> Finding:
 
 
 def _writing(settings: Settings) -> Finding:
-    if settings.roots and not settings.cloned_roots:
+    problem = settings.unwritable
+    if problem is None:
         return Finding("write", OK, "sections of files below the roots may be changed")
-    problem = "a project's npl.toml gives the roots" if settings.cloned_roots else "there is no root"
     fix = "give one by --root, NPL_ROOTS, or root in your own npl.toml"
     return Finding("write", WARNING, f"{problem}, so no file may be changed", fix)
 

@@ -173,7 +173,8 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     if not reply["success"]:
         return _failed(reply, display)
     logged = reply["data"]
-    display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
+    new = "new " if logged.get("opened") else ""
+    display.text(f"Logged entry #{logged['seq']} to {new}session {logged['session_id']}\n")
     return _kept(logged, display)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from npl_mcp.stores.base.database import Transaction, filled
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.chat import feed
+from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.rooms import Posted
 
 POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
@@ -106,6 +106,7 @@ def read(
 
     :param since: only notifications after this one, the oldest first.
     :returns: its total counts all that are asked for, on this page and others.
+    :raises RecordNotFoundError: no room knows the persona, who would wait for ever.
     """
     which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
     order = "DESC" if since is None else "ASC"
@@ -117,6 +118,8 @@ def read(
     else:
         column = "unread" if unread_only else "total"
         total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
+    if not total:
+        rooms.require_known(tx, persona)
     rows = tx.some(
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"

@@ -25,6 +25,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 
 _NEAR = 5
+_LOOKED_AT = 1_000
 
 _TOTAL = "room"
 """Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of. Archived
@@ -393,6 +394,22 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     raise NotAllowedError(
         f"{persona!r} is not a member of room {room_id}",
         hint=f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join",
+    )
+
+
+def require_known(tx: Transaction, persona: str) -> None:
+    """Refuse a persona that no room has and nothing was sent to.
+
+    :raises RecordNotFoundError: it is unknown; names members of rooms that look alike.
+    """
+    sql = "SELECT 1 FROM member WHERE persona = :who UNION ALL SELECT 1 FROM mailbox WHERE persona = :who"
+    if tx.value(sql, who=persona) is not None:
+        return
+    rows = tx.all("SELECT DISTINCT persona FROM member ORDER BY persona LIMIT :most", most=_LOOKED_AT)
+    near = near_names(persona, [row["persona"] for row in rows], _NEAR)
+    names = f"near: {', '.join(map(repr, near))}; " if near else ""
+    raise RecordNotFoundError(
+        f"{persona!r} is in no room", near=near, hint=f"{names}chat_update_room lets it join"
     )
 
 

@@ -65,7 +65,8 @@ class TodoUpdate:
     :param persona: who changed it.
     :param status: its state now.
     :param assigned_to: who is to do it now.
-    :param notifications: sent to a new assignee, and to who made it when somebody else changed its state.
+    :param notifications: sent to a new assignee, to who made it when somebody else changed its state, and to
+        whose claim was over when somebody else takes it.
     """
 
     event_id: int
@@ -343,9 +344,12 @@ def _change(
         event=event_id,
     )
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
+    concerned = [creator] if status != before["status"] else []
+    if before["assigned_to"] is None and before["holder"] is not None:
+        concerned.append(before["holder"])  # whose claim was over
     # Nobody gets two notifications for one event.
-    if status != before["status"] and creator not in (persona, *assigned):
-        sent += inbox.deliver(tx, event, "todo_update", [creator])
+    others = dict.fromkeys(one for one in concerned if one not in (persona, *assigned))
+    sent += inbox.deliver(tx, event, "todo_update", list(others))
     return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)
 
 

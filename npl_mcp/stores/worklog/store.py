@@ -67,12 +67,14 @@ class Logged:
     :param session_id: the session it went to.
     :param seq: its number there.
     :param ts: when it was written.
+    :param opened: no session was current, so this one, of today, became so.
     :param exported: see :class:`Opened`.
     """
 
     session_id: str
     seq: int
     ts: str
+    opened: bool | None = None
     exported: bool | None = None
 
 
@@ -202,7 +204,7 @@ class WorklogStore:
                 rows.set_current(tx, project, row["number"])
             seq = rows.append(tx, row["number"], tx.now, values)
         exported = self._export.session if made else self._export.entries
-        return Logged(row["id"], seq, tx.now, exported(project, row["number"]))
+        return Logged(row["id"], seq, tx.now, made or None, exported(project, row["number"]))
 
     def read(
         self,

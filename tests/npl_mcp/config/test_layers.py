@@ -78,7 +78,7 @@ def test_the_nearer_one_is_believed(
 USERS = """\
 root = ["~", "/"]
 write = true
-search-cwd = true
+search-cwd = false
 cr-projects = ["/work", "ABC=~/requests"]
 cache = "sqlite"
 cache-bytes = 1000

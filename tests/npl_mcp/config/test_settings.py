@@ -59,6 +59,29 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
     assert found.vocabulary_folders[0] == Path("/vocabularies")
 
 
+@pytest.mark.parametrize(
+    ("here", "said", "searched"),
+    [
+        ("home", "", False),
+        (".", "", False),
+        ("home/notes", "", True),
+        ("home", "1", True),
+        ("other", "0", False),
+    ],
+)
+def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, said: str, searched: bool
+) -> None:
+    """Unless the user says so."""
+    for name in ("home/notes", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / here)
+    found = Settings.from_env({"NPL_SEARCH_CWD": said})
+    assert found.search_cwd is searched
+    assert found.serves.startswith("serves the working" if searched else "no --root")
+
+
 def test_the_command_line_beats_the_environment() -> None:
     """What is typed counts more than what is set."""
     found = Settings.from_env(

@@ -254,10 +254,7 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     ),
     "prompt": ("no-directive", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
     "prompt of a root": ("docs", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
-    "prompts of the program": (
-        "no-npl",
-        lambda s, w: "code-reviewer" in titles(s.ask(w, "prompts/list"), "prompts"),
-    ),
+    "prompts of a domain": ("no-npl", lambda s, w: "siphons" in titles(s.ask(w, "prompts/list"), "prompts")),
     "prompt of the program": (
         "no-npl",
         lambda s, w: "result" in s.ask(w, "prompts/get", name="code-reviewer"),
@@ -743,6 +740,13 @@ def test_who_waits_waits_under_the_name_of_the_token(site: Site) -> None:
         waiting = pool.submit(site.data, "bob", "chat_get_notifications", since=since, wait=30)
         sent = site.data("alice", "chat_send_message", room_id=1, message="wake up, @bob")
         assert [one["event_id"] for one in waiting.result(30)["items"]] == [sent["event_id"]]
+
+
+def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:
+    both = ["docs > ## Water", "other > ## Water"]
+    for who in ("alice", "bob"):
+        load(site, who, selectors=both)
+    assert "loaded together" not in load(site, "bob", selectors=both[:1])
 
 
 def test_nobody_reads_the_notifications_of_others(site: Site) -> None:

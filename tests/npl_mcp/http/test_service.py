@@ -338,15 +338,16 @@ def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> Non
 
 def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None:
     """On standard output; standard error is for what is wrong, and a caller's mistakes are not."""
+    (tmp_path / "docs").mkdir()
     with subprocess.Popen(
-        command(),
+        command("--root", "docs"),
         cwd=tmp_path,
         env=environment(tmp_path, NPL_MCP_PORT="0"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
-        first, pages = (process.stdout.readline().decode() for _ in range(2))
+        first, pages, serves = (process.stdout.readline().decode() for _ in range(3))
         port = int(first.rpartition(":")[2].partition("/")[0])
         for data in (
             b"nonsense\r\n\r\n",
@@ -361,7 +362,52 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
         rest, errors = process.communicate(timeout=30)
     assert first.startswith("npl-mcp-server: listening on http://127.0.0.1:")
     assert pages == f"pages: http://127.0.0.1:{port}/\n"
+    assert serves == f"serves {tmp_path / 'docs'}\n"
     assert (rest, errors) == (b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("flags", "taken"),
+    [
+        ((), True),
+        (("--root", "docs"), True),
+        (("--port", "9000"), False),
+        (("--root", "."), False),
+        (("--token", TOKEN), False),
+    ],
+)
+def test_a_second_start_says_which_flags_were_not_taken(
+    stopped: Path, flags: tuple[str, ...], taken: bool
+) -> None:
+    """The same folder counts, however it is written."""
+    (stopped / "docs").mkdir()
+    assert run(stopped, "start", "--root", str(stopped / "docs")).returncode == 0
+    again = run(stopped, "start", *flags)
+    assert again.stdout.startswith("already running: ")
+    assert again.returncode == (0 if taken else 1)
+    assert (again.stderr == "") is taken
+    if not taken:
+        assert f"not taken: {flags[0]}" in again.stderr
+        assert TOKEN not in again.stderr
+
+
+def test_a_start_says_how_to_get_a_token(stopped: Path) -> None:
+    """And that the home folder is not served because a server was started there."""
+    started = run(stopped, "start", NPL_MCP_TOKEN=TOKEN)
+    *_, serves, token = started.stdout.splitlines()
+    assert serves.startswith("no --root: only the bundled reference is served")
+    assert serves in (stopped / "data" / "server.log").read_text(encoding="utf-8")
+    assert token.startswith("callers of the port need a token: npl-mcp token add")
+
+
+def test_a_server_serves_the_folder_it_is_started_in(tmp_path: Path) -> None:
+    """A call without a file is about its documents."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "siphons.md").write_text("# Siphons\n\nClean each siphon.\n", encoding="utf-8")
+    with serving(tmp_path) as server:
+        assert server.state.serves.startswith(f"serves the working directory, {tmp_path / 'work'}")
+        answer = call(server, "npl_load_tailored", {"context": "clean a siphon"}).data["data"]
+        assert [row["file"] for row in answer["sections"]] == ["siphons.md"]
 
 
 BROWSER = """#!/bin/sh
@@ -451,23 +497,42 @@ ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
     "a page": ("GET", "/documents/big.md", None, {}),
     "half a body": ("POST", "/mcp/tools/session_list", b"{", {**JSON, "Content-Length": "9"}),
 }
+OF_SESSIONS = {
+    7: ("npl_section_index", {"file": "big.md"}),
+    "wait": ("chat_get_feed", {"room_id": 1, "since": 9, "wait": 60}),
+}
+"""Calls whose streams have begun, by the number of the request."""
+
+
+def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
-    """By the envelope, whatever they are about; the log says so once."""
+    """By the envelope, or the last event of their stream, whatever they are about; the log says so once."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
     (root / "big.md").write_text(text, encoding="utf-8")
     with serving(tmp_path, "--root", str(root), NPL_TIME_LIMIT="600") as server:
         assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        with ThreadPoolExecutor(len(ENDING)) as callers:
+        accept = {**JSON, "Accept": "application/json, text/event-stream", "Mcp-Session-Id": _session(server)}
+        with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:
             asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
-            while b"\nnpl_calls_in_flight 4.0\n" not in request(server, "GET", "/metrics").body:
-                assert not any(answer.done() for answer in asked.values())
+            streams = {
+                number: callers.submit(request, server, "POST", "/mcp", _message(number, *of), accept)
+                for number, of in OF_SESSIONS.items()
+            }
+            while b"\nnpl_calls_in_flight 6.0\n" not in request(server, "GET", "/metrics").body:
+                assert not any(answer.done() for answer in (*asked.values(), *streams.values()))
             server.process.send_signal(signal.SIGTERM)
             answers = {what: answer.result(60) for what, answer in asked.items()}
+            events = {number: stream.result(60).body for number, stream in streams.items()}
         assert server.process.wait(60) == 0
+    for number, event in events.items():
+        last = json.loads(event.rpartition(b"data: ")[2].partition(b"\r\n")[0])
+        assert (last["id"], "the server ends" in last["error"]["message"]) == (number, True)
     assert {what: answer.status for what, answer in answers.items()} == dict.fromkeys(ENDING, 503)
     assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
     assert server.log.count("the server ends") == 1

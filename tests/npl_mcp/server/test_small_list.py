@@ -287,10 +287,11 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
         return [len(await one()) for one in lists]
 
     scaffold(settings.cwd)
-    assert with_client(settings, ask) == [5, 3, 3 + PROMPTS]
-    assert with_client(settings, ask, domains=("directive",)) == [5, 1, 3]
-    assert with_client(settings, ask, domains=("npl", "chat")) == [0, 2, PROMPTS]
-    assert with_client(settings, ask, domains=("chat",)) == [0, 0, 0]
+    bundled = replace(settings, roots=())
+    assert with_client(bundled, ask) == [5, 3, 3 + PROMPTS]
+    assert with_client(bundled, ask, domains=("directive",)) == [5, 1, 3]
+    assert with_client(bundled, ask, domains=("npl", "chat")) == [0, 2, PROMPTS]
+    assert with_client(bundled, ask, domains=("chat",)) == [0, 0, 0]
 
 
 def test_the_small_list_of_chosen_domains(settings: Settings) -> None:

@@ -308,6 +308,8 @@ def test_requests_wait_while_many_are_worked_on() -> None:
 @contextmanager
 def spoken_to(folder: Path, *flags: str, **variables: str) -> Iterator[Any]:
     """Run a server that has shaken hands; give a function that sends a line, and one that reads an answer."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
     with (
         (folder / "stderr.txt").open("wb") as errors,
         subprocess.Popen(
@@ -316,7 +318,7 @@ def spoken_to(folder: Path, *flags: str, **variables: str) -> Iterator[Any]:
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment(folder, **variables),
-            cwd=folder,
+            cwd=work,
         ) as process,
     ):
         assert process.stdin is not None

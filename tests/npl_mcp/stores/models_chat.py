@@ -403,6 +403,9 @@ class Rooms(Artifacts):
             if one["persona"] == persona and one["id"] > (since or 0)
             if unread_only is False or "read_at" not in one
         ]
+        told = {one["persona"] for one in self.notifications}
+        if persona not in told.union(*(room.members for room in self.rooms)):
+            raise Refused("NOT_FOUND")
         page = paged(shown if since is not None else shown[::-1], *part)
         cursor = max((one["id"] for one in page["items"]), default=since or 0)
         return {**page, "cursor": cursor}

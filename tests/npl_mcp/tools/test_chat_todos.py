@@ -149,6 +149,8 @@ def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: 
     event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
     assert (event["data"]["status"], event["data"]["assigned_to"]) == ("pending", None)
     assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
+    told = den("chat_get_notifications", persona="bo")["data"]["items"][0]
+    assert (told["notification_type"], told["event_persona"]) == ("todo_update", "cy")
     late = den("chat_update_todo", event_id=one, persona="bo", status="done")
     assert late["error_code"] == "OPERATION_FAILED"
 

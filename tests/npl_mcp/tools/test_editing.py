@@ -238,10 +238,11 @@ def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, chang
     "changes", [{"write": False}, {"cloned_roots": True}, {"roots": (), "search_cwd": True}], ids=str
 )
 def test_who_may_not_edit_reads_no_digests(writing: Settings, changes: dict[str, Any]) -> None:
-    """They would cost tokens."""
+    """They would cost tokens, as would a tool that refuses each call."""
     settings = replace(writing, cwd=writing.roots[0], **changes)
 
     async def work(client: Client[Any]) -> None:
+        assert "npl_update_section" not in {tool.name for tool in await client.list_tools()}
         for tool, more in (("npl_load_tailored", {"context": "prune"}), ("npl_section_index", {})):
             for form in ("json", "markdown"):
                 answer = await client.call_tool(tool, {"file": "guide.md", "format": form, **more})

@@ -273,18 +273,24 @@ def test_a_selector_can_name_the_document_itself(call: Call) -> None:
         assert item["sections"][0]["title"] == "Writing a placeholder"
 
 
-def test_suggestions_are_new_few_and_explained(settings: Settings) -> None:
-    """At most five, none of them returned already, and earlier calls are remembered."""
-    together = {"selectors": ["## Pruning", "## Compost"], "file": "guide.md"}
-    alone = {"selectors": ["## Pruning"], "file": "guide.md"}
-    *_, last = calls(settings, [("npl_load_tailored", together), ("npl_load_tailored", alone)])
-    suggestions = last["data"]["suggestions"]
-    assert 1 <= len(suggestions) <= 5
-    assert {
-        "selector": "guide > ## Compost",
-        "reason": 'loaded together with "Pruning" in an earlier call',
-    } in suggestions
-    assert not any("Pruning" in suggestion["selector"] for suggestion in suggestions)
+PRUNING, COMPOST = "guide > ## Pruning", "guide > ## Compost"
+TOGETHER = {"selector": COMPOST, "reason": 'loaded together with "Pruning" in an earlier call'}
+USES = {
+    "two selectors": ({"selectors": [PRUNING, COMPOST]}, [TOGETHER]),
+    "one, and what the caller has": ({"selectors": [PRUNING], "exclude": [COMPOST]}, [TOGETHER]),
+    "a ranked answer": ({"context": "prune trees, turn the compost heap", "token_budget": 2000}, []),
+    "a ranked answer to one who has more": ({"context": "prune trees", "exclude": [COMPOST]}, []),
+    "nothing": (None, []),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_suggestions_learn_from_what_was_asked_for_by_name(settings: Settings, use: str) -> None:
+    """A section that was asked for by its selector brings no neighbours."""
+    earlier, expected = USES[use]
+    made = [("npl_load_tailored", {**earlier, "file": "guide.md"})] if earlier else []
+    *_, last = calls(settings, [*made, ("npl_load_tailored", {"selectors": [PRUNING], "file": "guide.md"})])
+    assert last["data"]["suggestions"] == expected
 
 
 def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:

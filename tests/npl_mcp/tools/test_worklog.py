@@ -153,6 +153,14 @@ def test_without_a_session_todays_is_made(settings: Settings) -> None:
     first, second, status = data(settings, LOG, LOG, ("worklog_status", {}))
     assert first["session_id"] == status["session_id"] == first["ts"][:10] == second["session_id"]
     assert (first["seq"], second["seq"], status["current"]) == (1, 2, True)
+    assert (first["opened"], "opened" in second) == (True, False)
+
+
+def test_an_entry_after_the_session_was_closed_says_where_it_went(settings: Settings) -> None:
+    """It opens the session of the day, in which its writer may not have meant to write."""
+    named = ("worklog_init", {"session_id": "s1"})
+    *_, late = data(settings, named, LOG, ("worklog_close", {}), LOG)
+    assert (late["session_id"], late["opened"]) == (late["ts"][:10], True)
 
 
 def test_closing_is_for_good(settings: Settings) -> None:

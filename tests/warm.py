@@ -1,0 +1,237 @@
+"""Python programs that tests start are forked from a process that has imported their packages.
+
+A server takes most of its start to import them, and tests start hundreds. Each program is a process of its
+own all the same, and a child of the one that starts it: with its own arguments, environment, working
+directory, pipes and signals. Anything else starts as ever: a script, code that looks at what is imported, and
+a program with another environment for Python itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
+_LONGEST = 1 << 20
+_READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "FASTMCP_", "COVERAGE_", "SSL_")
+_PACKAGES = ("npl_mcp", "tests.", "benchmarks.")
+_USUAL = {
+    "preexec_fn": None,
+    "close_fds": True,
+    "pass_fds": (),
+    "shell": False,
+    "executable": None,
+    "gid": None,
+    "gids": None,
+    "uid": None,
+    "umask": -1,
+}
+"""Options of a program that is forked."""
+
+_IMPORTED_LATE = (
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.auto",
+)
+_FORKABLE = sys.platform == "linux" and not any(name.startswith("COVERAGE_") for name in os.environ)
+
+
+class Popen(subprocess.Popen):  # type: ignore[type-arg]
+    """A program that is forked where it can be."""
+
+    def _execute_child(self, *args: Any) -> None:
+        given = _GIVEN.bind(self, *args).arguments
+        if not _can_be_forked(given):
+            super()._execute_child(*args)
+            return
+        pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        self.pid = _forked(given, [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)])
+        self._child_created = True
+        self._close_pipe_fds(*(given[name] for name in _PIPES))
+
+
+_GIVEN = signature(subprocess.Popen._execute_child)
+_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+
+
+@contextmanager
+def programs() -> Iterator[None]:
+    """Let programs be forked that are started meanwhile."""
+    started = subprocess.Popen
+    subprocess.Popen = Popen  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        subprocess.Popen = started  # type: ignore[misc]
+        if _Process.running is not None:
+            _Process.running.end()
+
+
+class _Process:
+    """The process that forks; it is started for the first program."""
+
+    running: _Process | None = None
+
+    def __init__(self) -> None:
+        self.line, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            self._process = _started(its.fileno())
+
+    def end(self) -> None:
+        self.line.close()
+        self._process.wait()
+        _Process.running = None
+
+
+def _started(line: int) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads is not forked
+    for name in [name for name in environment if name.startswith("NPL_")]:
+        del environment[name]
+    command = [sys.executable, "-m", "tests.warm", str(line)]
+    return Popen.__base__(command, cwd=ROOT, env=environment, pass_fds=[line], stdin=subprocess.DEVNULL)  # type: ignore
+
+
+def _can_be_forked(given: dict[str, Any]) -> bool:
+    environment = os.environ if given["env"] is None else given["env"]
+    return (
+        _FORKABLE
+        and isinstance(given["args"], list)
+        and _is_known(*given["args"])
+        and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
+        and Path(given["cwd"] or ".").is_dir()
+        and _read_at_start(environment) == _read_at_start(os.environ)
+    )
+
+
+def _is_known(program: str, option: str = "", what: str = "", *_: str) -> bool:
+    if program != sys.executable:
+        return False
+    # What a program finds imported is its own, and no other's.
+    return what.startswith(_PACKAGES) if option == "-m" else option == "-c" and "sys.modules" not in what
+
+
+def _read_at_start(environment: Any) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+
+
+def _forked(given: dict[str, Any], files: list[int]) -> int:
+    """Have a program forked, and return its process id."""
+    if _Process.running is None:
+        _Process.running = _Process()
+    line = _Process.running.line
+    umask = os.umask(0)
+    os.umask(umask)
+    program = {
+        "command": [os.fsdecode(word) for word in given["args"][1:]],
+        "environment": dict(os.environ if given["env"] is None else given["env"]),
+        "folder": str(Path(given["cwd"] or ".").absolute()),
+        "umask": umask,
+        "session": given["start_new_session"],
+        "group": given.get("process_group", -1),
+    }
+    # The process that forks has it done by a child, which ends: the program becomes a child of this process.
+    _adopt(True)
+    try:
+        socket.send_fds(line, [json.dumps(program).encode("utf-8", "surrogateescape")], files)
+        return int(line.recv(_LONGEST))
+    finally:
+        _adopt(False)
+
+
+def _adopt(whether: bool) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
+
+
+def main(line: socket.socket) -> None:
+    """Fork a program for each message; in it, this returns when the program ends."""
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    for package in ("npl_index", "npl_mcp"):
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__") and ".migrations." not in module.name:
+                import_module(module.name)
+    for name in _IMPORTED_LATE:
+        import_module(name)
+    gc.freeze()
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
+    while True:
+        data, files, _, _ = socket.recv_fds(line, _LONGEST, 3)
+        if not data:
+            os._exit(0)
+        adopted, ready = os.pipe()
+        between = os.fork()
+        if between == 0:
+            if os.fork():
+                os._exit(0)
+            break
+        os.close(adopted)
+        for file in files:
+            os.close(file)
+        os.waitpid(between, 0)
+        os.close(ready)
+    os.close(ready)
+    os.read(adopted, 1)
+    line.send(str(os.getpid()).encode())
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.closerange(3, max(line.fileno(), adopted, *files) + 1)
+    line.detach()
+    signal.signal(signal.SIGINT, interrupted)
+    gc.enable()
+    _run(**json.loads(data.decode("utf-8", "surrogateescape")))
+
+
+def _run(
+    command: list[str], environment: dict[str, str], folder: str, umask: int, session: bool, group: int
+) -> None:
+    if session:
+        os.setsid()
+    if group != -1:
+        os.setpgid(0, group)
+    os.umask(umask)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        former = getattr(sys, name)
+        stream = open(  # noqa: SIM115
+            number,
+            "w" if number else "r",
+            encoding=former.encoding,
+            errors=former.errors,
+            buffering=1 if number == 2 or os.isatty(number) else -1,
+            closefd=False,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    option, what, *words = command
+    sys.argv = [what if option == "-m" else option, *words]
+    if option == "-m":
+        sys.path[0] = folder
+        sys.modules.pop(what, None)
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = ""
+        own = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), own.__dict__)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
