@@ -175,13 +175,20 @@ class DocumentSet:
         document, index = place
         indexed = self.collection.documents[document]
         only_own = own and bool(indexed.tree.sections[index].children)
-        section = indexed.tree.sections[index]
-        if self.complete and not by_path and section.level and self.collection.is_unique(document, index):
-            heading = f"{'#' * section.level} {spell(heading_label(section.name))}"
-            return narrowed(heading, own=only_own, lines=lines)
-        return narrowed(
-            self.name(document, by_path=by_path) + indexed.steps[index], own=only_own, lines=lines
-        )
+        found = self.name(document, by_path=by_path) + indexed.steps[index]
+        if self.complete and not by_path:
+            found = min(self._unnamed(document, index) or found, found, key=len)
+        return narrowed(found, own=only_own, lines=lines)
+
+    def _unnamed(self, document: int, index: int) -> str | None:
+        """Return the selector of a section from a heading that it alone has, or one above it, if there is any."""
+        indexed = self.collection.documents[document]
+        for one in (index, *reversed(indexed.tree.ancestors(index))):
+            section = indexed.tree.sections[one]
+            if section.level and self.collection.is_unique(document, one):
+                below = indexed.steps[index].removeprefix(indexed.steps[one])
+                return f"{'#' * section.level} {spell(heading_label(section.name))}{below}"
+        return None
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
         """Make a part of a section's own text, or of some lines of it, which come under its heading."""

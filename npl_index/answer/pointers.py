@@ -21,10 +21,10 @@ def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
     return Pointer(selector(documents, unit), unit.tokens)
 
 
-def matching_line(documents: DocumentSet, part: Part) -> str | None:
-    """Return the line below a part's heading that holds most terms of the question, shortened.
+def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:
+    """Return the line below a part's heading that holds most terms of the question.
 
-    :returns: ``None`` where no line holds any.
+    :returns: its number, from 0, and its text, shortened; ``None`` where no line holds any.
     """
     tree = documents.tree(part.document)
     starts = tree.line_starts
@@ -38,7 +38,7 @@ def matching_line(documents: DocumentSet, part: Part) -> str | None:
     line, held = max(lines.items(), key=lambda item: sum(one.worth for one in item[1].values()))
     text = tree.line(line)
     first = min(one.at for one in held.values()) - starts[line]
-    return _around(text.rstrip(), first)
+    return line, _around(text.rstrip(), first)
 
 
 def _around(text: str, at: int) -> str:

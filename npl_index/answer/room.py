@@ -214,7 +214,7 @@ class Room:
     def _with_line(self, unit: Unit, one: Pointer) -> Pointer:
         if not self._form.shows_lines or (line := matching_line(self._documents, unit.parts[0])) is None:
             return one
-        full = one._replace(line=line)
+        full = one._replace(line=line[1])
         return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one
 
     def further(self, *, complete: bool) -> Further:

@@ -321,6 +321,16 @@ class Word(NamedTuple):
         return len(self.terms) > 1 and _IDENTIFIER.search(self.text) is not None
 
     @property
+    def meant(self) -> tuple[str, ...]:
+        """The terms that stand for it: of an identifier itself alone."""
+        return self.terms[-1:] if self.identifier else self.terms
+
+    @property
+    def shown(self) -> str:
+        """The word without the marks around it."""
+        return self.text.rstrip("-.'").lstrip("'")
+
+    @property
     def size(self) -> int:
         """The words it counts as: a run of a script without spaces holds several."""
         return 1 if self.text.isascii() else len(self.terms)

@@ -102,8 +102,7 @@ def cover(
     import numpy as np
 
     words = _asked(keywords, topics)
-    meant = [word.terms[-1:] if word.identifier else word.terms for word in words]
-    terms = [(number, term) for number, some in enumerate(meant) for term in some]
+    terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
     standing = [
         (place, row, worth)
         for place, (_, term) in enumerate(terms)
@@ -118,7 +117,7 @@ def cover(
     held = np.zeros((len(terms), len(numbers)))
     np.maximum.at(held, there, np.array(worths)[runs[here]])
     shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
-    np.add.at(shares, owners, held / np.array([len(meant[number]) for number in owners]).reshape(-1, 1))
+    np.add.at(shares, owners, held / np.array([len(words[number].meant) for number in owners]).reshape(-1, 1))
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
     np.maximum.at(
         weights, owners, [min(1.0, weight_of.get(term, 1.0)) * _rarity(collection, term) for _, term in terms]
@@ -175,4 +174,4 @@ def _names(word: Word) -> bool:
 
 
 def _shown(words: Iterable[Word]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.text.rstrip("-.'").lstrip("'") for word in words))[:SHOWN]
+    return tuple(dict.fromkeys(word.shown for word in words))[:SHOWN]

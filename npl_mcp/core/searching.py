@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from heapq import nlargest
-from itertools import zip_longest
+from itertools import chain, islice
+from typing import NamedTuple
 
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.nowhere import nowhere
+from npl_index.answer.pointers import LINE_CHARACTERS, matching_line
+from npl_index.answer.room import MORE_POINTERS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.documents import Found as FoundDocument
-from npl_index.library.references import document_name
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.scoring import LIMIT, Query, rank
-from npl_index.selectors.writing import qualified
+from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.coverage import Coverage, evidence
+from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, look
 from npl_mcp.changes.documents import FoundRequest
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.document_sets import NotIndexedError
@@ -37,14 +41,27 @@ KINDS: Mapping[str, str] = {
 }
 """What is searched, each with the domain that it belongs to."""
 
-_CRS = "cr:*"
-_NAMES = {"document": ("", "lib:*"), "artifact": ("artifact:*",), "cr": (_CRS,)}
+_CRS = DocumentRef(file="cr:*")
+_SETS = {
+    "document": (DocumentRef(), DocumentRef(file="lib:*")),
+    "artifact": (DocumentRef(file="artifact:*"),),
+    "cr": (_CRS,),
+}
 """Sets of documents, by the kind that is searched in them."""
+
+AT_A_TIME = 4
+"""Hits in documents that come for each hit of another kind: half a page at least, and no kind is hidden."""
 
 SNIPPET = 160
 """Characters that are shown of a text."""
 
 _WORD = re.compile(r"\w[\w.+#@/-]*")
+_PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
+_MARKUP = str.maketrans("", "", "`*")
+_SPELT_WORTH = 0.5
+"""Worth of a word as spelt for the choice of a line, besides that of its stem."""
+
+_ALL = 0.99
 _MOST_WORDS = 8
 """Words of a question that rows are compared with; each costs a look at all of them."""
 
@@ -60,10 +77,12 @@ class Hit:
 
     :param kind: document, message, worklog, artifact or cr.
     :param title: what people call it.
-    :param text: some of it, around the first word that was asked for.
+    :param text: some of it, around a word that was asked for; of a section the line that holds most of them.
     :param score: how well it fits, 0 to 1; within one kind.
     :param file: of a document, and of an artifact or CR that is Markdown: what tools accept as a file.
-    :param selector: of the section.
+    :param line: of the file, from 1: that of the text, or of the heading if only that holds a word.
+    :param selector: of the section's own text; ``npl_load_tailored`` takes it as it is.
+    :param tokens: of the section's own text.
     :param room_id: of a message.
     :param event_id: of a message.
     :param session_id: of a worklog.
@@ -80,7 +99,9 @@ class Hit:
     text: str
     score: float | None = None
     file: str | None = None
+    line: int | None = None
     selector: str | None = None
+    tokens: int | None = None
     room_id: int | None = None
     event_id: int | None = None
     session_id: str | None = None
@@ -101,80 +122,116 @@ class Found:
     """What a search found, and what it has not looked through.
 
     :param app: as the caller sees it.
-    :param query: what is looked for.
+    :param keywords: of what is looked for.
+    :param phrases: in quotes there.
     :param words: that rows are compared with.
     :param began: when the search did, in seconds of the monotonic clock.
     :param counts: how much of each kind.
     :param capped: kinds of which only the best were counted.
     :param missing: files that are not indexed yet, since the call did not wait for them.
     :param not_searched: what else was not looked through, and why.
-    :param hits: best first: of each kind the best, of each kind the second, and so on.
+    :param absent: what no section has, each with words near it; ``None`` where no sections were searched.
+    :param hits: best first: documents, with the best of each other kind among them.
     """
 
     app: App
-    query: str
+    keywords: Keywords
+    phrases: Sequence[str]
     words: Sequence[str]
     began: float = field(default_factory=time.monotonic)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     capped: list[str] = field(default_factory=list)
     missing: int = 0
     not_searched: list[str] = field(default_factory=list)
-    hits: Sequence[Made] = ()
+    absent: dict[str, tuple[str, ...]] | None = None
+    hits: Iterable[Made] = ()
+
+    def count(self, kind: str, number: int) -> None:
+        """Note how much of a kind was found."""
+        if number:
+            self.counts[kind] = self.counts.get(kind, 0) + number
+
+    def lacks(self, absent: Mapping[str, tuple[str, ...]]) -> None:
+        """Note what one set lacks: what no set has is absent, and words of all sets are near it."""
+        if self.absent is not None:
+            absent = {word: (*self.absent[word], *absent[word]) for word in self.absent if word in absent}
+        self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
+
+
+def phrases_of(query: str) -> list[str]:
+    """Return the phrases in quotes, as texts are compared with them."""
+    return [phrase for quoted in _PHRASE.findall(query) if (phrase := _flat(quoted))]
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.translate(_MARKUP).split()).casefold()
 
 
 def words_of(query: str) -> list[str]:
-    """Return the words that rows are compared with."""
+    """Return the phrases and words that rows are compared with."""
     found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
     long = [word for word in found if len(word) >= _SHORT or not word.isascii()]
-    return (long or list(found))[:_MOST_WORDS]
+    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MOST_WORDS]
 
 
-async def search(app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = ()) -> Found:
+async def search(
+    app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = (), ref: DocumentRef | None = None
+) -> Found:
     """Find what fits a question.
 
     :param kinds: of :data:`KINDS`, as far as the caller sees them.
     :param wanted: those that are looked for; none means all.
+    :param ref: documents that are searched, and nothing else.
     """
-    found, store = Found(app, query, words_of(query)), app.stores.searching
+    found = Found(app, extract_keywords(query), phrases_of(query), words_of(query))
+    store = app.stores.searching
+    if ref is not None:
+        found.hits = _ranked(found, "document", {ref: await app.gathered(ref)})
+        return found
     # Who sees change requests as such sees them nowhere else as well, so that these are always known.
-    searched = [kind for kind in _NAMES if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
-    sets = {kind: await _sets(found, *_NAMES[kind]) for kind in searched}
-    left_out = _paths(one for gathered in sets.get("cr", ()) for one in gathered.founds)
-    finders: Mapping[str, Callable[[str], list[Made]]] = {
+    searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
+    sets = {kind: await _sets(found, _SETS[kind]) for kind in searched}
+    left_out = _paths(one for gathered in sets.get("cr", {}).values() for one in gathered.founds)
+    finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
         "document": lambda kind: _ranked(found, kind, sets[kind], left_out),
         "message": lambda kind: _rows(found, kind, store.messages(found.words)),
         "worklog": lambda kind: _rows(found, kind, store.worklog(found.words, app.project)),
         # Sections of artifacts that are Markdown, then artifacts by what they are called.
-        "artifact": lambda kind: [
-            *_ranked(found, kind, sets[kind]),
-            *_rows(found, kind, store.artifacts(found.words)),
-        ],
+        "artifact": lambda kind: chain(
+            _ranked(found, kind, sets[kind]), _rows(found, kind, store.artifacts(found.words))
+        ),
         "cr": lambda kind: _ranked(found, kind, sets[kind]),
     }
     parts = {kind: finders[kind](kind) for kind in kinds if not wanted or kind in wanted}
-    found.counts = {kind: len(part) for kind, part in parts.items() if part}
-    found.hits = [hit for level in zip_longest(*parts.values()) for hit in level if hit is not None]
+    found.hits = _mixed(parts)
     return found
 
 
-async def _sets(found: Found, *names: str) -> list[Gathered]:
-    """Return the sets of documents of some names, as far as there are any that can be read."""
-    sets = []
-    for name in names:
+def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
+    left = {kind: iter(part) for kind, part in parts.items()}
+    while left:
+        for kind in list(left):
+            taken = list(islice(left[kind], AT_A_TIME if kind == "document" else 1))
+            yield from taken
+            if not taken:
+                del left[kind]
+
+
+async def _sets(found: Found, refs: Iterable[DocumentRef]) -> dict[DocumentRef, Gathered]:
+    """Return some sets of documents, as far as there are any that can be read."""
+    sets = {}
+    for ref in refs:
         end_if_abandoned()
         try:
-            gathered = await hurried(found.app.gathered(DocumentRef(file=name or None)), found.began)
+            gathered = await hurried(found.app.gathered(ref), found.began)
         except (NotFoundError, OutsideRootError):
             pass  # there are none that the caller sees
         except NotIndexedError as error:
             found.missing += error.files
         except NPLError as error:
-            found.not_searched.append(f"{name or 'documents'}: {error.message}")
+            found.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
         else:
-            sets.append(gathered)
-            found.missing += gathered.missing
-            if bad := gathered.unreadable:
-                found.not_searched.append(f"{len(bad):,} of {name or 'the documents'}, such as {bad[0]}")
+            sets[ref] = gathered
     return sets
 
 
@@ -183,62 +240,174 @@ def _paths(crs: Iterable[FoundDocument]) -> frozenset[str]:
     return frozenset(one.absolute for one in crs)
 
 
+class _Section(NamedTuple):
+    """A section that was found.
+
+    :param score: 0 to 1.
+    """
+
+    documents: DocumentSet
+    document: int
+    section: int
+    score: float
+
+    @property
+    def text(self) -> str:
+        """What a word may stand in: its text and headings, and the front matter of the first one."""
+        tree = self.documents.tree(self.document)
+        one = tree.sections[self.section]
+        above = [f"{tree.sections[index].name}\n" for index in tree.ancestors(self.section)]
+        if one.level <= 1:
+            above.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
+        return f"{''.join(above)}{one.title}\n{tree.text(one.own)}"
+
+    def spells(self, words: re.Pattern[str]) -> bool:
+        """Return whether it holds one of some words as spelt."""
+        try:
+            return words.search(self.text) is not None
+        except StoreError:  # it was damaged since it was indexed
+            return False
+
+    def holds(self, phrase: str) -> bool:
+        """Return whether it holds a phrase as written."""
+        try:
+            return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", _flat(self.text)) is not None
+        except StoreError:
+            return False
+
+
 def _ranked(
-    found: Found, kind: str, sets: Sequence[Gathered], left_out: frozenset[str] = frozenset()
-) -> list[Made]:
+    found: Found,
+    kind: str,
+    sets: Mapping[DocumentRef, Gathered],
+    left_out: Collection[str] = (),
+) -> Iterator[Made]:
     """Return the sections of some sets of documents that fit, best first.
+
+    Those that hold a phrase in quotes come first; those that hold no word as it is spelt come last.
 
     :param left_out: paths of documents that do not count.
     """
-    best: list[tuple[float, Made]] = []
-    query, weights = Query(extract_keywords(found.query)), found.app.settings.weights
-    for gathered in sets:
+    best: list[tuple[int, _Section]] = []
+    spelt = _spelt(found.keywords)
+    for ref, gathered in sets.items():
         end_if_abandoned()
-        hits = rank(gathered.collection, query, weights=weights)
-        if len(hits) >= LIMIT:
-            found.capped.append(kind)
-        for hit in hits:
-            if gathered.founds[hit.document].absolute in left_out:
-                continue
-            if not hit.section and not gathered.collection.size_of(hit.document, 0):
-                continue  # a document without words before its first heading is found by its sections
-            total = hit.score.total
-            best.append((total, _section(gathered, hit.document, hit.section, kind, total, found.words)))
-    return [made for _, made in sorted(best, key=lambda one: -one[0])]
-
-
-def _section(
-    gathered: Gathered, document: int, section: int, kind: str, score: float, words: Sequence[str]
-) -> Made:
-    def made() -> Hit:
-        file = gathered.files[document]
-        parsed = gathered.collection.documents[document]
-        one = parsed.tree.sections[section]
-        selector = qualified(document_name(file), parsed.step(section))
-        try:
-            text = snippet(parsed.tree.text(Span(one.heading_lines.stop, one.own.stop)), words)
-        except StoreError as error:  # it was damaged since it was indexed
-            text = error.message
-        artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
-        return Hit(
-            kind=kind,
-            title=one.name,
-            text=text,
-            score=round(score, 3),
-            file=file,
-            selector=selector,
-            artifact_id=int(artifact) if artifact else None,
-            revision=int(revision) if revision else None,
-            key=file.partition(":")[2] if kind == "cr" else None,
+        found.missing += gathered.missing
+        if bad := gathered.unreadable:
+            found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
+        limit = len(gathered.collection) + 1 if found.phrases else LIMIT
+        looked = look(
+            gathered.collection,
+            Query(found.keywords),
+            weights=found.app.settings.weights,
+            score_cutoff=0 if found.phrases else SCORE_CUTOFF,
+            limit=limit,
         )
+        documents = _shown(found, ref, gathered, looked.coverage)
+        sections = [_Section(documents, one.document, one.section, one.score.total) for one in looked.hits]
+        holders = {phrase: _holders(phrase, sections, looked.coverage) for phrase in found.phrases}
+        absent = nowhere(documents, looked.coverage)
+        found.lacks(absent | {f'"{phrase}"': () for phrase, some in holders.items() if not any(some)})
+        kept = [
+            (sum(some[number] for some in holders.values()), one)
+            for number, one in enumerate(sections)
+            if gathered.founds[one.document].absolute not in left_out
+            # A document without words before its first heading is found by its sections.
+            and (one.section or gathered.collection.size_of(one.document, 0))
+        ]
+        if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
+            # What holds a word or two of such a question does so by chance.
+            kept = [one for one in kept[:MORE_POINTERS] if one[1].spells(spelt)]
+        elif len(sections) >= limit:
+            found.capped.append(kind)
+        found.count(kind, len(kept))
+        best += kept
+    best.sort(key=lambda one: (-one[0], -one[1].score))
+    return _spelt_first([one for _, one in best], kind, spelt, found.words)
 
-    return made
+
+def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
+    """Return documents as hits name them: as pointers of a tailored load do."""
+    counter, counts = found.app.counting(gathered.collection)
+    telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_MOST_WORDS]
+    wanted = {term: weight for weight, word in telling for term in word.meant}
+    for weight, word in telling:
+        wanted.setdefault(word.shown.lower(), weight * _SPELT_WORTH)
+    return DocumentSet(
+        collection=gathered.collection,
+        several=gathered.several,
+        file="",
+        counts=counts,
+        counter=counter,
+        files=gathered.files,
+        complete=gathered.several and not gathered.missing and found.app.searches_all(ref, ()),
+        wanted=tuple(wanted.items())[:_MOST_WORDS],
+    )
+
+
+def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
+    """Return which sections hold a phrase; of those that hold its words the text is read."""
+    terms = {word.terms for word in extract_keywords(phrase).written}
+    rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
+    may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
+    return [likely and one.holds(phrase) for one, likely in zip(sections, may.tolist(), strict=False)]
+
+
+def _spelt(keywords: Keywords) -> re.Pattern[str]:
+    """Return what finds one of some words as spelt, whatever its case."""
+    words = [word.shown for word in keywords.written]
+    bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
+    return re.compile("|".join(bounded), re.IGNORECASE)
+
+
+def _spelt_first(
+    sections: Iterable[_Section], kind: str, spelt: re.Pattern[str], words: Sequence[str]
+) -> Iterator[Made]:
+    """Yield sections that spell a word as the question does, then the others; no more are read than shown."""
+    others = []
+    for one in sections:
+        if one.spells(spelt):
+            yield partial(_made, one, kind, words)
+        else:
+            others.append(one)
+    yield from (partial(_made, one, kind, words) for one in others)
+
+
+def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
+    documents, place = one.documents, (one.document, one.section)
+    file, tree = documents.path(one.document), documents.tree(one.document)
+    section, part = tree.sections[one.section], documents.part(place, chosen=False)
+    tokens = None
+    try:
+        body = tree.text(Span(section.heading_lines.stop, section.own.stop))
+        line, text = matching_line(documents, part) or (
+            section.own.start,
+            snippet(body, words, LINE_CHARACTERS),
+        )
+        tokens = part.size.last
+    except StoreError as error:  # it was damaged since it was indexed
+        line, text = section.own.start, error.message
+    artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
+    return Hit(
+        kind=kind,
+        title=section.name,
+        text=text,
+        score=round(one.score, 3),
+        file=file,
+        line=line + 1,
+        selector=documents.selector(place, own=True),
+        tokens=tokens,
+        artifact_id=int(artifact) if artifact else None,
+        revision=int(revision) if revision else None,
+        key=file.partition(":")[2] if kind == "cr" else None,
+    )
 
 
 def _rows(found: Found, kind: str, rows: Rows) -> list[Made]:
     end_if_abandoned()
     matches, not_searched = rows
     found.not_searched += not_searched
+    found.count(kind, len(matches))
     if len(matches) >= MOST:
         found.capped.append(kind)
     return [partial(_hit, kind, one, found.words) for one in matches]
@@ -250,24 +419,27 @@ def _hit(kind: str, match: Match, words: Sequence[str]) -> Hit:
     return Hit(kind=kind, text=snippet(match.text, words), **columns)
 
 
-def snippet(text: str, words: Sequence[str]) -> str:
-    """Return a part of a text around the first word that it holds, on one line."""
+def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
+    """Return a part of a text around the first word that it holds, on one line.
+
+    :param most: characters, but for the marks where it is cut.
+    """
     line = " ".join(text[:_LOOKED_AT].split())
     lower = line.lower()
     places = [at for word in words if (at := lower.find(word)) >= 0]
-    begin = max(0, min(places, default=0) - _BEFORE) if len(line) > SNIPPET else 0
+    begin = max(0, min(places, default=0) - _BEFORE) if len(line) > most else 0
     if begin:
         begin = line.find(" ", begin, begin + _BEFORE) + 1 or begin
-    part = line[begin : begin + SNIPPET]
-    if begin + SNIPPET < len(line):
-        part = f"{part[: part.rfind(' ', SNIPPET // 2) + 1] or part}…"
+    part = line[begin : begin + most]
+    if begin + most < len(line):
+        part = f"{part[: part.rfind(' ', most // 2) + 1] or part}…"
     return f"… {part}" if begin else part
 
 
-def _found(app: App, name: str | None) -> Sequence[FoundDocument]:
-    """Return where the documents of a name are, if there are any."""
+def _found(app: App, ref: DocumentRef) -> Sequence[FoundDocument]:
+    """Return where documents are, if there are any."""
     try:
-        return app.documents.find(DocumentRef(file=name))
+        return app.documents.find(ref)
     except NPLError:
         return ()
 
@@ -295,7 +467,7 @@ def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[Hit]:
     """
     crs = _found(app, _CRS) if "cr" in kinds else ()
     if "document" in kinds:
-        yield from _changed(app, "document", _found(app, None), limit, _paths(crs))
+        yield from _changed(app, "document", _found(app, DocumentRef()), limit, _paths(crs))
     yield from _changed(app, "cr", crs, limit)
     for kind, matches in app.stores.searching.newest(app.project, limit).items():
         if kind in kinds:

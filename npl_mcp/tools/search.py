@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Annotated
 
+from npl_index.answer.forms import partial_note
+from npl_index.answer.marks import in_mark
+from npl_index.answer.values import Written
 from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.library.documents import DocumentRef
 from npl_index.library.references import near_names
+from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
 from npl_mcp.core.searching import KINDS, Hit
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.domain_names import domains_named
+from npl_mcp.tools.npl import Format
 from npl_mcp.tools.spec import CommaList, ToolSpec
 
-PAGE = 10
-"""Hits of a page: some 700 tokens."""
+PAGE = 8
+LINE_TOKENS = 40
+"""Hits of a page, and tokens of a line in Markdown, on average."""
+
+WIDTHS = (64, 48, 32, 0)
+"""Characters of a hit's text; the first that the tokens allow, else the last."""
 
 LARGEST_PAGE = 50
 LONGEST_QUERY = 1_000
+
+_GROUPS = {"message": "messages", "worklog": "worklogs", "artifact": "artifacts", "cr": "change requests"}
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
     """What was found.
 
-    :param items: a page of it, best first: of each kind the best, of each kind the second, and so on.
+    :param items: a page of it: documents, then the other kinds, each best first. Where there are several
+        kinds, half a page at least is documents, and the rest is shared evenly.
     :param total: how much was found.
     :param counts: the same by kind.
     :param limit: most hits of a page.
     :param offset: hits left out before the first.
+    :param absent: words and quoted phrases that no section has, the most telling first.
+    :param near: words that sections have, by the absent word that they are near.
     :param capped: kinds of which there may be more: only the best were counted.
     :param missing_files: how many files are not indexed yet; ask again for them.
     :param not_searched: what else was not looked through: the oldest rows of many, and what cannot be read.
@@ -42,6 +58,8 @@ class Hits:
     counts: Mapping[str, int]
     limit: int
     offset: int
+    absent: tuple[str, ...] | None = None
+    near: Mapping[str, tuple[str, ...]] | None = None
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
     not_searched: tuple[str, ...] | None = None
@@ -54,14 +72,23 @@ async def search(
     kinds: Annotated[str | None, "Some of document, message, worklog, artifact, cr", CommaList] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Hits:
-    """Search everything, or some kinds of it.
+    file: str | None = None,
+    resource_type: str | None = None,
+    item: str | None = None,
+    format: Format = None,
+) -> Hits | Written[Hits]:
+    """List the places where documents, then messages and other records, hold some words; "quoted phrases" and
+    identifiers as written come first. ``npl_load_tailored`` reads the selectors of its lines.
 
     :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, with commas between
         them; by default all.
+    :param file: documents that are searched, and nothing else; as for ``npl_section_index``.
+    :param resource_type: as for ``npl_section_index``.
+    :param item: as for ``npl_section_index``.
     :returns: what was found.
     :raises MissingRequestError: the query is empty.
     :raises InvalidRequestError: a kind is unknown, or another argument cannot be used.
+    :raises DocumentNotFoundError: there is no such file or item.
     :raises DatabaseError: the database cannot be used.
     """
     text = query.strip()[:LONGEST_QUERY]
@@ -70,21 +97,75 @@ async def search(
     page = Slice.parse(limit, offset, PAGE)
     most = min(page.limit, LARGEST_PAGE)
     wanted = _wanted(kinds)
+    ref = DocumentRef.parse(file, resource_type, item)
 
     async def found() -> Hits:
-        every = await find(app, text, seen(app), wanted)
+        every = await find(app, text, seen(app), wanted, None if ref == DocumentRef() else ref)
+        absent = {} if every.missing else every.absent or {}  # what is missing may have it
+        items = [made() for made in islice(every.hits, page.offset, page.offset + most)]
         return Hits(
-            items=tuple(made() for made in every.hits[page.offset : page.offset + most]),
-            total=len(every.hits),
+            items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
+            total=sum(every.counts.values()),
             counts=every.counts,
             limit=most,
             offset=page.offset,
+            absent=tuple(absent) or None,
+            near={word: near for word, near in absent.items() if near} or None,
             capped=tuple(kind for kind in every.counts if kind in every.capped) or None,
             missing_files=every.missing or None,
             not_searched=tuple(every.not_searched) or None,
         )
 
-    return await app.unchanging(found)
+    hits = await app.unchanging(found)
+    return Written(hits, _text(hits, app.counter)) if app.form(format) == "markdown" else hits
+
+
+def _text(hits: Hits, counter: TokenCounter) -> str:
+    """Return what was found for a model; long addresses leave less room for the lines that match."""
+    text = ""
+    for width in WIDTHS:
+        text = "\n".join(_lines(hits, width))
+        if counter.upper_bound(counter.count(text)) <= LINE_TOKENS * max(PAGE, len(hits.items)):
+            break
+    return text
+
+
+def _lines(hits: Hits, width: int) -> Iterator[str]:
+    """Yield the lines of an answer.
+
+    :param width: most characters of a hit's text.
+    """
+    if hits.absent:
+        near = hits.near or {}
+        words = (f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent)
+        yield in_mark(f"no section has: {', '.join(words)}")
+    for kind, group in groupby(hits.items, lambda hit: hit.kind):
+        if kind in _GROUPS:
+            yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
+        yield from (_line(hit, width) for hit in group)
+    shown = hits.offset + len(hits.items)
+    if hits.total > shown:
+        yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
+    elif not hits.items:
+        yield "nothing found"
+    if hits.missing_files:
+        yield partial_note(hits.missing_files)
+    yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())
+
+
+def _line(hit: Hit, width: int) -> str:
+    if hit.file:
+        parts = [f"{hit.file}:{hit.line}", f"{hit.selector}", f"{hit.tokens or 0}"]
+    elif hit.room_id:
+        parts = [f"room {hit.room_id} event {hit.event_id}", hit.by or ""]
+    elif hit.session_id:
+        parts = [f"{hit.session_id} entry {hit.seq}", hit.by or ""]
+    else:
+        parts = [f"artifact:{hit.artifact_id}", hit.title]
+    text = " ".join(hit.text.split())
+    if len(text) > width:
+        text = f"{text[: text.rfind(' ', width // 2, width) + 1] or text[:width]}…"
+    return in_mark("  ".join([*parts, text] if width else parts))
 
 
 def seen(app: App) -> tuple[str, ...]:
@@ -103,4 +184,8 @@ def _wanted(kinds: str | None) -> list[str]:
     return wanted
 
 
-TOOLS = (ToolSpec(search, title="Search", always=True, lane="search"),)
+TOOLS = (
+    ToolSpec(
+        search, title="Search", always=True, lane="search", implied=("file", "resource_type", "item", "format")
+    ),
+)

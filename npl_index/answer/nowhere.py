@@ -1,0 +1,45 @@
+"""Words of a question that no section has, and words near them that some section has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.finding import find_all
+from npl_index.library.references import near_names
+from npl_index.ranking.analysis import Word
+from npl_index.ranking.coverage import SHOWN, Coverage
+
+NEAR = 2
+"""Most words that are named as near to one."""
+
+_TRIED = 6
+_WORD = re.compile(r"\w[\w.-]*\w|\w")
+
+
+def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, ...]]:
+    """Return the words of a question that stand in no section, each with words near it, as these are written.
+
+    The ranking takes a misspelt word for the right one; here it is absent, and the right one is near.
+    """
+    row = documents.collection.postings.terms.row
+    absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
+    absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
+    return {
+        word.shown: near_names(word.shown, dict.fromkeys(_alike(documents, word)), NEAR)
+        for word in absent[:SHOWN]
+    }
+
+
+def _alike(documents: DocumentSet, word: Word) -> Iterator[str]:
+    """Yield words whose terms are variants of a word's term, as a section writes them."""
+    postings = documents.collection.postings
+    variants = sorted(postings.variants(word.terms[-1]), key=lambda one: -one[1])[:_TRIED]
+    for row, term in zip(variants, postings.terms.texts([row for row, _ in variants]), strict=True):
+        document, section = documents.collection.place(int(postings.find([row[0]]).sections[0]))
+        text = documents.text((document, section))
+        for place in find_all(text, 0, len(text), [(term, 1.0)])[:1]:
+            found = _WORD.match(text, place.at)
+            if found:
+                yield found[0]
