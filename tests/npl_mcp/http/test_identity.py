@@ -298,6 +298,14 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "change requests of a root": ("docs", lambda s, w: "OTH-001" in found(s, w, file="cr:*")),
     "projects": ("docs", lambda s, w: s.data(w, "list_projects")["total"] == 2),
     "project": ("docs", lambda s, w: s.code(w, "get_cr", key="OTH-001") == "OK"),
+    "root in instructions": (
+        "docs",
+        lambda s, w: '"other"' in s.ask(w, "server/discover")["result"]["instructions"],
+    ),
+    "document in the map": (
+        "docs",
+        lambda s, w: "other" in json.dumps(s.ask(w, "resources/read", uri="npl://map")),
+    ),
     "file": ("docs", lambda s, w: "Water" in found(s, w, file="other.md")),
     "file by its path": ("docs", lambda s, w: "Water" in found(s, w, file=str(s.other / "other.md"))),
     "folder": ("docs", lambda s, w: '"success":true' in load(s, w, file=str(s.other), context="siphon")),
