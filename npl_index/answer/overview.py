@@ -166,7 +166,9 @@ class _Map:
 
     def text(self) -> str:
         """Return the lines."""
-        lines = [f"{len(self.homes):,} documents for npl_load_tailored; in brackets words of headings\n"]
+        several = "s" * (len(self.homes) != 1)
+        title = f"{len(self.homes):,} document{several} for npl_load_tailored; in brackets words of headings"
+        lines = [title, ""]
         for folder, entries in groupby(sorted(self.entries), itemgetter(0)):
             every = list(entries)
             parts = [self.name(one) + self._said([one]) for one in every if one in self.shown]

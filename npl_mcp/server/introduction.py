@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from string import ascii_letters
 
 from cachetools.func import ttl_cache
@@ -68,24 +69,22 @@ def what_is_served(app: App) -> str:
     Whether they are indexed does not matter: the sentence is the same for the same files, and takes a bounded
     number of steps, however many there are.
     """
-    roots, founds, least = app.library.searched, dict[Found, None](), ""
+    roots, founds, least = app.library.searched, set[Found](), ""
     for root in roots:
+        walk = app.library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots))
         try:
-            for _, found in app.library.roots.walk(
-                root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots)
-            ):
-                founds[found] = None
+            founds.update(found for _, found in walk)
         except DocumentTooLargeError:
             least = "over "
     # The sum of a walk that ended early may be another after any change.
     count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
-    names = _fitting((in_quotes(root.label) for root in roots[:MOST_ROOTS]), 3 * ROOM // 4)
+    names = _fitting([in_quotes(root.label) for root in roots[:MOST_ROOTS]], 3 * ROOM // 4)
     more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
     ordered = sorted(founds, key=lambda one: one.absolute)
     sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))
-    several = (one.text for one in heading_words(sample) if len(one.held) > 1 or len(sample) < _FEW)
-    words = _fitting(several, ROOM - sum(map(_width, names)))
-    about = f" about {', '.join(sorted(words, key=str.casefold))}" if words else ""
+    several = [one.text for one in heading_words(sample) if len(one.held) > 1 or len(sample) < _FEW]
+    words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
+    about = f" about {', '.join(words)}" if words else ""
     return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}." if roots else ""
 
 
@@ -97,15 +96,9 @@ def _beginning(found: Found) -> list[str]:
     return []
 
 
-def _fitting(texts: Iterable[str], room: int) -> list[str]:
+def _fitting(texts: Sequence[str], room: int) -> list[str]:
     """Return the first of some texts, as many as there is room for."""
-    found = []
-    for text in texts:
-        room -= _width(text)
-        if room < 0:
-            break
-        found.append(text)
-    return found
+    return [text for text, used in zip(texts, accumulate(map(_width, texts)), strict=True) if used <= room]
 
 
 def _width(text: str) -> int:

@@ -221,8 +221,9 @@ def read(site: Site, who: str, path: str) -> str:
 
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
 ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
-    "resources": ("no-directive", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
-    "resources of a root": ("docs", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
+    "resources": ("no-directive", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
+    "resources of a root": ("docs", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
+    "map": ("no-npl", lambda s, w: "npl://map" in titles(s.ask(w, "resources/list"), "resources")),
     "templates": (
         "no-directive",
         lambda s, w: any(

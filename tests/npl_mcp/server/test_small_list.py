@@ -284,9 +284,9 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
         return [len(await one()) for one in lists]
 
     scaffold(settings.cwd)
-    assert with_client(settings, ask) == [5, 3, 3 + PROMPTS]
+    assert with_client(settings, ask) == [6, 3, 3 + PROMPTS]
     assert with_client(settings, ask, domains=("directive",)) == [5, 1, 3]
-    assert with_client(settings, ask, domains=("npl", "chat")) == [0, 2, PROMPTS]
+    assert with_client(settings, ask, domains=("npl", "chat")) == [1, 2, PROMPTS]
     assert with_client(settings, ask, domains=("chat",)) == [0, 0, 0]
 
 
