@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, groupby
 from math import log, log2
+from operator import itemgetter
 from typing import NamedTuple
 
 from npl_index.ranking.analysis import commonness, terms
@@ -26,13 +27,15 @@ LONGEST_NAME = 40
 """Characters that are shown of a name."""
 
 _LONGEST_WORD = 24  # bytes: a run of Chinese characters may be a sentence
-_FOR_NAMES = 0.8  # share of a map's room; words of headings get the rest
+_FOR_NAMES = 0.7  # share of a map's room; words of headings get the rest
 _RARE = 0.05  # share of documents that may have a word which tells where to look
 _TRIES = 4
 _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
-_PLAIN = re.compile(r"[\w.+@:-]+(?:/[\w.+@:-]+)*")
+_PLAIN = re.compile(r"[\w.+@:-]+(?:/[\w.+@:-]+)*/?")
 _HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
+
+_Entry = tuple[str, str]  # a folder, and what stands in its line
 
 
 class HeadingWord(NamedTuple):
@@ -93,8 +96,7 @@ def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
 def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
     """Return a map of documents as Markdown: for each folder a line of names, with rare words of headings.
 
-    What there is no room for is counted. If there is none for a line each, folders are counted with those
-    above them.
+    What there is no room for is counted. Where folders are too many for a line each, those above have lines.
 
     :param paths: relative to a root, sorted.
     :param headings: of each document, its title first; nothing where they were not read.
@@ -107,9 +109,10 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
     depth = max((path.count("/") for path in paths), default=0)
     while cost((chart := _Map(paths, depth)).text()) > BUDGET // 2 and depth:
         depth -= 1
-    names = sorted((cost(f", {name}"), number) for number, name in chart.names.items())
-    words = [(cost(f", {word.text}"), word) for word in heading_words(headings)]
-    room, text = BUDGET, chart.text()
+    names = sorted((counter.count(f", {chart.name(one)}"), one) for one in chart.entries)
+    words = [(counter.count(f", {word.text}"), word) for word in heading_words(headings)]
+    text = chart.text()
+    room = BUDGET - cost(text)
     for _ in range(_TRIES):
         chart.fill(names, words, room)
         over = cost(chart.text()) - BUDGET
@@ -119,62 +122,63 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
 
 
 class _Map:
-    """Documents by their folders: names that are shown, and words that are said of documents.
+    """Lines of folders, with entries: documents, and folders that have no line.
 
     :param paths: of all documents.
     :param depth: levels of folders that have lines.
     """
 
     def __init__(self, paths: Sequence[str], depth: int) -> None:
-        self.folders: defaultdict[str, list[int]] = defaultdict(list)
-        self.names: dict[int, str] = {}
-        for number, path in enumerate(paths):
-            folder = "".join(f"{part}/" for part in path.split("/")[:-1][:depth])
-            self.folders[folder].append(number)
-            self.names[number] = _named(path[len(folder) :].removesuffix(".md"))
-        self.shown: set[int] = set()
-        self.said: defaultdict[int, list[str]] = defaultdict(list)
+        self.homes: list[_Entry] = []
+        for path in paths:
+            *above, name = path.split("/")
+            below = f"{above[depth]}/" if len(above) > depth else name.removesuffix(".md")
+            self.homes.append(("/".join(above[:depth]) or ".", below))
+        self.entries = Counter(self.homes)
+        self.shown: set[_Entry] = set()
+        self.said: defaultdict[_Entry, list[str]] = defaultdict(list)
+
+    def name(self, entry: _Entry) -> str:
+        """Return what an entry is called; a folder with the number of its documents."""
+        return _named(entry[1]) + (f" {self.entries[entry]:,}" if entry[1].endswith("/") else "")
 
     def fill(
-        self, names: Sequence[tuple[int, int]], words: Sequence[tuple[int, HeadingWord]], room: int
+        self, names: Sequence[tuple[int, _Entry]], words: Sequence[tuple[int, HeadingWord]], room: int
     ) -> None:
         """Choose what to show; short names come first, so that most are there.
 
-        :param names: cost and number of each document's.
-        :param words: costs and words.
+        :param names: entries with what their names cost.
+        :param words: with what they cost.
         """
+        used, most = 0, max(3, _RARE * len(self.homes))
         self.shown.clear()
         self.said.clear()
-        used = cost = 0
-        for cost, number in names:
-            used += cost
-            if used > room * _FOR_NAMES:
-                break
-            self.shown.add(number)
-        known = {
-            term for one in (*self.folders, *map(self.names.get, self.shown)) for term in terms(one or "")
-        }
-        for cost, word in words:
-            if (
-                word.term not in known
-                and len(word.held) <= max(3, _RARE * len(self.names))
-                and used + cost <= room
-            ):
-                self.said[word.held.most_common(1)[0][0]].append(word.text)
+        for cost, entry in names:
+            if used + cost <= room * _FOR_NAMES:
                 used += cost
+                self.shown.add(entry)
+        known = {term for folder, _ in self.entries for term in terms(folder)}
+        known.update(term for _, name in self.shown for term in terms(name))
+        for cost, word in words:
+            if used + cost <= room and len(word.held) <= most and word.term not in known:
+                used += cost
+                self.said[self.homes[word.held.most_common(1)[0][0]]].append(word.text)
 
     def text(self) -> str:
         """Return the lines."""
-        lines = [f"{len(self.names):,} documents for npl_load_tailored; in brackets words of headings\n"]
-        for folder, numbers in sorted(self.folders.items()):
-            parts = [self.names[one] + self._said([one]) for one in numbers if one in self.shown]
-            if others := [one for one in numbers if one not in self.shown]:
-                parts.append(f"{len(others):,} more{self._said(others)}")
-            lines.append(f"- {_named(folder[:-1] or '.')}/: {', '.join(parts)}")
+        several = "s" * (len(self.homes) != 1)
+        title = f"{len(self.homes):,} document{several} for npl_load_tailored; in brackets words of headings"
+        lines = [title, ""]
+        for folder, entries in groupby(sorted(self.entries), itemgetter(0)):
+            every = list(entries)
+            parts = [self.name(one) + self._said([one]) for one in every if one in self.shown]
+            if others := [one for one in every if one not in self.shown]:
+                parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._said(others)}")
+            lines.append(f"- {_named(folder)}/: {', '.join(parts)}")
         return "\n".join((*lines, ""))
 
-    def _said(self, numbers: Sequence[int]) -> str:
-        words = sorted(chain.from_iterable(self.said.get(one, ()) for one in numbers), key=str.casefold)
+    def _said(self, entries: Sequence[_Entry]) -> str:
+        words = sorted(chain.from_iterable(self.said.get(one, ()) for one in entries), key=str.casefold)
         return f" ({', '.join(words)})" if words else ""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
+from string import ascii_letters
 
 from cachetools.func import ttl_cache
 
@@ -15,8 +17,8 @@ from npl_index.library.roots import Found
 from npl_mcp.core.app import VIEWS, App
 
 FIRST = (
-    "npl_load_tailored answers from Markdown within a token budget: ask in the question's words and add "
-    "terms that the documents use. npl_section_index lists sections, other npl_load_* bring whole items."
+    "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
+    "use. npl_section_index lists sections, npl_load_* whole items."
 )
 """About the tools of the domain ``npl``."""
 
@@ -26,20 +28,23 @@ ALSO: Mapping[str, str] = {
     "chat": "chat_*",
     "review": "review_*",
     "worklog": "worklog_*",
-    "cr": "*_cr* and *_project* (change requests)",
+    "cr": "*_cr*, *_project*",
     "directive": "directive_*",
     "utility": "git_*, dump_files",
-    "search": "search for words in everything",
+    "search": "search for words everywhere",
 }
 """What other domains have."""
 
 MOST_ROOTS = 10
-ROOM = 100
-"""Bytes of the names of roots, and of words. To count tokens would delay the start."""
+ROOM = 96
+"""Letters of the names of roots and of words together, of which a token has two at least; other characters
+count as more. To count tokens would delay the start.
+"""
 
 MOST_ENTRIES = 4_000
 """Entries of folders that are looked at in all, some twenty milliseconds."""
 
+_FEW = 4
 _SAMPLE = 96  # files whose beginnings are read, some ten milliseconds
 _BEGINNING = 4_096
 _SECONDS = 30.0
@@ -64,24 +69,23 @@ def what_is_served(app: App) -> str:
     Whether they are indexed does not matter: the sentence is the same for the same files, and takes a bounded
     number of steps, however many there are.
     """
-    roots, founds, least = app.library.searched, dict[Found, None](), ""
+    roots, founds, least = app.library.searched, set[Found](), ""
     for root in roots:
+        walk = app.library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots))
         try:
-            for _, found in app.library.roots.walk(
-                root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots)
-            ):
-                founds[found] = None
+            founds.update(found for _, found in walk)
         except DocumentTooLargeError:
             least = "over "
     # The sum of a walk that ended early may be another after any change.
     count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
-    names = _fitting(in_quotes(root.label) for root in roots[:MOST_ROOTS])
-    more = f" and {len(roots) - len(names)} more" if len(names) < len(roots) else ""
+    names = _fitting([in_quotes(root.label) for root in roots[:MOST_ROOTS]], 3 * ROOM // 4)
+    more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
     ordered = sorted(founds, key=lambda one: one.absolute)
     sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))
-    words = _fitting(one.text for one in heading_words(sample) if len(one.held) > (len(sample) > MOST_ROOTS))
-    about = f" about {', '.join(sorted(words, key=str.casefold))}" if words else ""
-    return f"Served: {least}{count:,} documents of {', '.join(names)}{more}{about}." if roots else ""
+    several = [one.text for one in heading_words(sample) if len(one.held) > 1 or len(sample) < _FEW]
+    words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
+    about = f" about {', '.join(words)}" if words else ""
+    return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}." if roots else ""
 
 
 def _beginning(found: Found) -> list[str]:
@@ -92,11 +96,11 @@ def _beginning(found: Found) -> list[str]:
     return []
 
 
-def _fitting(texts: Iterable[str]) -> list[str]:
+def _fitting(texts: Sequence[str], room: int) -> list[str]:
     """Return the first of some texts, as many as there is room for."""
-    found: list[str] = []
-    for text in texts:
-        if len(", ".join((*found, text)).encode(errors="replace")) > ROOM:
-            break
-        found.append(text)
-    return found
+    return [text for text, used in zip(texts, accumulate(map(_width, texts)), strict=True) if used <= room]
+
+
+def _width(text: str) -> int:
+    """Return the room that a text takes with a comma."""
+    return sum(1 if c in ascii_letters else 2 * len(c.encode(errors="replace")) for c in f",{text}")

@@ -221,8 +221,9 @@ def read(site: Site, who: str, path: str) -> str:
 
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
 ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
-    "resources": ("no-directive", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
-    "resources of a root": ("docs", lambda s, w: bool(titles(s.ask(w, "resources/list"), "resources"))),
+    "resources": ("no-directive", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
+    "resources of a root": ("docs", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
+    "map": ("no-npl", lambda s, w: "npl://map" in titles(s.ask(w, "resources/list"), "resources")),
     "templates": (
         "no-directive",
         lambda s, w: any(
@@ -295,6 +296,14 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "change requests of a root": ("docs", lambda s, w: "OTH-001" in found(s, w, file="cr:*")),
     "projects": ("docs", lambda s, w: s.data(w, "list_projects")["total"] == 2),
     "project": ("docs", lambda s, w: s.code(w, "get_cr", key="OTH-001") == "OK"),
+    "root in instructions": (
+        "docs",
+        lambda s, w: '"other"' in s.ask(w, "server/discover")["result"]["instructions"],
+    ),
+    "document in the map": (
+        "docs",
+        lambda s, w: "other" in json.dumps(s.ask(w, "resources/read", uri="npl://map")),
+    ),
     "file": ("docs", lambda s, w: "Water" in found(s, w, file="other.md")),
     "file by its path": ("docs", lambda s, w: "Water" in found(s, w, file=str(s.other / "other.md"))),
     "folder": ("docs", lambda s, w: '"success":true' in load(s, w, file=str(s.other), context="siphon")),

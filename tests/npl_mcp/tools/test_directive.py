@@ -429,7 +429,8 @@ def test_only_what_is_there_is_offered(settings: Settings, work: Path) -> None:
 
     async def ask(client: Client[Any]) -> tuple[list[str], list[str]]:
         resources, prompts = await client.list_resources(), await client.list_prompts()
-        return [one.name for one in resources], directive_prompts(prompts)
+        names = [one.name for one in resources if str(one.uri).startswith("directive:")]
+        return names, directive_prompts(prompts)
 
     (work / "directive" / "reference" / "templates" / "impact_template.md").unlink()
     resources, prompts = with_client(settings, ask)
@@ -443,7 +444,8 @@ def test_templates_and_files_are_resources(settings: Settings, work: Path) -> No
     """Five that are always meant, and any file by its path, as Markdown."""
 
     async def ask(client: Client[Any]) -> tuple[Any, ...]:
-        resources = await client.list_resources()
+        listed = await client.list_resources()
+        resources = [one for one in listed if str(one.uri).startswith("directive:")]
         texts = {}
         for uri in [resource.uri for resource in resources] + ["directive://reference/agent_context.md"]:
             (content,) = await client.read_resource(str(uri))

@@ -1,0 +1,126 @@
+"""``npl-load map``: the map of documents, printed or kept in a marked block of a file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.cli.commands.load import main
+
+BEGIN, END = "<!-- npl map -->", "<!-- /npl map -->"
+MAP = """2 documents for npl_load_tailored; in brackets words of headings
+
+- docs/: bees (Hives, Honey), wax (Candles)
+"""
+BLOCK = f"{BEGIN}\n{MAP}{END}"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a project with two documents; give code, output, messages."""
+    for name, text in (("bees", "# Hives\n\n## Honey\n"), ("wax", "# Candles\n")):
+        Path("docs").mkdir(exist_ok=True)
+        Path(f"docs/{name}.md").write_text(text, encoding="utf-8")
+
+    def ended(*words: str) -> tuple[int, str, str]:
+        code = main(["map", *words])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return ended
+
+
+@pytest.mark.parametrize("words", [(), ("docs",), ("docs/",), ("--root", ".")])
+def test_the_map_is_printed(run: Run, words: tuple[str, ...]) -> None:
+    """Of all documents, or of those of a folder; paths are relative."""
+    assert run(*words) == (0, MAP, "")
+
+
+def test_a_folder_elsewhere_has_a_map(run: Run, tmp_path: Path) -> None:
+    """No absolute path is in it, and none of this folder."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "moth.md").write_text("# Silk\n", encoding="utf-8")
+    code, out, _ = run("../beside")
+    assert (code, out.splitlines()[2:]) == (0, ["- ./: moth (Silk)"])
+
+
+# What a file holds before, and afterwards.
+FILES: dict[str, tuple[str | None, str]] = {
+    "none": (None, f"{BLOCK}\n"),
+    "empty": ("", f"{BLOCK}\n"),
+    "text": ("# Agents\n", f"# Agents\n\n{BLOCK}\n"),
+    "no line end": ("# Agents", f"# Agents\n\n{BLOCK}"),
+    "CRLF": ("# Agents\r\n", f"# Agents\n\n{BLOCK}\n".replace("\n", "\r\n")),
+    "BOM": ("\ufeff# Agents\n", f"\ufeff# Agents\n\n{BLOCK}\n"),
+    "block": (f"# A\n{BEGIN}\nold\n{END}\n\tend  ", f"# A\n{BLOCK}\n\tend  "),
+    "block first": (f"\ufeff{BEGIN}\n{END}", f"\ufeff{BLOCK}"),
+    "block with CRLF": (
+        f"A\r\n{BEGIN}\r\nold\r\n{END} \r\nB\n",
+        f"A\n{BLOCK} \n".replace("\n", "\r\n") + "B\n",
+    ),
+    "marks in a line": (f"`{BEGIN}` and {END}\n", f"`{BEGIN}` and {END}\n\n{BLOCK}\n"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_block_is_kept_and_nothing_else_touched(run: Run, case: str) -> None:
+    """The second time nothing changes: the file does not count among the documents."""
+    before, after = FILES[case]
+    file = Path("AGENTS.md")
+    if before is not None:
+        file.write_bytes(before.encode())
+    assert run("--write", "AGENTS.md", "--check")[0] == 1
+    assert (file.read_bytes().decode() if file.exists() else None) == before
+    assert run("--write", "AGENTS.md") == (0, "", "")
+    assert file.read_bytes() == after.encode()
+    state = file.stat()
+    assert run("--write", "AGENTS.md") == (0, "", "")
+    assert run("--write", "AGENTS.md", "--check") == (0, "", "")
+    assert file.stat() == state
+
+
+REFUSED = {
+    "two blocks": f"{BLOCK}\n{BLOCK}\n".encode(),
+    "not closed": f"{BEGIN}\n".encode(),
+    "not opened": f"{END}\n".encode(),
+    "wrong order": f"{END}\n{BEGIN}\n".encode(),
+    "other encoding": b"# Caf\xe9\n",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_that_cannot_hold_a_block_stays(run: Run, case: str) -> None:
+    """Whether it is to be written or checked."""
+    Path("AGENTS.md").write_bytes(REFUSED[case])
+    for words in ((), ("--check",)):
+        code, out, err = run("--write", "AGENTS.md", *words)
+        assert (code, out) == (65, "")
+        assert err.startswith("npl-load: AGENTS.md: ")
+    assert Path("AGENTS.md").read_bytes() == REFUSED[case]
+
+
+def test_an_old_block_fails_in_ci(run: Run) -> None:
+    """In a process of its own: a message on standard error, exit code 1, and the file as it was."""
+    assert run("--write", "AGENTS.md")[0] == 0
+    before = Path("AGENTS.md").read_bytes()
+    Path("docs/mead.md").write_text("# Brewing\n", encoding="utf-8")
+    command = [sys.executable, "-m", "npl_mcp.cli.commands.load", "map", "--write", "AGENTS.md"]
+    done = subprocess.run([*command, "--check"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"the map in AGENTS.md is old" in done.stderr
+    assert Path("AGENTS.md").read_bytes() == before
+    assert subprocess.run(command, check=False).returncode == 0
+    assert b"mead (Brewing)" in Path("AGENTS.md").read_bytes()
+
+
+def test_what_cannot_be_done_is_said(run: Run) -> None:
+    """Without a file to check, and in a folder that is not there."""
+    assert "--check: needs --write FILE" in run("--check")[2]
+    assert run("--write", "nowhere/AGENTS.md")[0] == 74
+    assert run("--write", "docs")[0] == 74
