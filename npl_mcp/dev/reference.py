@@ -38,8 +38,11 @@ INTRODUCTION = """\
 # API
 
 Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
-`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--structured` the
-same object comes as structured content too, and every tool lists its output schema. Fields that have
+`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--format markdown`
+an answer that succeeds is Markdown: a line for each field; a table for a list of records, with the fields
+that all of them share above it; text of several lines last, in fences. A string in quotes is JSON, and times
+are given to the second. Plain HTTP calls get JSON unless they ask for `format`. With `--structured`
+the same object comes as structured content too, and every tool lists its output schema. Fields that have
 nothing to say are left out. Lines are counted from 1; the end of a range is exclusive. Lists are paged
 (`items`, `total`, `limit`, `offset`). Feeds also return a `cursor`: send it as `since` to read what is new.
 

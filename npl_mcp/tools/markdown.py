@@ -4,18 +4,20 @@
 
     total: 2
     cursor: 4
+
     items, each {room_id: 1}:
     id|persona|data
     3|planner|{message: Hello}
     4|coder|{message: "Yes, please"}
+
     content:
     ```
     # Plan
     ```
 
 A field is a line. A list of records is a table: what all of them have in common is said once, then come the
-names of the other fields, then a line for each record; an empty cell is an absent field. A text of several
-lines comes last, in fences. Strings that could pass for anything else are written as in JSON.
+names of the other fields, then a line for each record, up to an empty line; an empty cell is an absent field.
+A text of several lines comes last, in fences. Strings that could pass for anything else are as in JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def as_markdown(data: object) -> str:
 
     :param data: what JSON can hold.
     """
-    lines, tables, blocks = [], [], []
+    lines: list[str] = []
+    tables, blocks = [], []
     for name, value in _flat(data if isinstance(data, Mapping) else {"data": data}):
         if _is_block(value):
             blocks.append(f"{name}:\n{_fenced(value)}")
@@ -50,13 +53,13 @@ def as_markdown(data: object) -> str:
             tables.append(_table(name, value))
         else:
             lines.append(f"{name}: {_inline(value)}")
-    return sendable("\n".join((*lines, *tables, *blocks)))
+    return sendable("\n\n".join(("\n".join(lines), *tables, *blocks)).lstrip("\n"))
 
 
 def _flat(fields: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the fields; an object that does not fit into a line is its fields, its name before theirs."""
     for key, value in fields.items():
-        name = above + _string(key, f"{_CELL}{_FLOW}:.")
+        name = above + _string(key, f"{_FLOW}:.")
         if isinstance(value, Mapping) and not _fits(value):
             yield from _flat(value, f"{name}.")
         else:
@@ -94,7 +97,7 @@ def _table(name: str, records: Sequence[Mapping[str, Any]]) -> str:
     if len(varying) < 2:
         varying = columns
     common = {key: records[0][key] for key in columns if key not in varying}
-    said = f", each {_inline(common, _CELL)}" if common else ""
+    said = f", each {_inline(common)}" if common else ""
     rows = zip(*([_string(key, _CELL), *cells] for key, cells in varying.items()), strict=True)
     return "\n".join((f"{name}{said}:", *map(_CELL.join, rows)))
 

@@ -31,11 +31,12 @@ def stage() -> Iterator[Callable[[Play], Stage]]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data folder of a server that runs."""
+    """The data folder of a server that runs and writes Markdown for models."""
     folder = tmp_path_factory.mktemp("served")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
+    words = ["run", "--port", "0", "--data-dir", str(folder), "--format", "markdown"]
     with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp.http.serving", "run", "--port", "0", "--data-dir", str(folder)],
+        [sys.executable, "-m", "npl_mcp.http.serving", *words],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

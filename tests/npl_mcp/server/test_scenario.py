@@ -163,13 +163,13 @@ async def look_back(do: Workspace, session: str, room: int, plan: int) -> None:
     assert [(one["id"], one["revision_count"]) for one in found["artifacts"]] == [(plan, 2)]
     for agent in do.team:
         read = await do("worklog_read", agent_id=agent)
-        assert [entry["summary"] for entry in read["entries"]] == [
+        assert [entry["summary"] for entry in read["items"]] == [
             "first plan",
             "why twice?",
             "how slow?",
             "step 2",
         ]
-        assert (await do("worklog_read", agent_id=agent))["entries"] == []
+        assert (await do("worklog_read", agent_id=agent))["items"] == []
     tailored = await do("npl_load_tailored", file=f"artifact:{plan}", context="steps of the migration")
     assert "Run the migration once" in tailored["content"]
     before = await do("npl_section_index", file=f"artifact:{plan}@0")

@@ -267,7 +267,6 @@ class Model(Worklogs):
             total=len(review.comments),
             limit=50,
             offset=0,
-            comments=review.comments[:50],
         )
 
     def review_complete(self, review_id: int, overall_comment: str | None = None) -> Answer:

@@ -211,7 +211,7 @@ class Artifacts(Sessions):
             artifact_id=artifact_id, artifact_name=artifact.name, archived_at=WHEN if archived else None
         )
 
-    def artifact_get(self, artifact_id: int, revision: int | None = None, text: bool = False) -> Answer:
+    def artifact_get(self, artifact_id: int, revision: int | None = None, text: bool = True) -> Answer:
         found = dict(self._revision(artifact_id, revision))
         if text and b"\0" not in (raw := base64.b64decode(found["file_content"])):
             found["content"] = raw.decode()

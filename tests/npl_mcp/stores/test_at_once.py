@@ -76,7 +76,7 @@ def test_revisions_are_numbered_without_gap_and_none_is_lost(
     assert sorted(numbers) == list(range(1, len(bodies) + 1))
     for revision, number in numbers.items():
         found = balancer.do("artifact_get", artifact_id=artifact, revision=revision)
-        assert found["file_content"] == encoded(number)
+        assert found["content"] == f"content {number}"
 
 
 def test_appends_are_numbered_without_gap_and_none_is_lost(
@@ -87,7 +87,7 @@ def test_appends_are_numbered_without_gap_and_none_is_lost(
     logged = at_once(
         servers, "worklog_log", lambda number: {"agent_id": "ann", "action": "did", "summary": f"{number}"}
     )
-    entries = balancer.do("worklog_read", agent_id="reader", peek=True)["entries"]
+    entries = balancer.do("worklog_read", agent_id="reader", peek=True)["items"]
     assert [entry["seq"] for entry in entries] == list(range(1, len(logged) + 1))
     answered = sorted((body["data"]["seq"], f"{number}") for number, body in enumerate(logged))
     assert [(entry["seq"], entry["summary"]) for entry in entries] == answered
@@ -128,7 +128,7 @@ def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running]
     assert len(set(ids)) == len(ids)
     for number, one in enumerate(ids):
         found = balancer.do("artifact_get", artifact_id=one)
-        assert (found["artifact_name"], found["file_content"]) == (f"a{number}", encoded(number % 2))
+        assert (found["artifact_name"], found["content"]) == (f"a{number}", f"content {number % 2}")
 
 
 def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running], balancer: Balancer) -> None:

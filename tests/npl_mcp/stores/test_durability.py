@@ -252,7 +252,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             for entry in history[:-1]
         ]
         feed = (await do(client, "chat_get_feed", room_id=1, limit=100))["items"]
-        entries = (await do(client, "worklog_read", agent_id="reader", peek=True))["entries"]
+        entries = (await do(client, "worklog_read", agent_id="reader", peek=True))["items"]
         return {"history": history, "contents": contents, "feed": feed, "entries": entries}
 
     async def both() -> None:
@@ -295,7 +295,7 @@ def test_two_servers_number_revisions_without_gaps(shared: dict[str, Any]) -> No
     assert [entry["revision_num"] for entry in history] == list(range(2 * TURNS, -1, -1))
     notes = [entry["notes"] for entry in history[:-1]]
     assert sorted(notes) == WRITTEN
-    contents = [base64.b64decode(one["file_content"]).decode() for one in shared["ann"]["contents"]]
+    contents = [one["content"] for one in shared["ann"]["contents"]]
     assert contents == notes
 
 

@@ -37,7 +37,8 @@ def revise(content: bytes = b"two\n", **more: Any) -> Request:
 
 
 def get(revision: int | None = None) -> Request:
-    return "artifact_get", {"artifact_id": 1} | ({} if revision is None else {"revision": revision})
+    more = {} if revision is None else {"revision": revision}
+    return "artifact_get", {"artifact_id": 1, "text": False, **more}
 
 
 def history(**more: Any) -> Request:
@@ -461,11 +462,11 @@ def plain(content: str, name: str = "plan", **more: Any) -> Request:
 
 
 def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
-    """Without base64, byte for byte; who does not ask for text gets base64 as before."""
+    """Byte for byte; base64 is for those who ask for it."""
     revision = ("artifact_add_revision", {"artifact_id": 1, "content": "new", "filename": "plan.md"})
-    first = ("artifact_get", {"artifact_id": 1, "revision": 0, "text": True})
+    first = ("artifact_get", {"artifact_id": 1, "revision": 0})
     made, got, coded, revised, newest = calls(
-        settings, [plain(TEXT), first, get(0), revision, ("artifact_get", {"artifact_id": 1, "text": True})]
+        settings, [plain(TEXT), first, get(0), revision, ("artifact_get", {"artifact_id": 1})]
     )
     assert Path(made["data"]["file_path"]).read_bytes() == TEXT.encode()
     assert (got["data"]["content"], "file_content" in got["data"]) == (TEXT, False)
@@ -475,8 +476,8 @@ def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b"])
 def test_what_is_no_text_comes_in_base64(settings: Settings, content: bytes) -> None:
-    """Also to who asked for text."""
-    _, got = calls(settings, [create(content=content), ("artifact_get", {"artifact_id": 1, "text": True})])
+    """Whether text is asked for or not."""
+    _, got = calls(settings, [create(content=content), ("artifact_get", {"artifact_id": 1})])
     assert (got["data"]["file_content"], "content" in got["data"]) == (encoded(content), False)
 
 

@@ -115,10 +115,10 @@ def test_all_files_are_listed(call: Call, work: Path) -> None:
     """Sorted, each path beginning with the folder's name; a page of them where that is asked for."""
     files = sorted(FILES)
     page = {"total": len(files), "limit": 1_000, "offset": 0}
-    assert call("directive_files_list")["data"] == {"items": files, **page, "files": files}
+    assert call("directive_files_list")["data"] == {"items": files, **page}
     part = {"total": len(files), "limit": 2, "offset": 1}
     found = call("directive_files_list", limit=2, offset=1)["data"]
-    assert found == {"items": files[1:3], **part, "files": files[1:3]}
+    assert found == {"items": files[1:3], **part}
 
 
 def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:
@@ -130,7 +130,7 @@ def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path
     (folder / "context.md").symlink_to("reference/agent_context.md")
     (folder / "again").symlink_to(folder)
     expected = {*FILES, "directive/specs/20260101-a/picture.bin", "directive/context.md"}
-    assert call("directive_files_list")["data"]["files"] == sorted(expected)
+    assert call("directive_files_list")["data"]["items"] == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_the_first_root_with_the_folder_is_taken(settings: Settings, docs: Path,
     """Roots that were given come before the working directory."""
     write(settings.cwd, FILES)
     write(docs, {"directive/mine.md": "M"})
-    assert call("directive_files_list")["data"]["files"] == ["directive/mine.md"]
+    assert call("directive_files_list")["data"]["items"] == ["directive/mine.md"]
 
 
 def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, 
     assert answer["error_code"] == "PERMISSION_DENIED"
     assert str(tmp_path) not in answer["error"]
     inside = replace(settings, roots=(tmp_path / "elsewhere",))
-    assert calls(inside, [("directive_files_list", {})])[0]["data"]["files"] == sorted(FILES)
+    assert calls(inside, [("directive_files_list", {})])[0]["data"]["items"] == sorted(FILES)
 
 
 def test_the_older_layout_is_read(call: Call, settings: Settings) -> None:
@@ -353,7 +353,7 @@ def test_what_changes_is_seen_at_once(settings: Settings, work: Path) -> None:
 def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
     """All three bundles and all files, with the three papers' headings and the rule in the primer."""
     scaffold(settings.cwd)
-    assert call("directive_files_list")["data"]["files"] == sorted(FILES)
+    assert call("directive_files_list")["data"]["items"] == sorted(FILES)
     for kind, headings in {
         "spec": "Problem, Goal, Success criteria, User story, Flow and states, UX links, Requirements, "
         "Acceptance criteria, Non-goals",

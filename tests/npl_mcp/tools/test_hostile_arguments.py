@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -312,11 +311,11 @@ def test_a_text_comes_back_as_it_was_sent(desk: Desk, text: str) -> None:
     desk.do("review_add_comment", **EXAMPLES["review_add_comment"] | review | {"comment": text})
     desk.do("review_complete", **review, overall_comment=text)
     found = desk.do("review_get", **review)
-    assert [comment["comment"] for comment in found["comments"]] == [text]
+    assert [comment["comment"] for comment in found["items"]] == [text]
     data = {"data": {text: [text, None, 1.5]}, "refs": {"files": [text]}}
     logged = {"agent_id": "a", "action": "b", "summary": text, **data, **_open_worklog(desk)}
     desk.do("worklog_log", **logged)
-    (entry,) = desk.do("worklog_read", agent_id="c", session_id=logged["session_id"])["entries"]
+    (entry,) = desk.do("worklog_read", agent_id="c", session_id=logged["session_id"])["items"]
     assert {name: entry[name] for name in ("summary", "data", "refs")} == {"summary": text, **data}
 
 
@@ -329,7 +328,7 @@ def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
     plan = desk.do("artifact_create", **EXAMPLES["artifact_create"] | texts)
     got = desk.do("artifact_get", artifact_id=plan["artifact_id"])
     assert [got[name] for name in ("artifact_name", "created_by", "purpose")] == list(texts.values())
-    assert base64.b64decode(got["file_content"]).decode() == EXAMPLES["artifact_create"]["content"]
+    assert got["content"] == EXAMPLES["artifact_create"]["content"]
     room = desk.do("chat_create_room", name=f"kept {line}", members=[line, "b"])["room_id"]
     assert desk.do("chat_list_rooms", limit=1)["items"][0]["name"] == f"kept {line}"
     sent = desk.do("chat_send_message", room_id=room, persona="b", message=f"see @{line}")

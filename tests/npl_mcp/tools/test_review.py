@@ -74,8 +74,8 @@ def test_comments_come_back_in_the_order_they_were_made(call: Call) -> None:
         call("review_add_comment", **comment(ids, comment=text))
     call("review_add_annotation", review_id=ids["review_id"], x=3, y=4, comment="spot", persona="guest")
     data = call("review_get", review_id=ids["review_id"])["data"]
-    assert [one["comment"] for one in data["comments"]] == [*texts, "spot"]
-    assert data["comments"][-1]["location"] == "@x:3,y:4"
+    assert [one["comment"] for one in data["items"]] == [*texts, "spot"]
+    assert data["items"][-1]["location"] == "@x:3,y:4"
     assert (data["artifact_name"], data["artifact_type"], data["revision_num"]) == ("text.md", "document", 0)
 
 
@@ -87,7 +87,6 @@ def test_comments_come_in_pages(call: Call) -> None:
     page = call("review_get", review_id=ids["review_id"], limit=2, offset=3)["data"]
     assert [one["comment"] for one in page["items"]] == ["comment 3", "comment 4"]
     assert (page["total"], page["limit"], page["offset"]) == (5, 2, 3)
-    assert page["comments"] == page["items"]
     default = call("review_get", review_id=ids["review_id"])["data"]
     assert (len(default["items"]), default["limit"], default["offset"]) == (5, 50, 0)
 
@@ -124,7 +123,7 @@ def test_a_place_must_be_in_the_text(call: Call, location: str) -> None:
     answer = call("review_add_comment", **comment(ids, location))
     assert answer.get("error_code") == PLACES[location]
     assert ("line:<n>" in answer.get("error", "")) is (PLACES[location] in ("NOT_FOUND", "INVALID_PARAMETER"))
-    kept = call("review_get", review_id=ids["review_id"])["data"]["comments"]
+    kept = call("review_get", review_id=ids["review_id"])["data"]["items"]
     assert len(kept) == (PLACES[location] is None)
 
 
@@ -300,7 +299,7 @@ def test_markup_in_comments_is_data(call: Call) -> None:
     hostile = "<script>alert('x')</script> [^bob-1]: ]( ``` \"'; DROP TABLE review;--"
     call("review_add_comment", **comment(ids, comment=hostile))
     data = call("review_get", review_id=ids["review_id"])["data"]
-    assert data["comments"][0]["comment"] == hostile
+    assert data["items"][0]["comment"] == hostile
     assert (
         f"[^bob-1]: @bob: {hostile}"
         in call("review_generate_annotated", **on(ids))["data"]["annotated_content"]
@@ -318,7 +317,7 @@ def test_many_comments_at_once_are_all_kept(settings: Settings, call: Call) -> N
                 group.start_soon(client.call_tool, tool, arguments)
 
     with_client(settings, ask)
-    kept = calls(settings, [("review_get", {"review_id": ids["review_id"]})])[0]["data"]["comments"]
+    kept = calls(settings, [("review_get", {"review_id": ids["review_id"]})])[0]["data"]["items"]
     assert sorted(one["comment"] for one in kept) == sorted(
         str(arguments["comment"]) for _, arguments in requests
     )
