@@ -15,7 +15,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError, Section
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
-from npl_index.library.roots import outside, too_many
+from npl_index.library.roots import outside
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -203,7 +203,7 @@ class Target:
         (label,) = app.documents.names([found])
         _check_writable(app, found, label)
         if found.path.count("/") > app.settings.limits.max_depth:
-            raise too_many(f"{app.settings.limits.max_depth} levels of folders")
+            raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
         return cls(found, label, ())
 
     def create(self, data: bytes, most_bytes: int) -> None:
