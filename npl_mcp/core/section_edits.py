@@ -341,8 +341,9 @@ def _create(app: App, file: str, content: str) -> EditedSection:
     target.create(data, app.settings.limits.max_bytes)
     index = _counting(names.tree, 0)
     digest = app.state.seen.noted(data, bytes_of(names.tree, index, data))
-    tokens = _tokens(app, names.tree, index)
-    return EditedSection(target.label, names.shown(index), tokens, 0, None, None, None, digest)
+    return EditedSection(
+        target.label, names.shown(index), _tokens(app, names.tree, index), 0, None, None, None, digest
+    )
 
 
 def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
