@@ -15,7 +15,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError, Section
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
-from npl_index.library.roots import outside, too_many
+from npl_index.library.roots import outside
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -203,7 +203,7 @@ class Target:
         (label,) = app.documents.names([found])
         _check_writable(app, found, label)
         if found.path.count("/") > app.settings.limits.max_depth:
-            raise too_many(f"{app.settings.limits.max_depth} levels of folders")
+            raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
         return cls(found, label, ())
 
     def create(self, data: bytes, most_bytes: int) -> None:
@@ -338,8 +338,9 @@ def _create(app: App, file: str, content: str) -> EditedSection:
     target.create(data, app.settings.limits.max_bytes)
     index = _counting(names.tree, 0)
     digest = app.state.seen.noted(data, bytes_of(names.tree, index, data))
-    tokens = _tokens(app, names.tree, index)
-    return EditedSection(target.label, names.shown(index), tokens, 0, None, None, None, digest)
+    return EditedSection(
+        target.label, names.shown(index), _tokens(app, names.tree, index), 0, None, None, None, digest
+    )
 
 
 def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:

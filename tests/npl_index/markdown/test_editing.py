@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.markdown.editing import append_text, prepend_text, replace_text
+from npl_index.markdown.editing import append_text, delete_section, prepend_text, replace_text
 from npl_index.markdown.sections import SectionTree, parse_sections
+from npl_mcp.config.settings import corpus_folder
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 EDITS = {"replace": replace_text, "append": append_text, "prepend": prepend_text}
@@ -210,6 +211,59 @@ def test_there_must_be_text_to_add(operation: str, text: str) -> None:
     """A blank text cannot be added; it can clear a section."""
     with pytest.raises(MissingRequestError, match="no text"):
         edited(operation, "Tasks", text)
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "expected"),
+    [
+        ("# T\n\na\n\n## A\n\nx\n\n### A1\n\ny\n\n## B\n\nb\n", "A", "# T\n\na\n\n## B\n\nb\n"),
+        ("# T\n\na\n\n## A\n\nx\n\n## B\n\nb\n", "B", "# T\n\na\n\n## A\n\nx\n"),
+        ("# T\n\na  \n\n\n## A\n\nx\n\n\n", "A", "# T\n\na  \n\n\n"),
+        ("# T\n\na\n\n## A\n\nx", "A", "# T\n\na"),
+        ("# T\n## A\nx\n## B\n", "A", "# T\n\n## B\n"),
+        ("a\n## A\n\nx\n\nB\n-\n", "A", "a\n\nB\n-\n"),
+        ("T\n=\n\nA\n-\n\na\n\nB\n-\n\nb", "A", "T\n=\n\nB\n-\n\nb"),
+        ("\ufeff## A\r\n\r\na\r\n\r\n## B\r\n", "A", "\ufeff## B\r\n"),
+        ("---\nk: v\n---\n\n## A\n\na\n", "A", "---\nk: v\n---\n"),
+        ("# A\r\n\r\na\r\n\r\n# B\r\n\r\nb\r\n", "B", "# A\r\n\r\na\r\n"),
+        ("# T\n\n## A\n", "T", None),
+        ("a\n\n## A\n", "x", None),
+        ("\ufeff\n## A\n", "A", None),
+    ],
+)
+def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expected: str | None) -> None:
+    """With its subsections; the blank lines before it stay, and the file's own ending. A whole file stays."""
+    data = document.encode()
+    tree = parse_sections(data, "x")
+    if expected is None:
+        with pytest.raises(InvalidRequestError, match="is the whole document"):
+            delete_section(data, tree, section_of(tree, name))
+    else:
+        assert delete_section(data, tree, section_of(tree, name)).decode() == expected
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
+    """Sections of the bundled documents: the first below another, or the last, returns to its place."""
+    returned = 0
+    for path in sorted(corpus_folder().rglob("*.md")):
+        data = path.read_bytes().replace(b"\n", end)
+        tree = parse_sections(data, "x")
+        for section in tree.sections[1 :: 1 + len(tree.sections) // 8]:
+            if section.index == tree.title or not section.level:
+                continue
+            span, above = section.whole_bytes, tree.sections[section.parent or 0]
+            left = delete_section(data, tree, section.index)
+            assert left.startswith(data[: span.start].rstrip())
+            assert left.endswith(data[span.stop :])
+            assert left.endswith(end) == data.endswith(end)
+            is_last = tree.subtree(section.index).stop == tree.subtree(above.index).stop
+            if is_last or section.index == above.index + 1:
+                text = data[span.start : span.stop].decode()
+                rest = parse_sections(left, "x")
+                assert append_text(left, rest, above.index, text, whole=is_last) == data, path
+                returned += 1
+    assert returned > 50
 
 
 PARAGRAPHS = [

@@ -528,6 +528,10 @@ def test_sections_are_changed_below_roots_of_the_server_and_of_the_token(site: S
         changed = (site.server.folder / name).read_text(encoding="utf-8") != "# E\n\n## Edited\n"
         assert changed is (answer.status == 200) is (name in EDITORS[who]), (name, answer.data)
         assert answer.status in (200, 403, 404)
+        new = site.server.folder / name.replace("edited.md", "made.md")
+        made = site.call(who, "npl_update_section", operation="create", content="# M", file=str(new))
+        assert new.exists() is (made.status == 200) is (name in EDITORS[who]), (name, made.data)
+        new.unlink(missing_ok=True)
     for name in files:
         (site.server.folder / name).unlink()
 

@@ -442,6 +442,13 @@ def test_both_spellings_of_an_update_do_the_same(
     assert without_stamp(other.file.read_bytes()) == without_stamp(workspace.file.read_bytes())
 
 
+def test_an_edit_says_which_subsections_are_gone(workspace: Workspace) -> None:
+    """By their headings; an edit that leaves them says nothing."""
+    assert "removed" not in workspace.edit("append", "Rationale", "x")
+    assert "removed" not in workspace.edit("replace", "Rationale", "y\n\n### Sub A\n\nz")
+    assert workspace.edit("update", "Rationale", "NEW")["removed"] == ["### Sub A"]
+
+
 def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -> None:
     """Which the next call takes."""
     answer = workspace.edit("replace", "Rationale", "## 2. Reasons")

@@ -265,7 +265,30 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
     ({"selector": "## Watering...## Compost"}, "INVALID_PARAMETER", ("a range means several sections",)),
     ({"selector": "## "}, "INVALID_PARAMETER", ("expected a name",)),
     ({"selector": " "}, "MISSING_REQUIRED", ("selector is empty",)),
-    ({"content": ""}, "MISSING_REQUIRED", ("content is empty",)),
+    ({"content": ""}, "MISSING_REQUIRED", ("content is empty", "delete removes a section")),
+    ({"operation": "delete"}, "MISSING_REQUIRED", ("expect is empty; give the digest of the section",)),
+    ({"operation": "delete", "expect": "00000000"}, "OPERATION_FAILED", ("has changed since you read it",)),
+    ({"operation": "delete", "expect": "0" * 8, "selector": "## Pruning [depth=0]"}, "INVALID_PARAMETER",
+     ("[depth=…] means a part", "with its subsections")),
+    ({"operation": "create"}, "ALREADY_EXISTS", ("guide.md exists already", "change its sections")),
+    ({"operation": "create", "file": "plants/roses.md"}, "ALREADY_EXISTS", ("plants/roses.md exists",)),
+    ({"operation": "create", "file": "dangling.md"}, "ALREADY_EXISTS", ("dangling.md exists",)),
+    ({"operation": "create", "file": "new.md", "content": " "}, "MISSING_REQUIRED", ("content is empty",)),
+    ({"operation": "create", "file": "new.txt"}, "INVALID_PARAMETER", ("is not Markdown", "end in .md")),
+    ({"operation": "create", "file": "new"}, "INVALID_PARAMETER", ("is not Markdown",)),
+    ({"operation": "create", "file": "../new.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"operation": "create", "file": "/etc/new.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"operation": "create", "file": "out/new.md"}, "PERMISSION_DENIED", ("below no root that",)),
+    ({"operation": "create", "file": "docs:../new.md"}, "PERMISSION_DENIED", ("outside the search roots",)),
+    ({"operation": "create", "file": ".git/new.md"}, "PERMISSION_DENIED", ("hidden folder",)),
+    ({"operation": "create", "file": "sub/.npl/new.md"}, "PERMISSION_DENIED", ("hidden folder",)),
+    ({"operation": "create", "file": ".md"}, "PERMISSION_DENIED", ("hidden folder",)),
+    ({"operation": "create", "file": "hidden/new.md"}, "PERMISSION_DENIED", ("hidden folder",)),
+    ({"operation": "create", "file": "guide.md/new.md"}, "FILE_SYSTEM_ERROR", ("cannot be opened",)),
+    ({"operation": "create", "file": f"{'a/' * 33}new.md"}, "INVALID_PARAMETER", ("too many folders",)),
+    ({"operation": "create", "file": "lib:docs/new.md"}, "PERMISSION_DENIED", ("npl-mcp library push",)),
+    ({"operation": "create", "file": "cr:TST-003"}, "PERMISSION_DENIED", ("create_cr makes them",)),
+    ({"operation": "create", "file": "artifact:new.md"}, "PERMISSION_DENIED", ("artifact_create makes",)),
     ({"content": "x" * 500_001}, "INVALID_PARAMETER", ("at most 500,000",)),
     ({"content": "a\0b"}, "INVALID_PARAMETER", ("NUL",)),
     ({"content": "# Up\n\nx"}, "INVALID_PARAMETER", ("would end the section", "use headings of level 3")),
@@ -295,6 +318,9 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, t
     put(writing.cwd / "own.md", PLAIN)
     put(tmp_path / "secret.md", PLAIN)
     (docs / "out.md").symlink_to(tmp_path / "secret.md")
+    (docs / "dangling.md").symlink_to(docs / "target.md")
+    (docs / "out").symlink_to(tmp_path)
+    (docs / "hidden").symlink_to(docs / ".claude")
     put(docs / ".claude" / "agents" / "one.md", PLAIN)
     put(docs / "protected.md", "# T\n\n## Pruning\n").chmod(0o444)
     put(docs / "latin.md", b"# T\n\n## Pruning\n\n\xe4\n")
@@ -303,7 +329,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, t
     (writing.cwd / ".mdt-config.toml").write_text('[project]\nname = "T"\ncode = "TST"\n')
 
     def state() -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in tmp_path.rglob("*.md")}
+        return {path: path.read_bytes() for path in tmp_path.rglob("*.md") if path.is_file()}
 
     before = state()
 
@@ -324,7 +350,171 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, t
             assert len(answer["error"]) < 400, change
 
     with_edits(writing, work)
-    assert {path: data for path, data in state().items() if path in before} == before
+    assert {path: data for path, data in state().items() if "artifacts" not in path.parts} == before
+    assert not (docs / "target.md").exists()
+    assert not (docs / "a").exists()
+
+
+DELETED = {
+    "with a subsection": (PLAIN, "## A", ["## A", "### A1"], "5-12", "# T\n\nintro\n\n## B\n\nb\n"),
+    "a subsection": (PLAIN, "### A1", ["### A1"], "9-12", PLAIN.replace("### A1\n\na1\n\n", "")),
+    "the last": (PLAIN, "## B", ["## B"], "13-15", PLAIN.removesuffix("\n## B\n\nb\n")),
+    "behind front matter": (FRONT, "## A", ["## A"], "7-10", FRONT.replace("## A\n\na\n\n", "")),
+    "with fences": (FENCES, "## A", ["## A"], "3-10", FENCES[:5] + FENCES[FENCES.index("## B") :]),
+    "underlined": (SETEXT, "## A", ["## A"], "4-8", SETEXT.replace("A\n-\n\na\n\n", "")),
+    "underlined, the last": (SETEXT, "## B", ["## B"], "9-12", SETEXT.removesuffix("\n\nB\n-\n\nb")),
+    "without a title": (UNTITLED, "# B", ["# B"], "7-9", UNTITLED.removesuffix("\n# B\n\nb\n")),
+}
+
+
+@pytest.mark.parametrize("name", DELETED)
+def test_a_section_that_was_read_is_deleted_once(writing: Settings, name: str) -> None:
+    """The answer names what is gone and the section above; reading, deleting and loading agree."""
+    before, selector, removed, lines, after = DELETED[name]
+    file = writing.roots[0] / "note.md"
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        for form, wanted in zip(forms(before), forms(after), strict=True):
+            put(file, form)
+            read = await client.call_tool("npl_load_tailored", {"file": "note.md", "selectors": [selector]})
+            digest = envelope(read)["data"]["sections"][0]["digest"]
+            answer = await edit("note.md", selector, "", "delete", expect=digest)
+            assert answer["success"], answer
+            assert file.read_bytes() == wanted, form
+            assert (answer["data"]["removed"], answer["data"]["lines"]) == (removed, lines)
+            assert answer["data"]["tokens"] < answer["data"]["tokens_before"]
+            again = await edit("note.md", selector, "", "delete", expect=digest)
+            assert again["error_code"] == "NOT_FOUND"
+        index = await client.call_tool("npl_section_index", {"file": "note.md", "format": "markdown"})
+        assert f" {removed[0]}\n" not in index.content[0].text.partition("\n")[2]
+        above = answer["data"]
+        back = await edit("note.md", above["selector"], "x", "append", expect=above["digest"])
+        assert back["data"]["tokens_before"] == above["tokens"]
+
+    with_edits(writing, work)
+
+
+def test_another_section_may_change_before_one_is_deleted(writing: Settings) -> None:
+    """A subsection may not; the answer says which it was. The whole document is never deleted."""
+    file = put(writing.roots[0] / "note.md", PLAIN)
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        tree = envelope(await client.call_tool("npl_section_index", {"file": "note.md"}))["data"]["sections"]
+        title = tree[0]
+        digest = title["children"][0]["digest"]
+        put(file, PLAIN.replace("\na1\n", "\na2\n"))
+        refused = await edit("note.md", "## A", "", "delete", expect=digest)
+        assert "note.md has changed since you read it" in refused["error"]
+        whole = await edit("note.md", "# T", "", "delete", expect=digest)
+        assert whole["error_code"] == "OPERATION_FAILED"
+        put(file, PLAIN.replace("\nb\n", "\nc\n"))
+        assert (await edit("note.md", "## A", "", "delete", expect=digest))["success"]
+        put(file, PLAIN)
+        for selector in ("# T", "note"):
+            whole = await edit("note.md", selector, "", "delete", expect=title["digest"])
+            assert whole["error_code"] == "INVALID_PARAMETER"
+            assert "'T' is the whole document; remove the file" in whole["error"]
+
+    with_edits(writing, work)
+    assert file.read_text() == PLAIN
+
+
+CREATED = {
+    "plain": ("new.md", "# New\n\ntext\n", "# New\n\ntext\n", "new > # New"),
+    "without a final line end": ("new.md", "# New", "# New\n", "new > # New"),
+    "in new folders": ("one/two three/new.md", "x\n\n## A\n", "x\n\n## A\n", "one/two three/new"),
+    "in a folder that is there": ("plants/new.markdown", "# N\n", "# N\n", "plants/new.markdown > # N"),
+    "by its root": ("docs:new.md", "# N\n", "# N\n", "new > # N"),
+    "with front matter": ("new.md", FRONT, FRONT, "new > # T"),
+    "with its own line ends": ("new.md", "# N\r\n\r\nx", "# N\r\n\r\nx\n", "new > # N"),
+    "by a link to a folder": ("garden/new.md", "# N\n", "# N\n", "plants/new > # N"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_a_file_is_made_once_and_read_at_once(writing: Settings, name: str) -> None:
+    """Whole, also by who has listed the folder before; its digest lets it be changed."""
+    file, content, written, selector = CREATED[name]
+    docs = writing.roots[0]
+    (docs / "garden").symlink_to("plants")
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        async def look() -> str:
+            answer = await client.call_tool("npl_section_index", {"format": "markdown"})
+            return str(answer.content[0].text)
+
+        assert "new" not in await look()
+        made = await client.call_tool(TOOL, {"file": file, "operation": "create", "content": content})
+        data = envelope(made)["data"]
+        path = docs / data["file"]
+        assert (data["selector"], data["tokens_before"]) == (selector, 0)
+        assert path.read_bytes() == written.encode()
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+        assert path.name in await look()
+        again = await edit(file, "", "other", "create")
+        assert again["error_code"] == "ALREADY_EXISTS"
+        assert path.read_bytes() == written.encode()
+        done = await edit(data["file"], selector, "more", "append", expect=data["digest"])
+        assert done["success"], done
+
+    with_edits(writing, work)
+
+
+def umask() -> int:
+    """Return which permissions new files do not get."""
+    now = os.umask(0o077)
+    os.umask(now)
+    return now
+
+
+def test_of_those_who_make_a_file_at_once_one_does(writing: Settings) -> None:
+    """And it holds what that one wrote."""
+
+    async def work(_: Client[Any], edit: Edit) -> list[str]:
+        done = []
+
+        async def make(number: int) -> None:
+            if (await edit("deep/er/new.md", "", f"# {number}\n", "create"))["success"]:
+                done.append(f"# {number}\n")
+
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(make, number)
+        return done
+
+    (one,) = with_edits(writing, work)
+    assert (writing.roots[0] / "deep" / "er" / "new.md").read_text() == one
+
+
+def test_a_file_is_as_large_as_can_be_read(writing: Settings) -> None:
+    """Otherwise it is not made."""
+    small = replace(writing, limits=replace(writing.limits, max_bytes=2000))
+
+    async def work(_: Client[Any], edit: Edit) -> dict[str, Any]:
+        return await edit("new.md", "", "x" * 2000, "create")
+
+    answer = with_edits(small, work)
+    assert "new.md would have 2,001 bytes; at most 2,000" in answer["error"]
+    assert not (writing.roots[0] / "new.md").exists()
+
+
+def test_what_stands_in_a_section_is_not_moved_below_a_new_heading(writing: Settings) -> None:
+    """Nor does a heading of a parent's level take the sections behind."""
+
+    async def work(_: Client[Any], edit: Edit) -> None:
+        for operation, selector, content, part in (
+            ("prepend", "## A", "### New\n\nx", "would come under 'New'; append puts a subsection below it"),
+            ("replace", "## A [depth=0]", "x\n\n## New\n\ny", "would end the section 'A'"),
+            ("append", "### A1", "## New\n\ny", "would end the section 'A1' of level 3"),
+            ("append", "## A [depth=0]", "x\n\n### New", None),
+        ):
+            put(file, PLAIN)
+            answer = await edit("note.md", selector, content, operation)
+            assert answer["success"] is (part is None), answer
+            assert part is None or part in answer["error"]
+
+    file = writing.roots[0] / "note.md"
+    with_edits(writing, work)
 
 
 ELSEWHERE: dict[str, Callable[[Settings], dict[str, Any]]] = {

@@ -11,7 +11,7 @@ import pytest
 
 from npl_mcp.cli.commands.load import main
 from npl_mcp.cli.commands.load_arguments import OPERATIONS
-from npl_mcp.editing.sections import EDITS
+from npl_mcp.core import section_edits
 
 GUIDE = (
     "# Guide\r\n\r\nIntro  \r\n\r\n## Setup\r\n\r\nRun it.\r\n\r\n### Twice\r\n\r\nAgain.\r\n\r\n## Log\r\n"
@@ -38,7 +38,7 @@ def run(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 def test_the_operations_are_those_of_the_tool() -> None:
     """They are written twice, since the command line is read before the tool is imported."""
-    assert OPERATIONS == EDITS
+    assert OPERATIONS == section_edits.OPERATIONS
 
 
 @pytest.mark.parametrize("file", ["guide.md", "../beside/guide.md", "ABSOLUTE", ".notes/guide.md"])
@@ -56,7 +56,7 @@ def test_content_comes_from_standard_input(run: Run) -> None:
     """Subsections that are gone are named; what is no text changes nothing."""
     words = ("edit", "guide.md", "## Setup", "--operation", "replace")
     assert run(*words, typed=b"caf\xe9")[0] == 2
-    assert run(*words)[2] == "npl-load: standard input is empty; give some text\n"
+    assert run(*words)[2].startswith("npl-load: standard input is empty; give some text; operation delete")
     assert Path("guide.md").read_bytes() == GUIDE.encode()
     code, out, _ = run(*words, typed="Ein Café.\n".encode())
     assert code == 0
@@ -84,3 +84,33 @@ def test_what_several_sections_or_none_are_is_refused(run: Run) -> None:
     assert "sections of guide.md match" in run("edit", "guide.md", "// *", *words)[2]
     assert "lies below no root" in run("edit", "npl.md", "# NPL", *words, "--root", ".")[2]
     assert Path("guide.md").read_bytes() == GUIDE.encode()
+
+
+def test_a_section_is_deleted_by_its_owner_without_a_digest(run: Run) -> None:
+    """Standard input is not read; with a digest only the expected state is deleted."""
+    words = ("edit", "guide.md", "## Setup", "--operation", "delete")
+    assert run(*words, "--expect", "00000000")[0] == 65
+    assert "did you mean" in run("edit", "guide.md", "## Stup", "--operation", "delete")[2]
+    assert "sections of guide.md match" in run("edit", "guide.md", "// *", "--operation", "delete")[2]
+    assert "SELECTOR is empty" in run("edit", "guide.md", "--operation", "delete", "--expect", "0" * 8)[2]
+    assert Path("guide.md").read_bytes() == GUIDE.encode()
+    code, out, _ = run(*words, typed=b"not read")
+    assert code == 0
+    assert out.startswith("guide > # Guide is changed and lost lines 5-12: ")
+    assert out.splitlines()[1:] == ["gone: ## Setup", "gone: ### Twice"]
+    assert Path("guide.md").read_bytes() == b"# Guide\r\n\r\nIntro  \r\n\r\n## Log\r\n"
+
+
+@pytest.mark.parametrize(
+    "file", ["new.md", "one/two/new.md", "../beside/new.md", "ABSOLUTE", "./.notes/new.md"]
+)
+def test_a_file_is_made_once(run: Run, file: str) -> None:
+    """In this folder, in new ones, beside it, by its full path, in a hidden folder named as a root."""
+    file = str(Path("new.md").absolute()) if file == "ABSOLUTE" else file
+    words = ("edit", file, "--operation", "create", *(["--root", ".notes"] if ".notes" in file else []))
+    code, out, err = run(*words, typed=b"# New\n\nx\n")
+    assert (code, err) == (0, "")
+    assert "# New is new: " in out
+    assert Path(file).read_bytes() == b"# New\n\nx\n"
+    assert "exists already" in run(*words, typed=b"# Other\n")[2]
+    assert Path(file).read_bytes() == b"# New\n\nx\n"
