@@ -8,6 +8,7 @@ a program with another environment for Python itself.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import json
@@ -169,6 +170,7 @@ def main(line: socket.socket) -> None:
                 import_module(module.name)
     for name in _IMPORTED_LATE:
         import_module(name)
+    _keep(list(sys.modules.items()))
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
     while True:
@@ -196,6 +198,24 @@ def main(line: socket.socket) -> None:
     signal.signal(signal.SIGINT, interrupted)
     gc.enable()
     _run(**json.loads(data.decode("utf-8", "surrogateescape")))
+
+
+def _keep(modules: list[tuple[str, types.ModuleType]]) -> None:
+    """Let a program that ends leave what it shares as it is: taking it apart would first copy its memory."""
+    for name, module in modules:
+        if name not in ("sys", "builtins", "__main__"):
+            _shared.append(name)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(vars(module)))
+
+
+_shared: list[str] = []
+
+
+@atexit.register
+def _leave() -> None:
+    """The first that is registered is the last that is called."""
+    for name in _shared:
+        sys.modules.pop(name, None)
 
 
 def _run(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -202,27 +202,35 @@ def places(corpus: Mapping[str, str]) -> list[DocumentSet]:
     return [document_set({"npl.md": corpus["npl.md"]}), document_set(fences)]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("form", [Json(), Json('{"success":true,"data":', "}"), Markdown()])
-def test_what_was_left_out_is_named(
-    form: Form, question: Mapping[str, object], places: list[DocumentSet]
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """A question, and the answers of each place with all budgets."""
+
+    question: Mapping[str, object]
+    form: Form
+    answers: list[tuple[DocumentSet, list[tuple[int, Written[Tailored]]]]]
+
+
+@pytest.fixture(
+    scope="module", params=product(QUESTIONS, (Json(), Json('{"success":true,"data":', "}"), Markdown()))
+)
+def asked(request: pytest.FixtureRequest, places: list[DocumentSet]) -> Asked:
+    question, form = request.param
+    return Asked(question, form, [(on, answers(on, form, question)) for on in places])
+
+
+def test_what_was_left_out_is_named(asked: Asked) -> None:
     """Whatever the budget, from 72 tokens on, and the answer is within it."""
-    for on in places:
-        for budget, written in answers(on, form, question):
+    for on, found in asked.answers:
+        for budget, written in found:
             assert size_of(written, on) <= budget
             assert written.value.request_more or not written.value.truncated, budget
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("form", [Json(), Markdown()])
-def test_a_larger_budget_gives_no_fewer_keywords_and_suggestions(
-    form: Form, question: Mapping[str, object], places: list[DocumentSet]
-) -> None:
+def test_a_larger_budget_gives_no_fewer_keywords_and_suggestions(asked: Asked) -> None:
     """All keywords and suggestions come where nothing is left out and they fit."""
-    for on in places:
-        found = answers(on, form, question)
-        free = write(TailorRequest.parse(**question), on, form).value  # type: ignore[arg-type]
+    for on, found in asked.answers:
+        free = write(TailorRequest.parse(**asked.question), on, asked.form).value  # type: ignore[arg-type]
         whole = found[-1][1]
         assert whole.value.keywords_extracted == free.keywords_extracted
         counts = [(len(one.value.keywords_extracted), len(one.value.suggestions)) for _, one in found]
@@ -230,7 +238,7 @@ def test_a_larger_budget_gives_no_fewer_keywords_and_suggestions(
             assert keywords <= more_keywords
             assert suggestions <= more_suggestions
         size = size_of(whole, on)
-        for budget, written in answers(on, form, question, range(size, size + 60, 9)):
+        for budget, written in answers(on, asked.form, asked.question, range(size, size + 60, 9)):
             assert written.value == whole.value, (budget, size)
 
 
