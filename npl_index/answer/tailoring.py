@@ -437,8 +437,7 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
     pointed = [(part.document, part.section) for unit in found.wanted.others for part in unit.parts]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [(hit.document, hit.section) for hit in found.hits]
-    places = [place for place in places if place not in taken]
+    places = [place for hit in found.hits if (place := (hit.document, hit.section)) not in taken]
     new: Sequence[str] = found.keywords.words
     for place in wanted:
         held = _held(documents, place, new)
@@ -446,8 +445,7 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
         if not new:
             break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
-    ranked = not found.used
-    ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=ranked)
+    ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=not found.used)
     suggestions = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
     return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
 

@@ -37,7 +37,7 @@ class ServerState(NamedTuple):
     :param places: where the server looks for files; see :func:`npl_mcp.config.connection.search_places`.
     :param pages: address of the pages for people, if there are any; without a final slash.
     :param serves: see :attr:`~npl_mcp.config.settings.Settings.serves`.
-    :param flags: what it was started with, one a line, as it means the same in any folder.
+    :param flags: what it was started with, as an object of JSON that means the same in any folder.
     """
 
     url: str | None
@@ -51,7 +51,7 @@ class ServerState(NamedTuple):
     places: str = ""
     pages: str | None = None
     serves: str = ""
-    flags: str = ""
+    flags: str = "{}"
 
     def __repr__(self) -> str:
         """Leave out the token, which must not get into a log."""
@@ -85,15 +85,8 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _is_usable(state: ServerState) -> bool:
-    texts = (
-        state.url or "",
-        state.socket or "",
-        state.token,
-        state.places,
-        state.pages or "",
-        state.serves,
-        state.flags,
-    )
+    texts: tuple[object, ...] = (state.url or "", state.socket or "", state.pages or "", state.token)
+    texts += (state.places, state.serves, state.flags)
     addressed = bool(state.url or state.socket)
     return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
 

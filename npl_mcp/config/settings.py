@@ -253,11 +253,6 @@ class Settings:
             return "a project's npl.toml gives the roots"
         return None if self.roots else "there is no root"
 
-    @property
-    def may_write(self) -> bool:
-        """Whether sections of files may be changed."""
-        return self.write and self.unwritable is None
-
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
         """Read the environment and the files; keywords that are not ``None`` override them.

@@ -259,7 +259,7 @@ class Target:
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
     """Return whether the settings allow changes to sections of the files that a reference names."""
-    return app.settings.may_write and app.documents.is_file(ref)
+    return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
 
 
 def _whole(selector: Selector, operation: str) -> Selector:

@@ -130,7 +130,7 @@ class _Server(Server):
         super().handle_exit(sig, frame)
 
 
-def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "") -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "{}") -> None:
     """Serve until a signal ends it.
 
     :param announce: called once it listens.

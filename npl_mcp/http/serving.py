@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 from npl_index.errors import NPLError
@@ -213,17 +213,10 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _flags(options: argparse.Namespace) -> str:
-    """Return what a server is started with, as it means the same in any folder, and without the token."""
-
-    def line(name: str, value: object) -> str:
-        values = value if isinstance(value, (list, tuple)) else [value]
-        texts = [str(one.absolute() if isinstance(one, Path) else one) for one in values]
-        return " ".join(
-            [f"--{name.replace('_', '-')}", *(texts if name != "token" and value is not True else ())]
-        )
-
-    given = vars(options).items()
-    return "\n".join(line(name, value) for name, value in given if value and name not in _NO_FLAGS)
+    """Return what a server is started with, as it means the same in any folder; the token is not repeated."""
+    given = {name: value for name, value in vars(options).items() if value and name not in _NO_FLAGS}
+    given.update({"token": True} if options.token else {})
+    return json.dumps(given, default=lambda place: str(place.absolute()))
 
 
 def _run(settings: Settings, flags: str) -> int:
@@ -290,10 +283,11 @@ def _started(state: ServerState, child: subprocess.Popen[bytes], flags: str) -> 
 def _already(state: ServerState, flags: str) -> int:
     """Print which server runs, and fail if it was started with other flags."""
     _write_running("already running:", state)
-    theirs = state.flags.splitlines()
-    others = [one for one in flags.splitlines() if one not in theirs]
+    theirs = json.loads(state.flags)
+    others = [name for name, value in json.loads(flags).items() if theirs.get(name) != value]
     if others:
-        _tell(f"not taken: {', '.join(others)}; to take them: npl-mcp-server stop, then start")
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        _tell(f"not taken: {names}; to take them: npl-mcp-server stop, then start")
     return 1 if others else 0
 
 

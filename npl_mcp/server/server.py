@@ -298,8 +298,7 @@ def _warn(settings: Settings) -> None:
     if not settings.roots and not settings.search_cwd:
         logger.warning("%s", settings.serves)
     if settings.write and settings.unwritable:
-        fix = "give one by --root, NPL_ROOTS, or root in your own npl.toml"
-        logger.warning("--write: %s, so no file may be changed; %s", settings.unwritable, fix)
+        logger.warning("--write: %s, so no file may be changed; give one by --root", settings.unwritable)
 
 
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:

@@ -74,7 +74,7 @@ def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[To
     return tuple(
         replace(spec, listed=True)
         for spec in unlisted_tools(domains)
-        if spec.switch is not None and getattr(settings, f"may_{spec.switch}")
+        if spec.switch is not None and getattr(settings, spec.switch) and not settings.unwritable
     )
 
 

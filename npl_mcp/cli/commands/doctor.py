@@ -27,7 +27,7 @@ from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
-from npl_mcp.stores.base.extras import EXTRAS, how_to_install, is_installed
+from npl_mcp.stores.base.extras import EXTRAS, install_command, is_installed
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.sqlite import REMEDY, driver, weakness
 
@@ -92,7 +92,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _server(settings.data_folder)
     for extra, (_, purpose) in EXTRAS.items():
         there = is_installed(extra)
-        fix = None if there else f"if you need it: {how_to_install(extra)}"
+        fix = None if there else f"if you need it: {install_command(extra)}"
         yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if there else 'not installed'}", fix)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
@@ -135,7 +135,7 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = f"for exact counts: {how_to_install('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    fix = f"for exact counts: {install_command('exact')}; offline: put {file} into {settings.vocabularies[0]}"
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
         return Finding("vocabulary", WARNING, f"{text}: {path} is not as published", fix)
     return Finding("vocabulary", OK, text, fix)

@@ -170,10 +170,11 @@ _EDIT = (
 )
 
 COMMANDS: dict[str, Command] = {
-    **{
-        name: Command(f"load {what}", _LOAD, f"npl-load [--quiet] {name} [OPTION ...] [NAME ...]")
-        for name, what in TYPES.items()
-    },
+    "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
+    "search": Command("list the best sections, one per line", _SEARCH),
+    "index": Command("list the sections of files, with their sizes", _INDEX),
+    "map": Command("show folders, names of documents and rare words of their headings", _MAP),
+    "edit": Command("change or delete a section of a Markdown file, or create one", _EDIT),
     "schema": Command("print the SQL of a schema", (argument("name", metavar="NAME"),)),
     "init": Command("print the core reference, npl.md"),
     "agent": Command("print an agent, or list agents", _AGENT),
@@ -187,18 +188,17 @@ COMMANDS: dict[str, Command] = {
         ),
     ),
     "init-claude": Command("put versioned prompts into CLAUDE.md and keep them up to date", _INIT_CLAUDE),
-    "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
-    "search": Command("list the best sections, one per line", _SEARCH),
-    "index": Command("list the sections of files, with their sizes", _INDEX),
-    "map": Command("show folders, names of documents and rare words of their headings", _MAP),
-    "edit": Command("change or delete a section of a Markdown file, or create one", _EDIT),
+    **{
+        name: Command(f"load {what}", _LOAD, f"npl-load [--quiet] {name} [OPTION ...] [NAME ...]")
+        for name, what in TYPES.items()
+    },
     "completion": SHELL,
 }
 
 PROGRAM = Program(
     "npl-load",
-    "Print NPL prompts: whole items with the flags that say what is loaded, or only the sections that a\n"
-    "task needs. The text goes to standard output, messages about it to standard error.",
+    "Load the sections of Markdown that a task needs, search it, or print NPL items whole, with the flags\n"
+    "that say what is loaded. The text goes to standard output, messages about it to standard error.",
     "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
     (

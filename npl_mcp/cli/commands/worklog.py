@@ -173,8 +173,7 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     if not reply["success"]:
         return _failed(reply, display)
     logged = reply["data"]
-    new = "new " if logged.get("opened") else ""
-    display.text(f"Logged entry #{logged['seq']} to {new}session {logged['session_id']}\n")
+    display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
     return _kept(logged, display)
 
 

@@ -9,10 +9,10 @@ Examples = Mapping[str, Sequence[tuple[str, str]]]
 
 _LOAD: Examples = {
     "": (
+        ('npl-load tailored "grade essays" --budget 900', "what a task needs, of the Markdown here"),
+        ("npl-load search retry policy", "the best sections, one per line"),
         ('npl-load c "syntax,fences"', "two components, after a header of flags that says so"),
         ('npl-load c "syntax" m "persona.qa" s "house"', "several types, one header"),
-        ('npl-load tailored "grade essays" --budget 900', "what a task needs, within a budget"),
-        ("npl-load agent --list", "list the agents"),
     ),
     "c": (
         ('npl-load c "syntax,fences"', "names are separated by commas or blanks"),
@@ -42,12 +42,12 @@ _LOAD: Examples = {
         ("npl-load init-claude --update npl-conventions", "update one section in place"),
     ),
     "tailored": (
-        ('npl-load tailored "review NPL fences" --budget 800', "from the core reference"),
+        ('npl-load tailored "review NPL fences" --budget 800', "from the working directory"),
         ('npl-load tailored "deploy" --file docs --topic rollback > context.md', "from a folder"),
         ('npl-load tailored --kind component --item fences --select "## Purpose"', "by selector alone"),
     ),
     "search": (
-        ("npl-load search fence label", "in all components"),
+        ("npl-load search fence label", "in the working directory"),
         ('npl-load search "retry policy" --file docs --limit 3', "in a folder"),
     ),
     "edit": (

@@ -407,10 +407,7 @@ def require_known(tx: Transaction, persona: str) -> None:
         return
     rows = tx.all("SELECT DISTINCT persona FROM member ORDER BY persona LIMIT :most", most=_LOOKED_AT)
     near = near_names(persona, [row["persona"] for row in rows], _NEAR)
-    names = f"near: {', '.join(map(repr, near))}; " if near else ""
-    raise RecordNotFoundError(
-        f"{persona!r} is in no room", near=near, hint=f"{names}chat_update_room lets it join"
-    )
+    raise RecordNotFoundError(f"{persona!r} is in no room; chat_update_room lets it join", near=near)
 
 
 def is_member(tx: Transaction, room_id: int, persona: str) -> bool:

@@ -35,17 +35,9 @@ async def rooms(visit: Visit) -> Data:
     page = await visit.call(
         "chat_list_rooms", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
     )
-    return {**page, "archived": archived, "persona": who, "notifications": await _news(visit, who)}
-
-
-async def _news(visit: Visit, who: str) -> Data | None:
-    """Return the notifications of somebody; nothing before somebody is in a room."""
-    try:
-        return await visit.call("chat_get_notifications", persona=who, limit=20) if who else None
-    except CallError as error:
-        if error.code is not ErrorCode.NOT_FOUND:
-            raise
-        return None
+    known = who and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]
+    news = await visit.call("chat_get_notifications", persona=who, limit=20) if known else None
+    return {**page, "archived": archived, "persona": who, "notifications": news}
 
 
 async def room(visit: Visit) -> Data:

@@ -91,7 +91,7 @@ class Worklogs(Rooms):
         seq = len(log.entries) + 1
         fields = {"agent_id": agent_id, "agent_type": "unknown", "action": action, "summary": summary}
         log.entries.append(given(seq=seq, ts=WHEN, **fields | more))
-        return {"session_id": log.id, "seq": seq, "ts": WHEN}
+        return given(session_id=log.id, seq=seq, ts=WHEN, opened=new or None)
 
     def worklog_read(
         self,

@@ -273,7 +273,7 @@ def test_pictures_are_reviewed_where_nothing_can_draw(call: Call, monkeypatch: p
         answer = call("review_generate_annotated", **on(ids))
         assert answer["error_code"] == "OPERATION_FAILED"
         assert "Pillow" in answer["error"]
-        assert "pip install 'npl-mcp[pictures]'" in answer["error"]
+        assert "npl-mcp doctor prints the command that adds npl-mcp[pictures]" in answer["error"]
         kept = call("artifact_get", artifact_id=ids["artifact_id"])["data"]
         assert base64.b64decode(kept["file_content"]) == content
     assert call("review_add_comment", **comment(ids, "@x:9000,y:60"))["error_code"] == "INVALID_PARAMETER"
