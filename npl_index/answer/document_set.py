@@ -181,7 +181,7 @@ class DocumentSet:
         return narrowed(found, own=only_own, lines=lines)
 
     def _unnamed(self, document: int, index: int) -> str | None:
-        """Return the selector of a section from a heading that it alone has, or one above it, if there is any."""
+        """Return the selector of a section from a heading that it or one above it alone has, if any."""
         indexed = self.collection.documents[document]
         for one in (index, *reversed(indexed.tree.ancestors(index))):
             section = indexed.tree.sections[one]

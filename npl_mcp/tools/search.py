@@ -186,6 +186,10 @@ def _wanted(kinds: str | None) -> list[str]:
 
 TOOLS = (
     ToolSpec(
-        search, title="Search", always=True, lane="search", implied=("file", "resource_type", "item", "format")
+        search,
+        title="Search",
+        always=True,
+        lane="search",
+        implied=("file", "resource_type", "item", "format"),
     ),
 )
