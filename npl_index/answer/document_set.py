@@ -175,13 +175,13 @@ class DocumentSet:
         document, index = place
         indexed = self.collection.documents[document]
         only_own = own and bool(indexed.tree.sections[index].children)
-        found = self.name(document, by_path=by_path) + indexed.steps[index]
-        if self.complete and not by_path:
-            found = min(self._unnamed(document, index) or found, found, key=len)
+        found = self._unnamed(document, index) if self.complete and not by_path else None
+        if found is None:
+            found = self.name(document, by_path=by_path) + indexed.steps[index]
         return narrowed(found, own=only_own, lines=lines)
 
     def _unnamed(self, document: int, index: int) -> str | None:
-        """Return the selector of a section from a heading that it or one above it alone has, if any."""
+        """Return the selector of a section from a heading that only it, or one above it, has."""
         indexed = self.collection.documents[document]
         for one in (index, *reversed(indexed.tree.ancestors(index))):
             section = indexed.tree.sections[one]

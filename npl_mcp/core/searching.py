@@ -65,6 +65,9 @@ _ALL = 0.99
 _MOST_WORDS = 8
 """Words of a question that rows are compared with; each costs a look at all of them."""
 
+_LOOKED_FOR = 6
+"""Words and stems that choose the line of a section."""
+
 _BEFORE = 40
 _SHORT = 3
 _LOOKED_AT = 20_000
@@ -253,25 +256,34 @@ class _Section(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What a word may stand in: its text and headings, and the front matter of the first one."""
+        """Its own text with the heading."""
+        tree = self.documents.tree(self.document)
+        return tree.text(tree.sections[self.section].own)
+
+    @property
+    def names(self) -> str:
+        """What else counts as its words: headings above it, and the front matter of a page's first one."""
         tree = self.documents.tree(self.document)
         one = tree.sections[self.section]
-        above = [f"{tree.sections[index].name}\n" for index in tree.ancestors(self.section)]
+        names = [tree.sections[index].name for index in tree.ancestors(self.section)]
         if one.level <= 1:
-            above.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
-        return f"{''.join(above)}{one.title}\n{tree.text(one.own)}"
+            names.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
+        return "\n".join([*names, one.title, one.name])
 
     def spells(self, words: re.Pattern[str]) -> bool:
         """Return whether it holds one of some words as spelt."""
         try:
-            return words.search(self.text) is not None
+            return bool(words.search(self.text) or words.search(self.names))
         except StoreError:  # it was damaged since it was indexed
             return False
 
     def holds(self, phrase: str) -> bool:
         """Return whether it holds a phrase as written."""
         try:
-            return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", _flat(self.text)) is not None
+            return (
+                re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", _flat(f"{self.names}\n{self.text}"))
+                is not None
+            )
         except StoreError:
             return False
 
@@ -329,7 +341,7 @@ def _ranked(
 def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
     """Return documents as hits name them: as pointers of a tailored load do."""
     counter, counts = found.app.counting(gathered.collection)
-    telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_MOST_WORDS]
+    telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_LOOKED_FOR]
     wanted = {term: weight for weight, word in telling for term in word.meant}
     for weight, word in telling:
         wanted.setdefault(word.shown.lower(), weight * _SPELT_WORTH)
@@ -341,7 +353,7 @@ def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverag
         counter=counter,
         files=gathered.files,
         complete=gathered.several and not gathered.missing and found.app.searches_all(ref, ()),
-        wanted=tuple(wanted.items())[:_MOST_WORDS],
+        wanted=tuple(wanted.items())[:_LOOKED_FOR],
     )
 
 

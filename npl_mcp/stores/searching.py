@@ -104,15 +104,13 @@ def _words(row: Row) -> str:
 
 def _holding(tx: Transaction, rows: str, words: Sequence[str], given: Mapping[str, object]) -> list[Row]:
     patterns = {
-        f"w{number}_{at}": _escaped(spelling)
+        f"w{number}_{at}": f"%{_escaped(spelling)}%"
         for number, word in enumerate(words)
         for at, spelling in enumerate(_spellings(word))
     }
     each = []
     for number, word in enumerate(words):
-        # A pattern that is a parameter alone makes SQLite compile the statement anew with every value.
-        like = "lower(words) LIKE '%' || :w{}_{} || '%' ESCAPE '!'"
-        tests = (like.format(number, at) for at in range(len(_spellings(word))))
+        tests = (f"lower(words) LIKE :w{number}_{at} ESCAPE '!'" for at in range(len(_spellings(word))))
         each.append(f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END")
     held = " + ".join(each)
     sql = (

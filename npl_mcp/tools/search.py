@@ -9,11 +9,11 @@ from typing import Annotated
 
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import in_mark
+from npl_index.answer.pointers import LINE_CHARACTERS
 from npl_index.answer.values import Written
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import near_names
-from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
 from npl_mcp.core.searching import KINDS, Hit
 from npl_mcp.core.searching import search as find
@@ -24,11 +24,13 @@ from npl_mcp.tools.npl import Format
 from npl_mcp.tools.spec import CommaList, ToolSpec
 
 PAGE = 8
-LINE_TOKENS = 40
-"""Hits of a page, and tokens of a line in Markdown, on average."""
+LINE_TOKENS = 37
+ADDRESS_CHARACTERS = 2.4
+TEXT_CHARACTERS = 3.3
+"""Hits of a page, tokens of a line in Markdown on average, and characters of a token in paths and in texts.
 
-WIDTHS = (64, 48, 32, 0)
-"""Characters of a hit's text; the first that the tokens allow, else the last."""
+With the lines around them, eight hits have at most 320 tokens.
+"""
 
 LARGEST_PAGE = 50
 LONGEST_QUERY = 1_000
@@ -117,17 +119,17 @@ async def search(
         )
 
     hits = await app.unchanging(found)
-    return Written(hits, _text(hits, app.counter)) if app.form(format) == "markdown" else hits
+    return Written(hits, _text(hits)) if app.form(format) == "markdown" else hits
 
 
-def _text(hits: Hits, counter: TokenCounter) -> str:
+def _text(hits: Hits) -> str:
     """Return what was found for a model; long addresses leave less room for the lines that match."""
-    text = ""
-    for width in WIDTHS:
-        text = "\n".join(_lines(hits, width))
-        if counter.upper_bound(counter.count(text)) <= LINE_TOKENS * max(PAGE, len(hits.items)):
-            break
-    return text
+    addresses = [_address(hit) for hit in hits.items]
+    lines = max(PAGE, len(addresses))
+    width = int(
+        (LINE_TOKENS * lines - sum(map(len, addresses)) / ADDRESS_CHARACTERS) * TEXT_CHARACTERS / lines
+    )
+    return "\n".join(_lines(hits, max(0, min(LINE_CHARACTERS, width))))
 
 
 def _lines(hits: Hits, width: int) -> Iterator[str]:
@@ -142,7 +144,7 @@ def _lines(hits: Hits, width: int) -> Iterator[str]:
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
-        yield from (_line(hit, width) for hit in group)
+        yield from (in_mark(f"{_address(hit)}  {_cut(hit.text, width)}".rstrip()) for hit in group)
     shown = hits.offset + len(hits.items)
     if hits.total > shown:
         yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
@@ -153,19 +155,22 @@ def _lines(hits: Hits, width: int) -> Iterator[str]:
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())
 
 
-def _line(hit: Hit, width: int) -> str:
+def _address(hit: Hit) -> str:
+    """Return where a hit is, and what it is called or who said it."""
     if hit.file:
-        parts = [f"{hit.file}:{hit.line}", f"{hit.selector}", f"{hit.tokens or 0}"]
-    elif hit.room_id:
-        parts = [f"room {hit.room_id} event {hit.event_id}", hit.by or ""]
-    elif hit.session_id:
-        parts = [f"{hit.session_id} entry {hit.seq}", hit.by or ""]
-    else:
-        parts = [f"artifact:{hit.artifact_id}", hit.title]
-    text = " ".join(hit.text.split())
-    if len(text) > width:
-        text = f"{text[: text.rfind(' ', width // 2, width) + 1] or text[:width]}…"
-    return in_mark("  ".join([*parts, text] if width else parts))
+        return f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}"
+    if hit.room_id:
+        return f"room {hit.room_id} event {hit.event_id}  {hit.by}"
+    if hit.session_id:
+        return f"{hit.session_id} entry {hit.seq}  {hit.by}"
+    return f"artifact:{hit.artifact_id}  {hit.title}"
+
+
+def _cut(text: str, width: int) -> str:
+    text = " ".join(text.split())
+    return (
+        text if len(text) <= width else f"{text[: text.rfind(' ', width // 2, width) + 1] or text[:width]}…"
+    )
 
 
 def seen(app: App) -> tuple[str, ...]:

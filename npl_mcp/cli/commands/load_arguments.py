@@ -137,7 +137,7 @@ _TAILORED = (
 _SEARCH = (
     argument("words", nargs="+", metavar="WORD"),
     *_WHERE,
-    argument("--limit", type=count, metavar="N", help="maximum number of lines (default 10)"),
+    argument("--limit", type=count, metavar="N", help="maximum number of hits (default 8)"),
     *_OUTPUT,
 )
 _INDEX = (
@@ -171,7 +171,7 @@ _EDIT = (
 
 COMMANDS: dict[str, Command] = {
     "tailored": Command("load only the sections that a task needs, within a token budget", _TAILORED),
-    "search": Command("list the best sections, one per line", _SEARCH),
+    "search": Command("list where words stand, one line a section", _SEARCH),
     "index": Command("list the sections of files, with their sizes", _INDEX),
     "map": Command("show folders, names of documents and rare words of their headings", _MAP),
     "edit": Command("change or delete a section of a Markdown file, or create one", _EDIT),

@@ -11,7 +11,6 @@ from typing import Any
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection
 
-SHOWN = 10
 BETWEEN = "\n\n* * *\n\n"
 
 _OPTIONS = {
@@ -259,34 +258,16 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
 
 
 def _search(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the lines that agents get, or the hits as data."""
     if not any(word.strip() for word in given.words):
         given.parser.error("there is nothing to look for: all words are paths or empty")
-    if given.limit and given.format == "markdown":
-        given.parser.error("argument --limit: --format markdown lists all sections; leave out one of them")
-    reply = _ask(
-        given,
-        connection,
-        "npl_load_tailored",
-        context=" ".join(given.words),
-        explain=True,
-        token_budget=1 if given.format == "markdown" else 0,  # the list alone
-        format=_form(given),
+    given.format = "markdown" if given.format in (None, "text") else given.format
+    where = given.where if any(given.where.values()) else {"kinds": "document"}
+    query = " ".join(given.words)
+    reply = _in_options(
+        connection.call("search", query=query, limit=given.limit, format=_form(given), **where), _OPTIONS
     )
     if not reply["success"]:
         return display.failed(reply)
     data = reply["data"]
-    if given.format == "markdown":
-        return _print(data, given, display)
-    hits = data["ranking"][: given.limit or SHOWN]
-    if given.format in _WHOLE_FORMATS:
-        return _print(hits, given, display)
-    if not given.quiet:
-        words = ", ".join(data["keywords_extracted"]) or "no keyword"
-        display.say(f"{len(hits)} of {len(data['ranking'])} sections in {data['file']} for {words}")
-    display.text(
-        "".join(
-            f"{hit.get('file', data['file'])}:{hit['start_line']}: {hit['score']:.2f} {hit['selector']}\n"
-            for hit in hits
-        )
-    )
-    return 0
+    return _print(data if given.format == "markdown" else data["items"], given, display)

