@@ -28,7 +28,7 @@ def run(given: Namespace, display: Display) -> int:
     if given.file == STANDARD_INPUT:
         given.parser.error("argument FILE: standard input is no file; name one")
     is_new = given.operation == "create"
-    if not (given.selector or is_new):
+    if given.selector is None and not is_new:
         given.parser.error("the following arguments are required: SELECTOR")
     there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
     places = located([there], given.root or (), given.parser.error)
