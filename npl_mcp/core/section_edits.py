@@ -332,15 +332,13 @@ def _answer(app: App, label: str, edit: SectionEdit[SectionNames], new: bytes, *
 
 def _create(app: App, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
-    data = content.encode()
-    data += b"" if data.endswith((b"\n", b"\r")) else b"\n"
+    data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
     names = _reader(target.label, app.settings.time_limit)(data)
     target.create(data, app.settings.limits.max_bytes)
     index = _counting(names.tree, 0)
     digest = app.state.seen.noted(data, bytes_of(names.tree, index, data))
-    return EditedSection(
-        target.label, names.shown(index), _tokens(app, names.tree, index), 0, None, None, None, digest
-    )
+    tokens = _tokens(app, names.tree, index)
+    return EditedSection(target.label, names.shown(index), tokens, 0, None, None, None, digest)
 
 
 def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:

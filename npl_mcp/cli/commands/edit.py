@@ -28,25 +28,25 @@ def run(given: Namespace, display: Display) -> int:
     if given.file == STANDARD_INPUT:
         given.parser.error("argument FILE: standard input is no file; name one")
     is_new = given.operation == "create"
+    if given.selector is None and not is_new:
+        given.parser.error("the following arguments are required: SELECTOR")
     there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
     places = located([there], given.root or (), given.parser.error)
-    file = os.path.abspath(given.file) if is_new else places.file  # noqa: PTH100
     connection = connect("direct", display.note, places.roots or (os.getcwd(),), must_see=True)  # noqa: PTH109
     try:
-        expect = given.expect
-        if given.operation == "delete" and given.selector and expect is None:
+        if given.operation == "delete" and given.expect is None:
             # An agent must show that it has read what it deletes; the owner of the files need not.
-            reply = connection.call("npl_load_tailored", file=file, selectors=[given.selector])
+            reply = connection.call("npl_load_tailored", file=places.file, selectors=[given.selector])
             if not reply["success"]:
                 return display.failed(reply)
-            expect = reply["data"]["sections"][0]["digest"]
+            given.expect = reply["data"]["sections"][0]["digest"]
         reply = connection.call(
             "npl_update_section",
-            file=file,
+            file=os.path.abspath(given.file) if is_new else places.file,  # noqa: PTH100
             selector=given.selector,
             operation=given.operation,
             content=_content(given, display),
-            expect=expect,
+            expect=given.expect,
         )
     finally:
         connection.close()

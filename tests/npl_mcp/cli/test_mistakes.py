@@ -175,7 +175,7 @@ LOAD: list[tuple[list[str], str]] = [
     (["tailored", "x", "--file", ""], "--file is empty"),
     (["edit", "file.md", "# A"], "the following arguments are required: --operation"),
     (["edit", "file.md", "--operation", "append"], "the following arguments are required: SELECTOR"),
-    (["edit", "file.md", "# A", "--operation", "delete"], "argument --operation: invalid choice: 'delete'"),
+    (["edit", "file.md", "# A", "--operation", "remove"], "argument --operation: invalid choice: 'remove'"),
     ([*EDIT, "x", "--via", "http"], "argument --via: the file is changed in this process; leave it out"),
     ([*EDIT, "x", "--root", "absent"], "--root absent is not a folder"),
     ([*EDIT, " "], "--content is empty; give some text"),
