@@ -31,7 +31,7 @@ _FOR_NAMES = 0.7  # share of a map's room; words of headings get the rest
 _RARE = 0.05  # share of documents that may have a word which tells where to look
 _TRIES = 4
 _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
-_PLAIN = re.compile(r"[\w.+@:-]+(?:/[\w.+@:-]+)*/?")
+_PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?")  # longer ones may be a sentence
 _HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
 
@@ -51,13 +51,13 @@ class HeadingWord(NamedTuple):
     held: Counter[int]
 
 
-def in_quotes(name: str) -> str:
-    """Return somebody's name for a thing in quotes that it cannot leave.
+def in_quotes(name: str, most: int = LONGEST_NAME) -> str:
+    """Return the beginning of somebody's name for a thing in quotes that it cannot leave.
 
-    Whatever could end them, a line or a comment is escaped, and so is what nobody can see.
+    Whatever could end them or a line, begin or end a comment, is escaped, and so is what nobody can see.
     """
     name = label(name)
-    return quoted(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…")
+    return quoted(name if len(name) <= most else f"{name[: most - 1]}…").replace("<!", r"<\!")
 
 
 def headings_at(text: str) -> list[str]:
@@ -183,4 +183,4 @@ class _Map:
 
 
 def _named(path: str) -> str:
-    return path if len(path) <= 2 * LONGEST_NAME and _PLAIN.fullmatch(path) else in_quotes(path)
+    return path if _PLAIN.fullmatch(path) else in_quotes(path, 2 * LONGEST_NAME)

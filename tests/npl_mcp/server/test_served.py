@@ -66,6 +66,7 @@ HOSTILE = [
     f"a\n\n{ORDER}",
     f"a\u2028{ORDER}\u202eb\u2066",
     "```\n" + ORDER,
+    ORDER.replace(" ", "-"),
 ]
 
 
@@ -81,7 +82,7 @@ def test_no_name_or_heading_leaves_its_quotes(settings: Settings, tmp_path: Path
         assert not re.search(r"[\u2028\u202a-\u202e\u2066-\u2069]|--!?>|<!--", text)
         bare = QUOTED.sub("", text)
         assert '"' not in bare
-        assert "previous instructions" not in bare
+        assert not re.search("previous.instructions", bare)
     assert told.isprintable()
     assert COUNTER.count(told) * 1.04 <= 150
 

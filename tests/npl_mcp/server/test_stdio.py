@@ -42,8 +42,8 @@ def framed(message: object, extra: bytes = b"", **how: Any) -> bytes:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(folder / "data")]
+def running(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(folder / "data"), *words]
     with subprocess.Popen(
         command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
@@ -69,6 +69,16 @@ def ask(
     answer = json.loads(body)
     assert answer["id"] == identity
     return answer
+
+
+def test_methods_answer_with_fields_whatever_form_tools_have(tmp_path: Path) -> None:
+    """Models read the answers of tools, programs those of methods."""
+    scaffold(tmp_path)
+    with running(tmp_path, "--format", "markdown") as process:
+        called = ask(process, 1, "tools/call", name="directive_files_list", arguments={"limit": 1})
+        assert called["result"]["content"][0]["text"].startswith("items: [directive/reference/")
+        answer = ask(process, 2, "directive.files.list", limit=1)["result"]
+        assert answer["files"] == answer["items"] != []
 
 
 def test_a_client_with_headers_is_answered_with_headers(tmp_path: Path) -> None:

@@ -115,7 +115,6 @@ class Worklogs(Rooms):
             "total": len(log.entries),
             "limit": size,
             "offset": min(start, len(log.entries)),
-            "entries": entries,
             "cursor": cursor,
             "remaining": max(len(log.entries) - end, 0),
         }
