@@ -49,6 +49,12 @@ _SETS = {
 }
 """Sets of documents, by the kind that is searched in them."""
 
+_SECONDS = {"document": 8.0}
+"""How long a search waits for sets that are being indexed, where it is not one second.
+
+The first question to a folder of some hundred files is answered; contents of the database come later.
+"""
+
 AT_A_TIME = 4
 """Hits in documents that come for each hit of another kind: half a page at least, and no kind is hidden."""
 
@@ -68,7 +74,6 @@ _MOST_WORDS = 8
 _LOOKED_FOR = 6
 """Words and stems that choose the line of a section."""
 
-_BEFORE = 40
 _SHORT = 3
 _LOOKED_AT = 20_000
 """Characters of a text that a snippet is looked for in."""
@@ -128,7 +133,6 @@ class Found:
     :param keywords: of what is looked for.
     :param phrases: in quotes there.
     :param words: that rows are compared with.
-    :param began: when the search did, in seconds of the monotonic clock.
     :param counts: how much of each kind.
     :param capped: kinds of which only the best were counted.
     :param missing: files that are not indexed yet, since the call did not wait for them.
@@ -141,7 +145,6 @@ class Found:
     keywords: Keywords
     phrases: Sequence[str]
     words: Sequence[str]
-    began: float = field(default_factory=time.monotonic)
     counts: dict[str, int] = field(default_factory=dict)
     capped: list[str] = field(default_factory=list)
     missing: int = 0
@@ -193,7 +196,7 @@ async def search(
         return found
     # Who sees change requests as such sees them nowhere else as well, so that these are always known.
     searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
-    sets = {kind: await _sets(found, _SETS[kind]) for kind in searched}
+    sets = {kind: await _sets(found, _SETS[kind], _SECONDS.get(kind, 1.0)) for kind in searched}
     left_out = _paths(one for gathered in sets.get("cr", {}).values() for one in gathered.founds)
     finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
         "document": lambda kind: _ranked(found, kind, sets[kind], left_out),
@@ -220,13 +223,16 @@ def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
                 del left[kind]
 
 
-async def _sets(found: Found, refs: Iterable[DocumentRef]) -> dict[DocumentRef, Gathered]:
-    """Return some sets of documents, as far as there are any that can be read."""
+async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> dict[DocumentRef, Gathered]:
+    """Return some sets of documents, as far as there are any that can be read.
+
+    :param seconds: how long the search waits for each that is being indexed.
+    """
     sets = {}
     for ref in refs:
         end_if_abandoned()
         try:
-            gathered = await hurried(found.app.gathered(ref), found.began)
+            gathered = await hurried(found.app.gathered(ref), time.monotonic(), seconds)
         except (NotFoundError, OutsideRootError):
             pass  # there are none that the caller sees
         except NotIndexedError as error:
@@ -301,7 +307,7 @@ def _ranked(
     :param left_out: paths of documents that do not count.
     """
     best: list[tuple[int, _Section]] = []
-    spelt = _spelt(found.keywords)
+    spelt, names = _spelt(found.keywords), all(word.identifier for word in found.keywords.written)
     for ref, gathered in sets.items():
         end_if_abandoned()
         found.missing += gathered.missing
@@ -326,6 +332,8 @@ def _ranked(
             if gathered.founds[one.document].absolute not in left_out
             # A document without words before its first heading is found by its sections.
             and (one.section or gathered.collection.size_of(one.document, 0))
+            # Where identifiers alone are asked for, their parts are something else.
+            and (not names or looked.hits[number].score.content)
         ]
         if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
             # What holds a word or two of such a question does so by chance.
@@ -436,12 +444,12 @@ def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
 
     :param most: characters, but for the marks where it is cut.
     """
-    line = " ".join(text[:_LOOKED_AT].split())
+    line, before = " ".join(text[:_LOOKED_AT].split()), most // 4
     lower = line.lower()
     places = [at for word in words if (at := lower.find(word)) >= 0]
-    begin = max(0, min(places, default=0) - _BEFORE) if len(line) > most else 0
+    begin = min(max(0, min(places, default=0) - before), max(0, len(line) - most))
     if begin:
-        begin = line.find(" ", begin, begin + _BEFORE) + 1 or begin
+        begin = line.find(" ", begin, begin + before) + 1 or begin
     part = line[begin : begin + most]
     if begin + most < len(line):
         part = f"{part[: part.rfind(' ', most // 2) + 1] or part}…"

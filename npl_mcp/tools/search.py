@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Annotated
 
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import in_mark
-from npl_index.answer.pointers import LINE_CHARACTERS
 from npl_index.answer.values import Written
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import near_names
+from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
-from npl_mcp.core.searching import KINDS, Hit
+from npl_mcp.core.searching import KINDS, Hit, snippet, words_of
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base.paging import Slice
@@ -24,13 +24,11 @@ from npl_mcp.tools.npl import Format
 from npl_mcp.tools.spec import CommaList, ToolSpec
 
 PAGE = 8
-LINE_TOKENS = 37
-ADDRESS_CHARACTERS = 2.4
-TEXT_CHARACTERS = 3.3
-"""Hits of a page, tokens of a line in Markdown on average, and characters of a token in paths and in texts.
+LINE_TOKENS = 40
+"""Hits of a page, and tokens of a line in Markdown on average."""
 
-With the lines around them, eight hits have at most 320 tokens.
-"""
+WIDTHS = (80, 64, 52, 40, 30, 0)
+"""Characters of a hit's text: the first width whose lines fit."""
 
 LARGEST_PAGE = 50
 LONGEST_QUERY = 1_000
@@ -119,22 +117,23 @@ async def search(
         )
 
     hits = await app.unchanging(found)
-    return Written(hits, _text(hits)) if app.form(format) == "markdown" else hits
+    return Written(hits, _text(hits, words_of(text), app.counter)) if app.form(format) == "markdown" else hits
 
 
-def _text(hits: Hits) -> str:
+def _text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
     """Return what was found for a model; long addresses leave less room for the lines that match."""
-    addresses = [_address(hit) for hit in hits.items]
-    lines = max(PAGE, len(addresses))
-    width = int(
-        (LINE_TOKENS * lines - sum(map(len, addresses)) / ADDRESS_CHARACTERS) * TEXT_CHARACTERS / lines
-    )
-    return "\n".join(_lines(hits, max(0, min(LINE_CHARACTERS, width))))
+    room = LINE_TOKENS * max(PAGE, len(hits.items))
+    for width in WIDTHS:
+        text = "\n".join(_lines(hits, words, width))
+        if counter.upper_bound(counter.count(text)) <= room:
+            break
+    return text
 
 
-def _lines(hits: Hits, width: int) -> Iterator[str]:
+def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines of an answer.
 
+    :param words: of the query.
     :param width: most characters of a hit's text.
     """
     if hits.absent:
@@ -144,7 +143,7 @@ def _lines(hits: Hits, width: int) -> Iterator[str]:
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
-        yield from (in_mark(f"{_address(hit)}  {_cut(hit.text, width)}".rstrip()) for hit in group)
+        yield from (in_mark(f"{_address(hit)}  {snippet(hit.text, words, width)}".rstrip()) for hit in group)
     shown = hits.offset + len(hits.items)
     if hits.total > shown:
         yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
@@ -164,13 +163,6 @@ def _address(hit: Hit) -> str:
     if hit.session_id:
         return f"{hit.session_id} entry {hit.seq}  {hit.by}"
     return f"artifact:{hit.artifact_id}  {hit.title}"
-
-
-def _cut(text: str, width: int) -> str:
-    text = " ".join(text.split())
-    return (
-        text if len(text) <= width else f"{text[: text.rfind(' ', width // 2, width) + 1] or text[:width]}…"
-    )
 
 
 def seen(app: App) -> tuple[str, ...]:
