@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import anyio
 from mcp_types import CONNECTION_CLOSED
@@ -173,12 +172,12 @@ def noting(scope: Scope, body: bytes, send: Send) -> Send:
     return note_and_send
 
 
-def last_event(state: Mapping[str, Any], reason: str) -> Message:
+def last_event(asked: bytes, reason: str) -> Message:
     """Return the end of a stream: the error of its request, which the server does not answer any more.
 
-    :param state: of the request.
+    :param asked: body of the request.
     :param reason: why.
     """
     error = {"code": CONNECTION_CLOSED, "message": reason}
-    event = json.dumps({"jsonrpc": "2.0", "id": json.loads(state[STREAM_KEY])["id"], "error": error})
+    event = json.dumps({"jsonrpc": "2.0", "id": json.loads(asked)["id"], "error": error})
     return {"type": "http.response.body", "body": f"event: message\r\ndata: {event}\r\n\r\n".encode()}

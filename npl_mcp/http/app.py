@@ -6,8 +6,7 @@ All calls go through the same server, and so through the same checks, as those o
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -66,23 +65,17 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 
     ready = Kept(app.stores.answers, READY_SECONDS)
 
-    async def readiness(_: Request) -> Response:
-        return await _readiness(ready)
-
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
         sight = EVERYTHING if identity is None else identity.sight
         return Response(await lane("light").run(metrics.text, sight), media_type=CONTENT_TYPE)
 
-    async def tool(request: Request) -> Response:
-        return await _call(server, request)
-
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
-        Route("/mcp/tools/{name:path}", tool, methods=["POST"]),
+        Route("/mcp/tools/{name:path}", partial(_call, server), methods=["POST"]),
         Route("/healthz", health),
-        Route(READY, readiness),
+        Route(READY, partial(_readiness, ready)),
         Route("/metrics", figures),
     ]
     handlers: dict[Any, Any] = {}
@@ -91,7 +84,9 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
         routes += [static_files(), *site.routes()]
         handlers[404] = site.nowhere
         handlers[500] = site.broken
-    starlette = Starlette(routes=routes, lifespan=protocol.lifespan, exception_handlers=handlers)
+    starlette = Starlette(
+        routes=routes, lifespan=lambda _: protocol.manager.run(), exception_handlers=handlers
+    )
     return Guard(starlette, policy, Identities(app.stores.access))
 
 
@@ -101,12 +96,14 @@ class _Protocol:
 
     :param server: answers the calls.
     :param body_limit: bytes of the longest request.
+    ``manager`` runs while the application does.
+
     :param alone: no other server shares the database; else a session that one keeps would be unknown to the
         others, which a load balancer may ask next, and none is begun.
     """
 
     def __init__(self, server: FastMCP[Any], body_limit: int, *, alone: bool) -> None:
-        self._manager = Sessions(
+        self.manager = Sessions(
             sdk_server(server),
             stateless=not alone,
             # The guard in front has checked this.
@@ -116,16 +113,10 @@ class _Protocol:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
-
-    @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run the server while the application runs."""
-        async with self._manager.run():
-            yield
+        await self.manager.handle_request(scope, receive, send)
 
 
-async def _readiness(ready: Kept[bool]) -> Response:
+async def _readiness(ready: Kept[bool], _: Request) -> Response:
     """Say whether calls that need the database can be answered; the reason says nothing of what it holds."""
     problem = "it does not answer in time"
     try:

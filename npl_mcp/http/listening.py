@@ -112,10 +112,8 @@ class _Server(Server):
             text = "the server ends before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
-            if cycle.response_started:
-                await cycle.send(last_event(cycle.scope["state"], ENDING.message))
-            else:
-                await ENDING.send(cycle.send)
+            stream = cycle.scope["state"].get(STREAM_KEY)
+            await (cycle.send(last_event(stream, ENDING.message)) if stream else ENDING.send(cycle.send))
             cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
