@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
@@ -58,7 +57,16 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     app = App(settings)
     metrics = Metrics(app)
     server = create_server(settings, app, metrics.reports)
-    protocol = _Protocol(server, policy.body_limit, alone=settings.database_url is None)
+    # Single requests (2026-07-28), and sessions for clients that make a handshake (2025-11-25 and before).
+    protocol = Sessions(
+        sdk_server(server),
+        # A session is unknown to the other servers of a database, which a load balancer may ask next.
+        stateless=settings.database_url is not None,
+        # The guard in front has checked this.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=policy.body_limit,
+        max_sessions=MAX_SESSIONS,
+    )
 
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
@@ -84,36 +92,8 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
         routes += [static_files(), *site.routes()]
         handlers[404] = site.nowhere
         handlers[500] = site.broken
-    starlette = Starlette(
-        routes=routes, lifespan=lambda _: protocol.manager.run(), exception_handlers=handlers
-    )
+    starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.access))
-
-
-class _Protocol:
-    """Streamable HTTP: single requests (protocol 2026-07-28), and sessions for clients that make a handshake
-    (2025-11-25 and before).
-
-    :param server: answers the calls.
-    :param body_limit: bytes of the longest request.
-    ``manager`` runs while the application does.
-
-    :param alone: no other server shares the database; else a session that one keeps would be unknown to the
-        others, which a load balancer may ask next, and none is begun.
-    """
-
-    def __init__(self, server: FastMCP[Any], body_limit: int, *, alone: bool) -> None:
-        self.manager = Sessions(
-            sdk_server(server),
-            stateless=not alone,
-            # The guard in front has checked this.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=body_limit,
-            max_sessions=MAX_SESSIONS,
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.manager.handle_request(scope, receive, send)
 
 
 async def _readiness(ready: Kept[bool], _: Request) -> Response:
