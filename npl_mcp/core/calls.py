@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
@@ -190,20 +190,8 @@ def as_shown(error: NPLError) -> NPLError:
     return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 
 
-@runtime_checkable
-class LastingSink(Protocol):
-    """A sink that does something after it was called."""
-
-    def __call__(self, call: Call) -> None:
-        """Take a call."""
-        ...
-
-    def close(self) -> None:
-        """End what it does."""
-        ...
-
-
-Sink = Callable[[Call], None] | LastingSink
+Sink = Callable[[Call], None]
+"""Takes finished calls; one that has a method ``close`` is closed at the end."""
 
 
 class Reports:
@@ -220,11 +208,6 @@ class Reports:
         self._queue: queue.SimpleQueue[Call | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
-
-    @property
-    def running(self) -> bool:
-        """Whether calls are reported to anyone."""
-        return self._thread is not None
 
     def start(self) -> None:
         """Start the thread; without sinks there is none."""
@@ -253,8 +236,7 @@ class Reports:
             self._thread.join(_FLUSH_SECONDS)
             self._thread = None
             for sink in self._sinks:
-                if isinstance(sink, LastingSink):
-                    sink.close()
+                getattr(sink, "close", lambda: None)()
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
@@ -271,7 +253,7 @@ class Reports:
         for sink in self._sinks:
             try:
                 sink(call)
-            except Exception:
+            except Exception:  # the thread goes on: the other sinks and all further calls need it
                 logger.exception("a call could not be reported")
 
 

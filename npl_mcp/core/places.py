@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
@@ -181,7 +181,7 @@ def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator
         if deeper:
             folders.setdefault(first, []).append(measure)
         else:
-            single.append(replace(joined("file", first, name, [measure]), files=1))
+            single.append(joined("file", first, name, [measure]))
     for name, parts in sorted(folders.items()):
         yield joined("folder", name, folder_name(top, lead + name), parts)
     yield from sorted(single, key=lambda one: one.name)

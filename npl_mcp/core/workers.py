@@ -169,7 +169,7 @@ class Workers:
                 worker.end()
         try:
             yield worker
-        except BaseException:
+        except BaseException:  # whatever it is, the process may be in the middle of an answer
             worker.end()
             self._free.append(worker.number)
             raise

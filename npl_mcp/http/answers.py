@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Hashable
 
 import anyio
-from starlette.types import Message, Send
+from mcp_types import CONNECTION_CLOSED
+from starlette.types import Message, Scope, Send
 
 from npl_mcp.http.shares import Shares
 
@@ -26,6 +28,9 @@ STALLED_SECONDS = 0.5
 
 ABORT_KEY = "npl.abort"
 """Key of the scope of a request with a function that ends its connection at once."""
+
+STREAM_KEY = "npl.stream"
+"""Key of the state of a request whose answer is a stream that has begun, with its body."""
 
 Abort = Callable[[], None]
 
@@ -154,3 +159,25 @@ class Answer:
 
 def _has_length(message: Message) -> bool:
     return any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
+
+
+def noting(scope: Scope, body: bytes, send: Send) -> Send:
+    """Return what sends an answer, and keeps the request of a stream for :func:`last_event`."""
+
+    async def note_and_send(message: Message) -> None:
+        if any(value.startswith(b"text/event-stream") for _, value in message.get("headers", ())):
+            scope["state"][STREAM_KEY] = body
+        await send(message)
+
+    return note_and_send
+
+
+def last_event(asked: bytes, reason: str) -> Message:
+    """Return the end of a stream: the error of its request, which the server does not answer any more.
+
+    :param asked: body of the request.
+    :param reason: why.
+    """
+    error = {"code": CONNECTION_CLOSED, "message": reason}
+    event = json.dumps({"jsonrpc": "2.0", "id": json.loads(asked)["id"], "error": error})
+    return {"type": "http.response.body", "body": f"event: message\r\ndata: {event}\r\n\r\n".encode()}

@@ -6,8 +6,7 @@ All calls go through the same server, and so through the same checks, as those o
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,7 +17,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
@@ -59,30 +57,33 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     app = App(settings)
     metrics = Metrics(app)
     server = create_server(settings, app, metrics.reports)
-    protocol = _Protocol(server, policy.body_limit, alone=settings.database_url is None)
+    # Single requests (2026-07-28), and sessions for clients that make a handshake (2025-11-25 and before).
+    protocol = Sessions(
+        sdk_server(server),
+        # A session is unknown to the other servers of a database, which a load balancer may ask next.
+        stateless=settings.database_url is not None,
+        # The guard in front has checked this.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=policy.body_limit,
+        max_sessions=MAX_SESSIONS,
+    )
 
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
 
     ready = Kept(app.stores.answers, READY_SECONDS)
 
-    async def readiness(_: Request) -> Response:
-        return await _readiness(ready)
-
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
         sight = EVERYTHING if identity is None else identity.sight
         return Response(await lane("light").run(metrics.text, sight), media_type=CONTENT_TYPE)
 
-    async def tool(request: Request) -> Response:
-        return await _call(server, request)
-
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
-        Route("/mcp/tools/{name:path}", tool, methods=["POST"]),
+        Route("/mcp/tools/{name:path}", partial(_call, server), methods=["POST"]),
         Route("/healthz", health),
-        Route(READY, readiness),
+        Route(READY, partial(_readiness, ready)),
         Route("/metrics", figures),
     ]
     handlers: dict[Any, Any] = {}
@@ -91,41 +92,11 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
         routes += [static_files(), *site.routes()]
         handlers[404] = site.nowhere
         handlers[500] = site.broken
-    starlette = Starlette(routes=routes, lifespan=protocol.lifespan, exception_handlers=handlers)
+    starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.access))
 
 
-class _Protocol:
-    """Streamable HTTP: single requests (protocol 2026-07-28), and sessions for clients that make a handshake
-    (2025-11-25 and before).
-
-    :param server: answers the calls.
-    :param body_limit: bytes of the longest request.
-    :param alone: no other server shares the database; else a session that one keeps would be unknown to the
-        others, which a load balancer may ask next, and none is begun.
-    """
-
-    def __init__(self, server: FastMCP[Any], body_limit: int, *, alone: bool) -> None:
-        self._manager = Sessions(
-            sdk_server(server),
-            stateless=not alone,
-            # The guard in front has checked this.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=body_limit,
-            max_sessions=MAX_SESSIONS,
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
-
-    @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run the server while the application runs."""
-        async with self._manager.run():
-            yield
-
-
-async def _readiness(ready: Kept[bool]) -> Response:
+async def _readiness(ready: Kept[bool], _: Request) -> Response:
     """Say whether calls that need the database can be answered; the reason says nothing of what it holds."""
     problem = "it does not answer in time"
     try:

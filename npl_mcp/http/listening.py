@@ -23,9 +23,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
-from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
+from npl_mcp.http.answers import ABORT_KEY, STREAM_KEY, WRITE_SECONDS, last_event
 from npl_mcp.http.app import create_app
-from npl_mcp.http.guard import ENDING, STREAM_KEY, Policy, last_event, names
+from npl_mcp.http.guard import ENDING, Policy, names
 from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
@@ -112,10 +112,8 @@ class _Server(Server):
             text = "the server ends before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
-            if cycle.response_started:
-                await cycle.send(last_event(cycle.scope["state"]))
-            else:
-                await ENDING.send(cycle.send)
+            stream = cycle.scope["state"].get(STREAM_KEY)
+            await (cycle.send(last_event(stream, ENDING.message)) if stream else ENDING.send(cycle.send))
             cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -13,6 +13,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Scope, Send
 
 from npl_mcp.tools.errors import shortened
 
@@ -78,6 +79,10 @@ class Sessions(StreamableHTTPSessionManager):
     A thousand handshakes would else lock out every client that makes one, for half an hour. A client whose
     session has ended is told so (404), and makes another.
     """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.handle_request(scope, receive, send)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:

@@ -50,7 +50,7 @@ class Turns:
         self._admit()
         try:
             await turn.wait()
-        except BaseException:
+        except BaseException:  # cancellation is no Exception, and the turn must not be lost
             if turn.is_set():
                 self.end(caller)
             else:

@@ -90,8 +90,7 @@ class ReportCalls(Middleware):
             self._reports.in_flight -= 1
             CURRENT.reset(token)
             call.seconds = time.perf_counter() - call.started
-        if self._reports.running:
-            self._reports.add(call)
+        self._reports.add(call)
         return result
 
 

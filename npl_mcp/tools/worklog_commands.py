@@ -14,6 +14,8 @@ from npl_index.errors import OutsideRootError
 from npl_index.library.references import check_name
 from npl_index.library.roots import real_path
 from npl_mcp.core.worklog import WorklogUser
+from npl_mcp.editing.folders import is_hidden
+from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
@@ -90,6 +92,7 @@ def worklog_export(
     :raises SessionNotFoundError: there is no such session, or no current one.
     :raises InvalidRequestError: no folder can have this name.
     :raises OutsideRootError: the folder is not below the working directory.
+    :raises NotAllowedError: the folder is hidden, or lies in a hidden one other than ``.npl``.
     :raises AlreadyExistsError: the folder holds files of these names that no export has written.
     :raises StorageError: the folder cannot be written.
     """
@@ -103,6 +106,7 @@ def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
 
     :param roots: real paths of the folders of which it must lie in one as well.
     :raises InvalidRequestError: no folder can have this name.
+    :raises NotAllowedError: programs keep what they obey in this folder.
     """
     check_name(folder, "folder")
     # Not Path.resolve, which fails where links go in circles.
@@ -111,6 +115,8 @@ def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
     if target is None or not seen or not Path(target).is_relative_to(project):
         hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
+    if is_hidden(part for part in Path(target).relative_to(project).parts if part != ".npl"):
+        raise NotAllowedError(f"folder {folder[:200]!r} is hidden; choose one that is not")
     return Path(target)
 
 

@@ -123,7 +123,7 @@ class PostgresEngine(Engine):
     def __init__(self, address: str) -> None:
         self._address = address
         try:
-            place = urlsplit(address)
+            place = urlsplit(address.encode().decode())  # no bytes that are not UTF-8
         except ValueError:
             raise _unreadable() from None
         self._where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"

@@ -83,6 +83,10 @@ STORES: list[tuple[list[str], str]] = [
         "source is no address of PostgreSQL; name a data folder, or",
     ),
     (["copy", "postgresql://me:secret@[/x", "new"], "the address of the database cannot be read; e.g. postg"),
+    (
+        ["copy", "postgresql://me:secret@host/\udcff", "new"],
+        "the address of the database cannot be read; e.g.",
+    ),
     (["copy", "a\0", "new"], "source: it holds a NUL character"),
     (["index", "absent"], "absent is not a folder; name an existing folder"),
     (["index", "bare"], "bare: the search roots hold no Markdown; name another folder"),

@@ -272,6 +272,7 @@ def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Runn
         line.sendall("\r\n".join(lines).encode() + body)
         until(lambda: waiting(servers[0]) == 1)
     until(lambda: waiting(servers[0]) == 0)
+    assert waiting(servers[0]) == 0
 
 
 def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
