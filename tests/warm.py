@@ -51,7 +51,6 @@ _IMPORTED_LATE = (
     "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.websockets.auto",
 )
-_FORKABLE = sys.platform == "linux" and not any(name.startswith("COVERAGE_") for name in os.environ)
 
 
 class Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -112,7 +111,8 @@ def _started(line: int) -> subprocess.Popen[bytes]:
 def _can_be_forked(given: dict[str, Any]) -> bool:
     environment = os.environ if given["env"] is None else given["env"]
     return (
-        _FORKABLE
+        sys.platform == "linux"
+        and not any(name.startswith("COVERAGE_") for name in environment)
         and isinstance(given["args"], list)
         and _is_known(*given["args"])
         and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
