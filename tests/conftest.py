@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,6 +27,10 @@ from tests import engines, warm
 # Half of what it tries by default, and nothing is kept: all tests together stay within their time.
 hypothesis_settings.register_profile("npl", max_examples=50, database=None)
 hypothesis_settings.load_profile("npl")
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 << 30
+"""Free bytes; a run of all tests needs about one GiB, and the last one is kept."""
 
 GUIDE = """\
 ---
@@ -83,7 +88,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests drop a database that they did not close: it closes its connections, and the driver warns."""
+    """Let folders of tests be in memory, where nothing waits for a disk, if there is room for all.
+
+    Let tests drop a database that they did not close: it closes its connections, and the driver warns.
+    """
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     config.addinivalue_line("filterwarnings", "ignore:.* was deleted while still open:ResourceWarning")
 
 

@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
+
+from tests.postgres_server import OURS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,7 +54,6 @@ _IMPORTED_LATE = (
     "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.websockets.auto",
 )
-_FORKABLE = sys.platform == "linux" and not any(name.startswith("COVERAGE_") for name in os.environ)
 
 
 class Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -69,6 +71,7 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
 
 
 _GIVEN = signature(subprocess.Popen._execute_child)
+_one_at_a_time = threading.Lock()
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 
 
@@ -112,7 +115,9 @@ def _started(line: int) -> subprocess.Popen[bytes]:
 def _can_be_forked(given: dict[str, Any]) -> bool:
     environment = os.environ if given["env"] is None else given["env"]
     return (
-        _FORKABLE
+        sys.platform == "linux"
+        and OURS not in os.environ  # servers that share a database are compared as they are deployed
+        and not any(name.startswith("COVERAGE_") for name in environment)
         and isinstance(given["args"], list)
         and _is_known(*given["args"])
         and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
@@ -134,9 +139,6 @@ def _read_at_start(environment: Any) -> dict[str, str]:
 
 def _forked(given: dict[str, Any], files: list[int]) -> int:
     """Have a program forked, and return its process id."""
-    if _Process.running is None:
-        _Process.running = _Process()
-    line = _Process.running.line
     umask = os.umask(0)
     os.umask(umask)
     program = {
@@ -147,13 +149,17 @@ def _forked(given: dict[str, Any], files: list[int]) -> int:
         "session": given["start_new_session"],
         "group": given.get("process_group", -1),
     }
-    # The process that forks has it done by a child, which ends: the program becomes a child of this process.
-    _adopt(True)
-    try:
-        socket.send_fds(line, [json.dumps(program).encode("utf-8", "surrogateescape")], files)
-        return int(line.recv(_LONGEST))
-    finally:
-        _adopt(False)
+    with _one_at_a_time:
+        if _Process.running is None:
+            _Process.running = _Process()
+        line = _Process.running.line
+        # The process that forks has it done by a child, which ends: the program becomes a child of this one.
+        _adopt(True)
+        try:
+            socket.send_fds(line, [json.dumps(program).encode("utf-8", "surrogateescape")], files)
+            return int(line.recv(_LONGEST))
+        finally:
+            _adopt(False)
 
 
 def _adopt(whether: bool) -> None:
