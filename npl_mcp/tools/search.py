@@ -138,8 +138,8 @@ def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     """
     if hits.absent:
         near = hits.near or {}
-        words = (f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent)
-        yield in_mark(f"no section has: {', '.join(words)}")
+        shown = (f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent)
+        yield in_mark(f"no section has: {', '.join(shown)}")
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
