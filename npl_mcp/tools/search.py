@@ -138,7 +138,9 @@ def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     """
     if hits.absent:
         near = hits.near or {}
-        shown = (f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent)
+        lacking = (
+            f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent
+        )
         yield in_mark(f"no section has: {', '.join(shown)}")
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
