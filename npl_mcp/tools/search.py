@@ -141,7 +141,7 @@ def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
         lacking = (
             f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent
         )
-        yield in_mark(f"no section has: {', '.join(shown)}")
+        yield in_mark(f"no section has: {', '.join(lacking)}")
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"

@@ -248,7 +248,7 @@ def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> Non
     functions["worklog_log"](app, agent_id="a", action="did", summary="s")
     thread.join()
     app.close()
-    assert [entry.seq for entry in read[0].entries] == [1]
+    assert [entry.seq for entry in read[0].items] == [1]
 
 
 def call(tool: str, arguments: dict[str, Any], identity: int) -> dict[str, Any]:
