@@ -56,6 +56,13 @@ MADE = {
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
     "npl_mcp/web/pages/search.py": ("search", [re.compile("ab|a|b", re.IGNORECASE)]),
+    "npl_mcp/core/searching.py": (
+        "search",
+        [
+            re.compile(text, re.IGNORECASE)
+            for text in (r"(?<!\w)a\ b(?!\w)", r"(?<!\w)a(?!\w)|(?<!\w)aa(?!\w)|é")
+        ],
+    ),
     "npl_mcp/stores/artifact/files.py": ("match", [re.compile(r"\.?revision-12[-.]")]),
     "npl_mcp/stores/base/postgres.py": (
         "search",

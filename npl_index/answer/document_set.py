@@ -187,7 +187,8 @@ class DocumentSet:
             section = indexed.tree.sections[one]
             if section.level and self.collection.is_unique(document, one):
                 below = indexed.steps[index].removeprefix(indexed.steps[one])
-                return f"{'#' * section.level} {spell(heading_label(section.name))}{below}"
+                if not below or below.startswith(" > #"):  # not by the name of a part of a file
+                    return f"{'#' * section.level} {spell(heading_label(section.name))}{below}"
         return None
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:

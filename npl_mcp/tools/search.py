@@ -77,8 +77,10 @@ async def search(
     item: str | None = None,
     format: Format = None,
 ) -> Hits | Written[Hits]:
-    """List the places where documents, then messages and other records, hold some words; "quoted phrases" and
-    identifiers as written come first. ``npl_load_tailored`` reads the selectors of its lines.
+    """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
+    written.
+
+    The selectors of its lines go back to ``npl_load_tailored``.
 
     :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, with commas between
         them; by default all.

@@ -31,7 +31,7 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-worklog status": (0, SESSION),
     "npl-worklog list": (0, SESSION),
     "npl-load index docs": (0, "file sections total_sections total_tokens"),
-    "npl-load search pruning --file docs": (0, "score name content topic selector file start_line"),
+    "npl-load search pruning --file docs": (0, "kind title text score file line selector tokens"),
     "npl-load tailored pruning --file docs": (0, "content sections total_tokens suggestions"),
     "npl-load c syntax --index": (0, "section version headings"),
     "npl-load edit docs/garden.md Pruning --operation append --content x": (

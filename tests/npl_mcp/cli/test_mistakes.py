@@ -172,7 +172,6 @@ LOAD: list[tuple[list[str], str]] = [
     (["search", "x", "--limit", "0"], "argument --limit: '0' is out of range; write 1 to 1000000000"),
     (["search", "x", "--limit", "nan"], "argument --limit: 'nan' is not a whole number"),
     (["search", "x", "--limit", "9" * 40], "is out of range; write 1 to 1000000000"),
-    (["search", "x", "--limit", "1", "--format", "markdown"], "argument --limit: --format markdown lists"),
     (["index", "file.md", "--depth", "-2"], "--depth is -2; use 0 or more"),
     (["index", "file.md", "--budget", "inf"], "argument --budget: 'inf' is not a whole number"),
     (["tailored", "x", "--budget", "-1"], "--budget is -1; use 0 or more, or leave it out"),

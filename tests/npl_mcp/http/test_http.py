@@ -76,7 +76,7 @@ def test_the_sdk_lists_and_calls_in_both_eras(server: Running, mode: str) -> Non
     async def use() -> None:
         async with Client(f"{server.state.url}/mcp", mode=mode) as client:
             tools = (await client.list_tools()).tools
-            assert [tool.name for tool in tools][:2] == ["npl_load_components", "npl_load_meta"]
+            assert [tool.name for tool in tools][:2] == ["search", "npl_load_tailored"]
             done = await client.call_tool("npl_section_index", {"file": "guide.md"})
             assert not done.is_error
             body = json.loads(done.content[0].text)

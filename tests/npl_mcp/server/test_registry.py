@@ -38,7 +38,7 @@ LIST_BUDGETS = {
     "cr": 1150,
     "directive": 288,
     "utility": 220,
-    "search": 110,
+    "search": 125,
 }
 """Tokens the tools of each domain may cost every agent that connects."""
 

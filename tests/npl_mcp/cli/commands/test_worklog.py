@@ -372,7 +372,7 @@ def test_what_was_read_before_a_failure_is_printed(
     """It counts as read, so it must not be lost."""
     fields = {"agent_id": "a", "agent_type": "unknown", "action": "did", "summary": "s"}
     entries = [{"seq": 1, "ts": "2026-11-22T10:00:00.000000Z", **fields}]
-    page = {"success": True, "data": {"entries": entries, "remaining": 1}}
+    page = {"success": True, "data": {"items": entries, "remaining": 1}}
     answers = [message(json.dumps(page).encode()), message(b"oops", b"500 Error")]
 
     def play(line: socket.socket) -> None:

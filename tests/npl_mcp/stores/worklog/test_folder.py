@@ -301,7 +301,7 @@ def test_an_old_folder_is_taken_in_when_the_project_is_first_used(store: Worklog
 def test_every_line_of_an_old_log_is_kept_once_in_order(store: WorklogStore, project: Path) -> None:
     """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
     old_folder(project)
-    entries = store.read(str(project), "new", session_id="2025-11-03").entries
+    entries = store.read(str(project), "new", session_id="2025-11-03").items
     assert [(entry.seq, entry.summary) for entry in entries] == [
         (1, "one"),
         (2, "two"),
@@ -329,7 +329,7 @@ def test_reading_goes_on_where_the_old_cursor_was(
     """Where numbers stood twice an entry may come again, but none is missed."""
     old_folder(project)
     read = store.read(str(project), agent, session_id=session)
-    assert [entry.seq for entry in read.entries] == expected
+    assert [entry.seq for entry in read.items] == expected
 
 
 def test_an_old_log_is_rewritten_only_where_numbers_changed(store: WorklogStore, project: Path) -> None:

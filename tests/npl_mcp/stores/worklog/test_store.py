@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> WorklogStore:
 
 
 def seqs(store: WorklogStore, project: str, agent: str, **options: Any) -> list[int]:
-    return [entry.seq for entry in store.read(project, agent, **options).entries]
+    return [entry.seq for entry in store.read(project, agent, **options).items]
 
 
 def test_numbers_are_never_lost_repeated_or_reordered(
@@ -73,9 +73,9 @@ def test_numbers_are_never_lost_repeated_or_reordered(
             writer.wait()
     total = PROCESSES * THREADS * APPENDS
     read = store.read(project, "r", limit=1000)
-    assert [entry.seq for entry in read.entries] == list(range(1, total + 1))
-    assert [entry.ts for entry in read.entries] == sorted(entry.ts for entry in read.entries)
-    assert {entry.summary for entry in read.entries} == {
+    assert [entry.seq for entry in read.items] == list(range(1, total + 1))
+    assert [entry.ts for entry in read.items] == sorted(entry.ts for entry in read.items)
+    assert {entry.summary for entry in read.items} == {
         f"{name}/{thread}/{turn}"
         for name in range(PROCESSES)
         for thread in range(THREADS)
@@ -84,7 +84,7 @@ def test_numbers_are_never_lost_repeated_or_reordered(
     log = Path(project) / ".npl" / "sessions" / "s1" / "worklog.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [(line["seq"], line["summary"]) for line in lines] == [
-        (entry.seq, entry.summary) for entry in read.entries
+        (entry.seq, entry.summary) for entry in read.items
     ]
     status = store.status(project)
     assert (status.entry_count, len(status.agents)) == (total, PROCESSES * THREADS)
@@ -96,7 +96,7 @@ def test_a_page_never_skips_entries(store: WorklogStore, project: str) -> None:
     for number in range(5):
         store.log(project, "a", "found", str(number))
     first = store.read(project, "r", limit=2)
-    assert ([entry.seq for entry in first.entries], first.cursor, first.remaining) == ([1, 2], 2, 3)
+    assert ([entry.seq for entry in first.items], first.cursor, first.remaining) == ([1, 2], 2, 3)
     store.log(project, "a", "found", "late")
     assert seqs(store, project, "r", limit=3) == [3, 4, 5]
     assert seqs(store, project, "r") == [6]
