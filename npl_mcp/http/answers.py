@@ -27,6 +27,9 @@ STALLED_SECONDS = 0.5
 ABORT_KEY = "npl.abort"
 """Key of the scope of a request with a function that ends its connection at once."""
 
+STREAM_KEY = "npl.stream"
+"""Key of the state of a request whose answer is a stream that has begun, with its body."""
+
 Abort = Callable[[], None]
 
 

@@ -14,19 +14,17 @@ import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp_types import CONNECTION_CLOSED
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
 from npl_mcp.core.calls import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, HTTP, UNIX, Caller
-from npl_mcp.http.answers import ABORT_KEY, Answers
+from npl_mcp.http.answers import ABORT_KEY, STREAM_KEY, Answers
 from npl_mcp.http.identities import SECONDS, Identities, owner
 from npl_mcp.http.origins import Preflight, naming, preflight
 from npl_mcp.http.shares import Place, Shares
@@ -76,9 +74,6 @@ BODY_SECONDS = 10.0
 CHECK_SECONDS = 4.0
 """How long a part of an answer waits to know whether its token still counts; less than WRITE_SECONDS."""
 
-STREAM_KEY = "npl.stream"
-"""Key of the state of a request whose answer is a stream that has begun, with its body."""
-
 _LARGE_BODY = 256 * 1024
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -117,11 +112,8 @@ class Refusal:
     async def send(self, send: Send) -> None:
         """Answer with the envelope."""
         body = encode(as_dict(Failure(error=self.message, error_code=self.code.value))).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *self.headers,
-        ]
+        length = (b"content-length", str(len(body)).encode())
+        headers = [(b"content-type", b"application/json"), length, *self.headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -150,16 +142,9 @@ NO_TOKEN = Refusal(
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
     ((b"www-authenticate", b"Bearer"),),
 )
-NOT_CHECKED = Refusal(
-    503,
-    ErrorCode.DATABASE_ERROR,
-    "who calls cannot be checked",
-    ((b"retry-after", b"1"),),
-)
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", ((b"retry-after", b"1"),))
 FROM_ELSEWHERE = Refusal(
-    403,
-    ErrorCode.PERMISSION_DENIED,
-    "pages answer only their own origin; open the address itself",
+    403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
 )
 NOT_JSON = Refusal(
     400,
@@ -483,7 +468,7 @@ def _while_admitted(scope: Scope, send: Send) -> Send:
 
 
 def _noting(scope: Scope, body: bytes, send: Send) -> Send:
-    """Return what sends an answer, and keeps the request of a stream for :func:`last_event`."""
+    """Return what sends an answer, and keeps the request of a stream for the end of the server."""
 
     async def note_and_send(message: Message) -> None:
         if any(value.startswith(b"text/event-stream") for _, value in message.get("headers", ())):
@@ -491,17 +476,6 @@ def _noting(scope: Scope, body: bytes, send: Send) -> Send:
         await send(message)
 
     return note_and_send
-
-
-def last_event(state: Mapping[str, Any]) -> Message:
-    """Return the end of a stream: the error of its request, which the server does not answer any more.
-
-    :param state: of the connection.
-    """
-    number = json.loads(state[STREAM_KEY])["id"]
-    error = {"code": CONNECTION_CLOSED, "message": ENDING.message}
-    event = json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
-    return {"type": "http.response.body", "body": f"event: message\r\ndata: {event}\r\n\r\n".encode()}
 
 
 async def _measured(body: bytearray) -> Refusal | None:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from mcp_types import CONNECTION_CLOSED
 from sse_starlette.sse import AppStatus
+from starlette.types import Message
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
-from npl_mcp.http.answers import ABORT_KEY, WRITE_SECONDS
+from npl_mcp.http.answers import ABORT_KEY, STREAM_KEY, WRITE_SECONDS
 from npl_mcp.http.app import create_app
-from npl_mcp.http.guard import ENDING, STREAM_KEY, Policy, last_event, names
+from npl_mcp.http.guard import ENDING, Policy, names
 from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
@@ -113,7 +116,7 @@ class _Server(Server):
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
             if cycle.response_started:
-                await cycle.send(last_event(cycle.scope["state"]))
+                await cycle.send(_last_event(cycle.scope["state"]))
             else:
                 await ENDING.send(cycle.send)
             cycle.disconnected = True
@@ -329,3 +332,14 @@ def _is_listened_on(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
         one.settimeout(1)
         return one.connect_ex(str(path)) == 0
+
+
+def _last_event(state: Mapping[str, Any]) -> Message:
+    """Return the end of a stream: the error of its request, which the server does not answer any more.
+
+    :param state: of the connection.
+    """
+    number = json.loads(state[STREAM_KEY])["id"]
+    error = {"code": CONNECTION_CLOSED, "message": ENDING.message}
+    event = json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
+    return {"type": "http.response.body", "body": f"event: message\r\ndata: {event}\r\n\r\n".encode()}
