@@ -17,6 +17,7 @@ from npl_index.answer.suggestions import Companions, Place
 from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
 from npl_index.answer.values import TailoredSection
 from npl_index.choices import Weights
+from npl_index.ranking.arrays import np
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Score, shares_of, topic_terms
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
@@ -294,8 +295,6 @@ class _View:
 
     def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
         """Return the files of a page, and how many rows there are on all pages."""
-        import numpy as np  # slow to import, see postings.count
-
         number = len(self._documents.collection.documents)
         wanted = self._by_document.keys() | (() if asked.matching else self._named(asked.opened))
         order = np.array(sorted(wanted), np.int64) if asked.matching else np.arange(number)

@@ -28,7 +28,6 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, NotRegularError
-from npl_index.library.later import Later
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
@@ -159,12 +158,11 @@ class Roots:
                 holds[place] = os.path.lexists(os.path.join(*place))
             return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
-        def name(place: int) -> str:
-            one = files[place]
+        def name(one: Found) -> str:
             is_hidden = any(is_there(root, one.path) for root in self._earlier.get(one.root.path, ()))
             return f"{one.root.label}:{one.path}" if is_hidden else one.path
 
-        return Later(len(files), name)
+        return [name(one) for one in files]
 
     def rivals(self, files: Iterable[Found]) -> frozenset[str]:
         """Return the paths of which one must exist for a file's name to be other than its path."""

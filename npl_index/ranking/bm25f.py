@@ -44,14 +44,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.variants import Variants
 from npl_index.ranking.weighing import Weighing
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 K1 = 1.6
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
@@ -109,8 +107,6 @@ def match(
     :param weights: how much headings and paths (``name``) and bodies (``content``) count.
     :param also: sections that are among those that may match in any case.
     """
-    import numpy as np
-
     postings = weighing.postings
     rows = [row for concept in concepts for row, _ in concept.variants]
     numbers, places = postings.holders(rows, also)
@@ -145,8 +141,6 @@ def _add_best(
     weight: NDArray[Any],
 ) -> None:
     """Add to each page, for each concept, the highest worth of its sections times the concept's weight."""
-    import numpy as np
-
     if len(pages):
         changes = (pages[1:] != pages[:-1]) | (concepts[1:] != concepts[:-1])
         begins = np.concatenate(([0], changes.nonzero()[0] + 1))
@@ -182,8 +176,6 @@ def _cells(
     :param size: number of those.
     :param headed: what is added to for each term in a section's heading: its share of that.
     """
-    import numpy as np
-
     asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
     rows, numbers, row_shares = zip(*asked, strict=True) if asked else ((), (), ())
     weighed = weighing.find(rows)

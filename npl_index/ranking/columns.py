@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.segments import Lists, Segment
 from npl_index.ranking.strings import PackedStrings, pack
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 STRINGS = ("terms", "spelt", "labels", "folds", "written")
 """Fields of a segment that are strings; each consists of several arrays."""
@@ -37,15 +35,11 @@ class Arrays:
 
     def column(self, name: str, dtype: Any, count: int | None = None) -> Append:  # noqa: ARG002
         """Begin an array; see :class:`Columns`."""
-        import numpy as np  # slow to import, see postings.count
-
         self._pieces[name] = [np.empty(0, dtype)]
         return self._pieces[name].append
 
     def segment(self) -> Segment:
         """Return the segment that the arrays make up."""
-        import numpy as np
-
         return segment_from_arrays({name: np.concatenate(parts) for name, parts in self._pieces.items()})
 
 

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.parts import Postings
 from npl_index.ranking.variants import VARIANT_WEIGHT
 from npl_index.ranking.weighing import BACKGROUND
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MANY = 1_000
 """Sections that are many; what chance finds grows with the logarithm of their number."""
@@ -99,8 +97,6 @@ def cover(
     collection: Collection, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]
 ) -> Coverage:
     """Return how much of a question and its topics some sections hold, best first."""
-    import numpy as np
-
     words = _asked(keywords, topics)
     terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
     standing = [

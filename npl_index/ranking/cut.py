@@ -17,16 +17,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import exp, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.evidence import OTHER_FORM
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, held, read
 from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
@@ -200,8 +198,6 @@ class _Shares:
 
     def of(self, hits: Sequence[Hit]) -> Iterator[NDArray[Any]]:
         """Return for each hit its shares."""
-        import numpy as np
-
         numbers = [self._collection.number(hit.document, hit.section) for hit in hits]
         others = [number for number in numbers if number not in self._columns]
         if others:

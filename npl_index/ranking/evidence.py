@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from math import fsum, log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npl_index.ranking.analysis import identifier_parts, without_compounds
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import K1, Concept, Matches
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 from npl_index.ranking.weighing import FIELD_WEIGHTS
 from npl_index.selectors.labels import fold
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PAGE_SHARE = 0.25
 """What the best page adds to its sections, compared with the best section's own score."""
@@ -84,8 +82,6 @@ def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
     :param best: the highest score, above 0.
     :param best_page: the weight of the best page.
     """
-    import numpy as np
-
     scores = matches.scores
     if not best_page:
         return np.zeros(len(scores))
@@ -94,8 +90,6 @@ def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
 
 def above(collection: Collection, matches: Matches) -> NDArray[Any]:
     """Return the places of their parents among sections that may match; -1 for those without."""
-    import numpy as np
-
     parents = collection.parents[matches.numbers]
     return np.where(parents == matches.numbers, -1, matches.places[parents])
 
@@ -108,8 +102,6 @@ def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
 
     :param parents: place of each parent among the values, -1 where there is none.
     """
-    import numpy as np
-
     return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
@@ -121,8 +113,6 @@ def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
     (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005, add ordered pairs to
     single words in the same way). Only the best sections are read, since postings have no positions.
     """
-    import numpy as np
-
     in_heading, in_body = counts_of(texts)
     mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
@@ -152,8 +142,7 @@ def from_titles(collection: Collection, texts: Texts, best: float) -> NDArray[An
 
     :param best: the highest score, above 0, by weight of names.
     """
-    import numpy as np
-    from rank_bm25 import BM25Plus  # slow to import, see postings.count
+    from rank_bm25 import BM25Plus  # slow to import, see arrays
 
     rows = texts.sought.rows[: len(texts.sought.concepts)].tolist()
     runs, sections, in_heading, in_path, _ = collection.postings.find(rows)
@@ -200,8 +189,6 @@ def named_pages(
 
     :param asked: number of the query's terms, with those that no section has.
     """
-    import numpy as np
-
     titled = matches.numbers[(matches.covered > 0) & (collection.postings.levels[matches.numbers] <= 1)]
     shares, weights = np.zeros((2, len(collection.postings.statistics.any)))
     for concept in concepts:
@@ -229,8 +216,6 @@ def from_place(collection: Collection, numbers: NDArray[Any], fits: NDArray[Any]
 
     :param fits: from :func:`named_pages`; the beginning of a page that is asked for is more than an overview.
     """
-    import numpy as np
-
     children = np.minimum(collection.children[numbers], MANY_CHILDREN) * (1 - fits)
     factors: NDArray[Any] = 1 - LATE_COST * collection.positions[numbers] - CHILD_COST * children
     return factors
@@ -241,8 +226,6 @@ def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any],
 
     :param numbers: of the sections that have the values.
     """
-    import numpy as np
-
     found = (values > 0).nonzero()[0]
     if len(found) > limit:
         chosen = values[found]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
@@ -18,6 +18,7 @@ from npl_index.markdown.headings import LONGEST
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.merging import Survivor, dead_since, joined, survivors
 from npl_index.ranking.parts import Postings, with_merged, with_segment, without
 from npl_index.ranking.postings import Counts, count
@@ -25,9 +26,6 @@ from npl_index.ranking.segments import Segment, labelled, segment_of, with_token
 from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.writing import steps_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _NAMES = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
@@ -174,8 +172,6 @@ class Collection:
     @classmethod
     def of(cls, segment: Segment) -> Collection:
         """Return the collection of a segment's documents; it has none yet, see :meth:`with_documents`."""
-        import numpy as np  # slow to import, see postings.count
-
         starts = segment.documents.astype(np.int64)
         return cls((), Postings.of(segment), starts[:-1], np.diff(starts))
 
@@ -189,8 +185,6 @@ class Collection:
         :param segments: hold documents that were not there, or not as they are.
         :returns: it has no documents yet, see :meth:`with_documents`.
         """
-        import numpy as np
-
         postings, firsts, sizes = self.postings, [self.firsts], [self.sizes]
         for segment in segments:
             starts = segment.documents.astype(np.int64)
@@ -231,8 +225,6 @@ class Collection:
         :param living: what was left of those when the segment was made of it. Where the first segment of all
             stays, documents may have gone since, and others have come behind.
         """
-        import numpy as np
-
         chosen = slice(first, first + len(living))
         parts = self.postings.parts[chosen]
         begin, numbers = parts[0].first, np.concatenate([one.numbers for one in living])
@@ -311,8 +303,6 @@ class Collection:
 
     def _along(self, name: str, moves: Sequence[int] | None = None) -> NDArray[Any]:
         """Return an array of all segments, one after another, its numbers moved by something for each."""
-        import numpy as np
-
         arrays: list[NDArray[Any]] = [getattr(part.segment, name) for part in self.postings.parts]
         if moves is not None:
             arrays = [array.astype(np.intp) + move for array, move in zip(arrays, moves, strict=False)]
@@ -334,8 +324,6 @@ class Collection:
 
     def order_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return what brings some sections, ascending, into the order of the documents."""
-        import numpy as np
-
         if self._sorted_firsts is self.firsts:
             return np.arange(len(numbers))
         documents, sections = self.locate(numbers)
@@ -375,8 +363,6 @@ class Collection:
 
     def heading_terms(self, number: int) -> set[str]:
         """Return the terms of a section's heading."""
-        import numpy as np
-
         rows, _ = self.postings.named(np.array([number]))
         return set(self.postings.terms.texts(rows.tolist()))
 

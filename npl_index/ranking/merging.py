@@ -11,14 +11,12 @@ each section and each text, whatever the segments have: they may lie in mapped f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.columns import Append, Arrays, Columns
 from npl_index.ranking.segments import Lists, Segment, ends
 from npl_index.ranking.strings import Strings, pack
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _TOGETHER = 1 << 17
 """Numbers that are looked at together, so that a few megabytes hold what is made of them."""
@@ -66,8 +64,6 @@ def survivors(parts: Sequence[tuple[Segment, NDArray[Any] | None]]) -> list[Surv
 
     :param parts: segments, and which of their sections are alive; ``None`` where all are.
     """
-    import numpy as np
-
     found, size = [], 0
     for segment, alive in parts:
         living = np.ones(segment.size, bool) if alive is None else alive
@@ -86,8 +82,6 @@ def dead_since(living: Sequence[Survivor], alive: Sequence[NDArray[Any] | None])
 
     :param alive: which sections of each segment are now; ``None`` where all are.
     """
-    import numpy as np
-
     dead = [
         np.zeros(0, np.int32) if now is None else one.numbers[one.sections[~now[one.sections]]]
         for one, now in zip(living, alive, strict=True)
@@ -124,8 +118,6 @@ def write_merged(living: Sequence[Survivor], target: Columns) -> None:
 
 def _write_terms(living: Sequence[Survivor], target: Columns) -> tuple[list[NDArray[Any]], int]:
     """Write terms and postings; return the new row of each segment's terms, and how many there are."""
-    import numpy as np
-
     names = ("sections", "in_heading", "in_path", "in_body")
     tables = [
         Table(one.segment.terms, one.segment.starts, tuple(getattr(one.segment, name) for name in names))
@@ -152,8 +144,6 @@ def _write_terms(living: Sequence[Survivor], target: Columns) -> tuple[list[NDAr
 
 def _write_sections(living: Sequence[Survivor], target: Columns) -> None:
     """Write what there is one number of for each section, page or document."""
-    import numpy as np
-
     for name in _BY_SECTION:
         append = target.column(name, getattr(living[0].segment, name).dtype)
         for one in living:
@@ -168,8 +158,6 @@ def _write_sections(living: Sequence[Survivor], target: Columns) -> None:
 
 def _lengths(one: Survivor, name: str) -> NDArray[Any]:
     """Return how many sections each living page or document has."""
-    import numpy as np
-
     starts: NDArray[Any] = getattr(one.segment, name)
     lengths: NDArray[Any] = np.diff(starts.astype(np.int64))[one.numbers[starts[:-1]] >= 0]
     return lengths
@@ -187,8 +175,6 @@ def _write_lists(
     :param chosen: which lists of each segment.
     :param rows: what stands for each value; ``None`` where values stay.
     """
-    import numpy as np
-
     every: list[Lists] = [getattr(one.segment, name) for one in living]
     lengths = [np.diff(lists.starts)[some] for lists, some in zip(every, chosen, strict=True)]
     starts = ends(np.concatenate(lengths))
@@ -222,8 +208,6 @@ def _blocks(stops: NDArray[Any]) -> Iterator[tuple[int, int]]:
 
 def _write_listed(name: str, living: Sequence[Survivor], target: Columns) -> NDArray[Any]:
     """Write texts and their sections; return the first section of each text."""
-    import numpy as np
-
     lists: list[Lists] = [getattr(one.segment, f"{name}_in") for one in living]
     texts = (getattr(one.segment, name) for one in living)
     tables = [Table(own, found.starts, (found.values,)) for own, found in zip(texts, lists, strict=True)]
@@ -246,8 +230,6 @@ class _Merging:
     def __init__(
         self, name: str, tables: Sequence[Table], living: Sequence[Survivor], target: Columns
     ) -> None:
-        import numpy as np
-
         self._tables, self._living = tables, living
         self.counts = [_counts(table, one) for table, one in zip(tables, living, strict=True)]
         self.rows = [np.empty(len(count), np.int32) for count in self.counts]
@@ -274,8 +256,6 @@ class _Merging:
 
         :param size: row of the first.
         """
-        import numpy as np
-
         there = []
         for table, count, (begin, end) in zip(self._tables, self.counts, ranges, strict=True):
             left = begin + np.flatnonzero(count[begin:end])
@@ -292,8 +272,6 @@ class _Merging:
 
     def written(self, columns: Sequence[Append]) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
         """Write the entries; return them block by block, with where those of each text begin."""
-        import numpy as np
-
         for begin, end in _blocks(self.starts[1:]):
             starts = self.starts[begin:end] - self.starts[begin]
             size = int(self.starts[end] - self.starts[begin])
@@ -332,8 +310,6 @@ def _place(
 
     :param where: row of each text, how many of its entries are alive, and where those of each row go.
     """
-    import numpy as np
-
     rows, count, at = where
     rows, count = rows[count > 0], count[count > 0].astype(np.int64)
     entries = slice(int(table.starts[chosen.start]), int(table.starts[chosen.stop]))
@@ -349,8 +325,6 @@ def _place(
 
 def _counts(table: Table, one: Survivor) -> NDArray[Any]:
     """Return how many entries of each text are alive."""
-    import numpy as np
-
     counts = np.diff(table.starts).astype(np.int32)
     for begin, end in () if one.whole else _blocks(table.starts[1:]):
         starts = table.starts[begin : end + 1]
@@ -371,8 +345,6 @@ def _write_headings_by_term(
 
     :param firsts: first section of each heading.
     """
-    import numpy as np
-
     size, chosen, begin = len(firsts), [], 0
     for one in living:
         headings = np.flatnonzero((firsts >= begin) & (firsts < begin + len(one.sections)))

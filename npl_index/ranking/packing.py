@@ -15,15 +15,13 @@ import sys
 import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.columns import Append, arrays_of, segment_from_arrays
 from npl_index.ranking.merging import Survivor, write_merged
 from npl_index.ranking.segments import Segment
 from npl_index.ranking.storing import INDEX_FORMAT
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MAGIC = b"NPLSEGM2"
 
@@ -63,8 +61,6 @@ class Writer:
 
     def column(self, name: str, dtype: Any, count: int | None = None) -> Append:
         """Begin an array; see :class:`~npl_index.ranking.columns.Columns`."""
-        import numpy as np  # slow to import, see postings.count
-
         kind = np.dtype(dtype)
         column = self._columns[name] = _Column(kind.str, self._place())
         self._open = column if count is None else None
@@ -137,8 +133,6 @@ def unpack(data: bytes | mmap.mmap) -> Segment:
 
     :raises NotASegmentError: they hold none, or not a whole one.
     """
-    import numpy as np
-
     with memoryview(data) as view:
         if len(view) < _START.size:
             raise NotASegmentError("it is too short")

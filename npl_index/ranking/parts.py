@@ -12,16 +12,13 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.segments import LEVEL, Lists, Segment, holds, ranges
 from npl_index.ranking.strings import Strings
 from npl_index.ranking.terms import Terms
 from npl_index.ranking.variants import Variants, variant_finder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _FEW = 2_048
 """Sections of a set that are all looked at, whatever they hold."""
@@ -50,8 +47,6 @@ class Statistics(NamedTuple):
     @classmethod
     def of(cls, segment: Segment) -> Statistics:
         """Return those of one segment."""
-        import numpy as np  # slow to import, see postings.count
-
         words = int(segment.lengths.sum(dtype=np.int64))
         holders = np.diff(segment.starts)
         return cls(
@@ -64,8 +59,6 @@ class Statistics(NamedTuple):
         :param rows: of their terms here.
         :param fresh: how many of those are new.
         """
-        import numpy as np
-
         own, holders, path = (
             np.concatenate((array, np.zeros(fresh, array.dtype))) for array in (self.own, self.any, self.path)
         )
@@ -97,8 +90,6 @@ class Part:
 
     def own(self, rows: Sequence[int]) -> NDArray[Any]:
         """Return the segment's rows of rows among all, -1 where it has none."""
-        import numpy as np
-
         if self.own_rows is not None:
             return np.array([self.own_rows.get(row, -1) for row in rows], dtype=np.int64)
         own = np.array(rows, dtype=np.int64)
@@ -160,8 +151,6 @@ class Postings:
     @cached_property
     def alive(self) -> NDArray[Any] | None:
         """Which sections are; ``None`` where all are."""
-        import numpy as np
-
         if all(part.alive is None for part in self.parts):
             return None
         return np.concatenate(
@@ -187,8 +176,6 @@ class Postings:
 
     def find(self, rows: Sequence[int]) -> Runs:
         """Return the postings of some rows; a row may be asked for several times."""
-        import numpy as np
-
         found = [_find(part, rows) for part in self.parts]
         if len(found) == 1:
             return found[0]
@@ -200,8 +187,6 @@ class Postings:
         :param also: further sections that are among them.
         :returns: their numbers, ascending; for each section of the set its place, -1 where it has none.
         """
-        import numpy as np
-
         if self.size <= _FEW:
             numbers = np.arange(self.size)
             return numbers, numbers
@@ -221,8 +206,6 @@ class Postings:
     @cached_property
     def lengths(self) -> NDArray[Any]:
         """Terms of each section's body."""
-        import numpy as np
-
         if len(self.parts) == 1:
             return self.parts[0].segment.lengths
         return np.concatenate([part.segment.lengths for part in self.parts])
@@ -245,8 +228,6 @@ class Postings:
     def _lists(
         self, name: str, numbers: NDArray[Any], most: int | None = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        import numpy as np
-
         if len(self.parts) == 1:
             lists: Lists = getattr(self.parts[0].segment, name)
             return lists.gather(numbers, most)
@@ -267,8 +248,6 @@ class Postings:
 
     def listed(self, name: str, text: str) -> NDArray[Any]:
         """Return the living sections that a segment's table lists for a text."""
-        import numpy as np
-
         found = []
         for part in self.parts:
             row = getattr(part.segment, name).row(text)
@@ -280,8 +259,6 @@ class Postings:
 
     def beginning(self, name: str, text: str) -> NDArray[Any]:
         """Return the living sections that a segment's table lists for texts that begin with one."""
-        import numpy as np
-
         found = []
         for part in self.parts:
             texts: Strings = getattr(part.segment, name)
@@ -299,8 +276,6 @@ class Postings:
     @cached_property
     def levels(self) -> NDArray[Any]:
         """Heading level of each section."""
-        import numpy as np
-
         return np.concatenate([part.segment.levels for part in self.parts]) & LEVEL
 
     def level_of(self, number: int) -> int:
@@ -310,16 +285,12 @@ class Postings:
 
     def headings_in(self, first: int, size: int) -> int:
         """Return how many sections of a document have a heading, by the number of its first section."""
-        import numpy as np
-
         part = self._part(first)
         begin = first - part.first
         return int(np.count_nonzero(part.segment.levels[begin : begin + size] & LEVEL))
 
     def holding(self, level: int | None, traits: Sequence[str]) -> NDArray[Any]:
         """Return the living sections of a level whose own text has some traits."""
-        import numpy as np
-
         bits = holds(traits)
         mask, wanted = np.uint8(bits if level is None else bits | LEVEL), np.uint8(bits | (level or 0))
         found = (np.flatnonzero(part.segment.levels & mask == wanted) for part in self.parts)
@@ -354,8 +325,6 @@ class Postings:
         return array("I", self._of_document("tokens", first).tobytes())
 
     def _of_document(self, name: str, first: int) -> NDArray[Any]:
-        import numpy as np
-
         part = self._part(first)
         # Of another type it would make all of them that type first.
         ordinal = part.segment.documents.searchsorted(np.uint32(first - part.first))
@@ -367,8 +336,6 @@ class Postings:
 
 
 def _find(part: Part, rows: Sequence[int]) -> Runs:
-    import numpy as np
-
     segment, spans = part.segment, part.spans(rows)
     # As slices, one behind the other, and not by number: what is asked for of a large set are long runs.
     columns = [
@@ -385,8 +352,6 @@ def _find(part: Part, rows: Sequence[int]) -> Runs:
 
 def with_segment(postings: Postings, segment: Segment) -> Postings:
     """Return postings with one more segment."""
-    import numpy as np
-
     added = dict(postings.added)
     part = _part(segment, postings.size, postings, added)
     rows, fresh = part.among_all(np.arange(len(segment.terms))), len(added) - len(postings.added)
@@ -419,8 +384,6 @@ def _part(segment: Segment, first: int, postings: Postings, added: dict[str, int
 
 def _rows(terms: Sequence[str], postings: Postings, added: dict[str, int]) -> NDArray[Any]:
     """Return the rows of terms among all; those that are new are added to ``added``."""
-    import numpy as np
-
     base = postings.parts[0].segment.terms
     rows = np.array(base.rows(terms), dtype=np.int64)
     for place in np.flatnonzero(rows < 0).tolist():
@@ -430,8 +393,6 @@ def _rows(terms: Sequence[str], postings: Postings, added: dict[str, int]) -> ND
 
 def without(postings: Postings, firsts: NDArray[Any]) -> Postings:
     """Return postings without the documents whose first sections have these numbers."""
-    import numpy as np
-
     if not len(firsts):
         return postings
     known = postings.statistics
@@ -462,8 +423,6 @@ def held_by(segment: Segment, document: int) -> list[tuple[NDArray[Any], NDArray
 
     :returns: in heading or body; anywhere; in the path.
     """
-    import numpy as np
-
     numbers = np.arange(int(segment.documents[document]), int(segment.documents[document + 1]))
     words, lengths = segment.bodies.gather(numbers)
     names, name_lengths = segment.named.gather(numbers)
@@ -483,8 +442,6 @@ def _cells(numbers: NDArray[Any], rows: NDArray[Any], lengths: NDArray[Any], siz
 
 
 def _path_cells(segment: Segment, document: int, numbers: NDArray[Any], size: int) -> NDArray[Any]:
-    import numpy as np
-
     first = int(numbers[0])
     paths = [segment.files.of(document).astype(np.int64)]
     below: dict[int, NDArray[Any]] = {}

@@ -13,12 +13,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from npl_index.ranking.analysis import without_compounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from npl_index.ranking.arrays import NDArray, np
 
 MAX_TERMS = 250_000
 """Different terms kept of one document. Prose of ten megabytes has a tenth of that."""
@@ -68,8 +66,6 @@ class Counts:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, as they are stored; headings as rows of their terms."""
-        import numpy as np  # see count
-
         rows = {term: row for row, term in enumerate(self.terms)}
         values = {name: getattr(self, name) for name in self.ARRAYS}
         values["headings"] = [rows[term] for section in self.headings for term in section]
@@ -81,8 +77,6 @@ class Counts:
 
         :raises ValueError: the numbers do not fit together, so the bytes must be damaged.
         """
-        import numpy as np  # see count
-
         arrays = {name: np.frombuffer(stored[name], dtype=kind) for name, kind in cls.ARRAYS.items()}
         starts, owners = arrays["starts"], arrays["sections"]
         sound = (
@@ -130,10 +124,7 @@ def _split(terms: Sequence[str], rows: NDArray[Any], lengths: NDArray[Any]) -> t
 
 def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Sequence[list[str]]) -> Counts:
     """Count the terms of a document's sections, given per section in document order."""
-    # numpy and, through it, rank_bm25 cost a tenth of a second to import: a process that never searches
-    # does without.
-    import numpy as np
-    from rank_bm25 import BM25Plus
+    from rank_bm25 import BM25Plus  # slow to import, see arrays
 
     fields = [headings, paths, bodies]
     terms = sorted(set(chain.from_iterable(chain.from_iterable(fields))))

@@ -7,14 +7,11 @@ every section would cost too much, so that only the best ones are read, all of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.parts import Postings
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 MAX_READ = 1 << 16
 """Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
@@ -45,8 +42,6 @@ class Sought(NamedTuple):
 
         :param pairs: of rows.
         """
-        import numpy as np
-
         best: dict[int, tuple[int, float]] = {}
         for number, concept in enumerate(concepts):
             for row, share in concept.variants:
@@ -92,8 +87,6 @@ def reach(lengths: NDArray[Any]) -> int:
 
 def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
     """Read some sections, best first, as far as :func:`reach` says."""
-    import numpy as np
-
     numbers = numbers[: reach(postings.lengths[numbers])]
     headings, heading_lengths = postings.headings(numbers, MAX_READ)
     bodies, body_lengths = postings.bodies(numbers, MAX_READ)
@@ -108,8 +101,6 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
 
 def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Count the pairs in headings and in bodies; one row a pair, one column a section."""
-    import numpy as np
-
     pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
     where = texts.places + texts.owners  # those of different texts are no neighbours
     beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
@@ -124,8 +115,6 @@ def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def best_windows(texts: Texts, width: int) -> NDArray[Any]:
     """Return for each body the weight of different concepts in the best stretch of ``width`` terms."""
-    import numpy as np
-
     sought, size = texts.sought, len(texts.numbers)
     best = np.zeros(size)
     meant = texts.terms < len(sought.concepts)
@@ -152,8 +141,6 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
 
 def held(texts: Texts) -> NDArray[Any]:
     """Return the share of each concept (row) that each section (column) holds in heading or body."""
-    import numpy as np
-
     sought, size = texts.sought, len(texts.numbers)
     shares = np.zeros((len(sought.weights), size))
     at = (texts.terms < len(sought.concepts)).nonzero()[0]
@@ -166,8 +153,6 @@ def held(texts: Texts) -> NDArray[Any]:
 
 def _before(keys: NDArray[Any]) -> NDArray[Any]:
     """Return for each position the last one before it with the same key, or -1."""
-    import numpy as np
-
     order = keys.argsort(kind="stable")
     same = keys[order[1:]] == keys[order[:-1]]
     before = np.full(len(keys), -1)

@@ -124,10 +124,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import RARE, Keywords, identifier_parts, terms
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, match
 from npl_index.ranking.coverage import Coverage, cover
 from npl_index.ranking.evidence import (
@@ -150,9 +151,6 @@ from npl_index.ranking.evidence import (
 )
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -257,8 +255,6 @@ def look(
     limit: int = LIMIT,
 ) -> Looked:
     """Return what :func:`rank` does, with what was read to find it."""
-    import numpy as np
-
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
     concepts = concepts_in(collection, query)

@@ -12,17 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.ranking.analysis import commonness
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts
 from npl_index.ranking.strings import KeptStrings, Strings
 from npl_index.selectors.labels import fold, heading_label
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 LEVEL = 7
 """Bits of :attr:`Segment.levels` that hold the level; each bit above says that a section has a trait."""
@@ -66,8 +63,6 @@ class Lists(NamedTuple):
 
         :param most: numbers of each list at most.
         """
-        import numpy as np
-
         begins = self.starts[numbers]
         lengths = self.starts[numbers + 1] - begins
         lengths = lengths if most is None else np.minimum(lengths, most)
@@ -77,8 +72,6 @@ class Lists(NamedTuple):
 
 def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers of some ranges, one after another."""
-    import numpy as np  # slow to import, see postings.count
-
     # All ranges as one: number them through, then move each to where it begins.
     moves = begins - (lengths.cumsum() - lengths)
     numbers: NDArray[Any] = np.arange(int(lengths.sum())) + moves.repeat(lengths)
@@ -176,16 +169,12 @@ class Segment:
     @cached_property
     def pages(self) -> NDArray[Any]:
         """Page of each section."""
-        import numpy as np
-
         pages: NDArray[Any] = np.arange(self.page_count, dtype=np.uint32).repeat(np.diff(self.page_starts))
         return pages
 
     @cached_property
     def fold_row(self) -> NDArray[Any]:
         """For each section the row of its name in ``folds``."""
-        import numpy as np
-
         rows = np.zeros(self.size, dtype=np.int32)
         lengths = np.diff(self.folds_in.starts)
         rows[self.folds_in.values] = np.arange(len(lengths), dtype=np.int32).repeat(lengths)
@@ -194,8 +183,6 @@ class Segment:
     @cached_property
     def positions(self) -> NDArray[Any]:
         """Where each section stands on its page: 0 for the first, towards 1 for the last."""
-        import numpy as np
-
         within = np.arange(self.size) - np.asarray(self.page_starts)[self.pages]
         positions: NDArray[Any] = within / np.diff(self.page_starts)[self.pages]
         return positions
@@ -203,8 +190,6 @@ class Segment:
     @cached_property
     def children(self) -> NDArray[Any]:
         """How many children each section has."""
-        import numpy as np
-
         inside = np.flatnonzero(self.parents != np.arange(self.size))
         counts: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size).astype(np.uint16)
         return counts
@@ -327,8 +312,6 @@ def segment_from(
     tokens: Sequence[Sequence[int]] = (),
 ) -> Segment:
     """Make a segment of counts, at least one."""
-    import numpy as np
-
     terms = parts[0].terms if len(parts) == 1 else sorted(set(chain.from_iterable(p.terms for p in parts)))
     known = KeptStrings(terms)
     rows = [np.array(known.rows(part.terms), dtype=np.uint32) for part in parts]
@@ -376,16 +359,12 @@ def segment_from(
 
 def _bytes(texts: Sequence[bytes], count: int) -> Lists:
     """Return byte strings as lists; empty ones where there are none."""
-    import numpy as np
-
     lengths = np.array(list(map(len, texts)) or [0] * count, np.int64)
     return Lists(np.frombuffer(b"".join(texts), np.uint8), ends(lengths))
 
 
 def _numbers(lists: Sequence[Sequence[int]], count: int) -> Lists:
     """Return numbers as lists; empty ones where there are none."""
-    import numpy as np
-
     lengths = np.array(list(map(len, lists)) or [0] * count, np.int64)
     return Lists(np.fromiter(chain.from_iterable(lists), np.uint32, int(lengths.sum())), ends(lengths))
 
@@ -394,8 +373,6 @@ def _postings(
     parts: Sequence[Counts], rows: Sequence[NDArray[Any]], firsts: Sequence[int], terms: int
 ) -> dict[str, NDArray[Any]]:
     """Join postings; those of one document stand in order already."""
-    import numpy as np
-
     owners = np.concatenate([own.repeat(np.diff(part.starts)) for part, own in zip(parts, rows, strict=True)])
     joined = {
         "sections": np.concatenate(
@@ -420,8 +397,6 @@ def _postings(
 
 def ends(lengths: NDArray[Any]) -> NDArray[Any]:
     """Return where lists of these lengths begin, one after another, and where the last one ends."""
-    import numpy as np
-
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
@@ -429,8 +404,6 @@ def ends(lengths: NDArray[Any]) -> NDArray[Any]:
 
 def _held_by(postings: dict[str, NDArray[Any]], chosen: NDArray[Any], size: int) -> Lists:
     """Return for each section the rows that some postings give it, ascending."""
-    import numpy as np
-
     rows = np.arange(len(postings["own"]), dtype=np.uint32).repeat(np.diff(postings["starts"]))[chosen]
     sections = postings["sections"][chosen]
     order = np.argsort(sections, kind="stable")
@@ -444,8 +417,6 @@ def headings_by_term(named: Lists, spelt_in: Lists, size: int) -> Lists:
     :param spelt_in: sections of each heading.
     :param size: number of terms.
     """
-    import numpy as np
-
     rows, lengths = named.gather(spelt_in.values[spelt_in.starts[:-1]])
     headings = np.arange(len(lengths), dtype=np.uint32).repeat(lengths)
     return Lists(headings[np.argsort(rows, kind="stable")], ends(np.bincount(rows, minlength=size)))
@@ -453,8 +424,6 @@ def headings_by_term(named: Lists, spelt_in: Lists, size: int) -> Lists:
 
 def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
     """Return for each document the rows in the path of its first section, which are those of its file."""
-    import numpy as np
-
     held = _held_by(postings, postings["in_path"] > 0, firsts[-1])
     numbers = np.array(firsts[:-1])
     values, lengths = held.gather(numbers)
@@ -463,8 +432,6 @@ def _files(postings: dict[str, NDArray[Any]], firsts: Sequence[int]) -> Lists:
 
 def _by_text(texts: Iterable[str | None]) -> tuple[Strings, Lists]:
     """Return the different texts of sections, and the sections of each; ``None`` is none."""
-    import numpy as np
-
     found: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
         if text is not None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from npl_index.ranking.arrays import NDArray, np
 
 PREFIX = 8
 """Bytes of a string that are compared as one number before the string itself is read."""
@@ -109,8 +108,6 @@ class PackedStrings:
 
     def rows(self, texts: Sequence[str]) -> list[int]:
         """Return the row of each of some strings, -1 where one is not there."""
-        import numpy as np
-
         encoded = [text.encode(errors="surrogatepass") for text in texts]
         wanted = _prefixes(encoded)
         begins = np.searchsorted(self._prefixes, wanted).tolist()
@@ -123,8 +120,6 @@ class PackedStrings:
 
     def first(self, text: str) -> int:
         """Return the row of the first string that is not less."""
-        import numpy as np
-
         encoded = text.encode(errors="surrogatepass")
         prefix = np.uint64(int.from_bytes(encoded[:PREFIX].ljust(PREFIX, b"\0"), "big"))
         begin, end = self._prefixes.searchsorted(prefix), self._prefixes.searchsorted(prefix, side="right")
@@ -165,8 +160,6 @@ def pack(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]
 
     :param texts: sorted, none twice, without line ends.
     """
-    import numpy as np
-
     encoded = [text.encode(errors="surrogatepass") for text in texts]
     starts = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) + 1 for text in encoded], out=starts[1:])
@@ -175,6 +168,4 @@ def pack(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]
 
 
 def _prefixes(encoded: Sequence[bytes]) -> NDArray[Any]:
-    import numpy as np
-
     return np.array(encoded, dtype=f"S{PREFIX}").view(">u8").astype(np.uint64)

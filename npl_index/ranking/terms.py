@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.strings import Strings
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Terms:
@@ -34,8 +32,6 @@ class Terms:
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
-        import numpy as np
-
         begin, end = self._base.first(low), self._base.first(high)
         if self._holders is None:
             rows = list(range(begin, end))[:most]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.parts import Postings, Runs
 from npl_index.ranking.segments import ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
@@ -69,8 +67,6 @@ class Weighing:
         share of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole
         branch is about, so it makes the term no more common; one that stands in paths only is counted there.
         """
-        import numpy as np  # see postings.count
-
         return self._idf[np.array(rows, dtype=np.intp)]
 
     def spread(self, rows: Sequence[int], pages: NDArray[Any]) -> list[float]:
@@ -81,8 +77,6 @@ class Weighing:
 
         :param pages: page of each section.
         """
-        import numpy as np
-
         known = self.postings.statistics
         every = known.pages + OTHER_PAGES
         new = {row for row in rows if row not in self._spread and known.any[row] > COMMON * every}
@@ -104,8 +98,6 @@ class Weighing:
 
     def find(self, rows: Sequence[int]) -> Weighed:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        import numpy as np
-
         if self._every is None:
             return self._weighed(rows, self.postings.find(rows))
         asked = np.array(rows, dtype=np.intp)
@@ -118,8 +110,6 @@ class Weighing:
     @cached_property
     def _every(self) -> Weighed | None:
         """All postings of a small collection; ``None`` for others."""
-        import numpy as np
-
         alone = self.postings.alone
         if alone is None or len(alone.sections) > _SMALL:
             return None
@@ -131,16 +121,12 @@ class Weighing:
     @cached_property
     def _idf(self) -> NDArray[Any]:
         """That of all terms: the headings of what a common word finds have most of them."""
-        import numpy as np
-
         known = self.postings.statistics
         holders = np.where(known.own > 0, known.own, known.any)
         idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common))
         return idf
 
     def _weighed(self, rows: Sequence[int] | NDArray[Any], found: Runs) -> Weighed:
-        import numpy as np
-
         runs, sections, in_heading, in_path, in_body = found
         every = np.array(rows, dtype=np.intp)
         known = self.postings.statistics
@@ -159,8 +145,6 @@ class Weighing:
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
-        import numpy as np
-
         marks = np.zeros(self.postings.size, dtype=bool)
         marks[sections] = True
         numbers = marks.nonzero()[0]

@@ -15,7 +15,7 @@ from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import PAGES, Call, Sink, log_sinks
-from npl_mcp.core.whole_sizes import WholeSizes
+from npl_mcp.core.whole_sizes import whole_size
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
 
@@ -38,29 +38,24 @@ _LONGEST = 1_000
 _CLOSE_SECONDS = 2.0
 
 
-def sinks(app: App, sizes: WholeSizes | None = None) -> tuple[Sink, ...]:
-    """Return what gets finished calls, as the settings say.
-
-    :param app: whose calls they are.
-    :param sizes: by default new ones.
-    """
+def sinks(app: App) -> tuple[Sink, ...]:
+    """Return what gets the finished calls of an application, as the settings say."""
     if app.settings.log_calls == "off":
         return log_sinks()
-    return (*log_sinks(), CallLog(app, sizes or WholeSizes(app)))
+    return (*log_sinks(), CallLog(app))
 
 
 class CallLog:
     """Takes finished calls and writes them to the store.
 
-    :param app: has the store.
-    :param sizes: of whole documents.
+    :param app: has the store and the documents.
     """
 
-    def __init__(self, app: App, sizes: WholeSizes) -> None:
+    def __init__(self, app: App) -> None:
+        self._app = app
         self._store: CallStore = app.stores.calls
         self._statistics = app.state.indices.statistics
         self._with_contexts = app.settings.log_calls == "contexts"
-        self._sizes = sizes
         self._queue: queue.Queue[Logged] = queue.Queue(WAITING)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -130,7 +125,7 @@ class CallLog:
             "file": _plain(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
-            "whole": self._sizes.of(call, answer),
+            "whole": whole_size(self._app, call, answer),
             "taken": tuple(_plain(_name(one.file, one.selector)) for one in answer.sections),
             "context": _plain(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None,
             "wanted": tuple(_plain(one) for one in _wanted(given)),

@@ -23,7 +23,6 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
-from npl_index.library.later import Later
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.core.batches import Reader, Texts
@@ -130,7 +129,7 @@ class Sources:
         """Return by what else selectors may call each document: what was asked for, if it is only one."""
         if len(found) == 1 and ref.file is not None:
             return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
-        return Later(len(found), lambda place: self._named(found[place].root.path).aliases(found[place]))
+        return [self._named(one.root.path).aliases(one) for one in found]
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachetools import TTLCache
+from cachetools.func import ttl_cache
 
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
@@ -14,33 +14,26 @@ _KEPT = 1024
 _SECONDS = 30.0
 
 
-class WholeSizes:
-    """Counts documents; a change may be noticed up to half a minute late.
+def whole_size(app: App, call: Call, answer: Tailored) -> int | None:
+    """Return the tokens of the documents that an answer came from; ``None`` if one is gone by now.
+
+    A change may be noticed up to half a minute late.
 
     :param app: has the documents.
     """
+    files = {section.file or answer.file for section in answer.sections}
+    try:
+        seen = call.caller.view(app)
+        return sum(_tokens(seen, file) for file in files)
+    except NPLError:
+        return None
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._sizes: TTLCache[tuple[str, str], int] = TTLCache(_KEPT, _SECONDS)
 
-    def of(self, call: Call, answer: Tailored) -> int | None:
-        """Return the tokens of the documents that an answer came from; ``None`` if one is gone by now."""
-        files = {section.file or answer.file for section in answer.sections}
-        try:
-            app = call.caller.view(self._app)
-            return sum(self._tokens(app, file) for file in files)
-        except NPLError:
-            return None
-
-    def _tokens(self, app: App, file: str) -> int:
-        key = (str(app.settings.cwd), file)
-        kept = self._sizes.get(key)
-        if kept is None:
-            collection = app.gather(DocumentRef(file=file)).collection
-            _, counts = app.counting(collection)
-            kept = self._sizes[key] = sum(
-                counts(number).total(range(len(indexed.tree.sections)))
-                for number, indexed in enumerate(collection.documents)
-            )
-        return kept
+@ttl_cache(_KEPT, _SECONDS)
+def _tokens(app: App, file: str) -> int:
+    collection = app.gather(DocumentRef(file=file)).collection
+    _, counts = app.counting(collection)
+    return sum(
+        counts(number).total(range(len(indexed.tree.sections)))
+        for number, indexed in enumerate(collection.documents)
+    )

@@ -112,11 +112,8 @@ class Refusal:
     async def send(self, send: Send) -> None:
         """Answer with the envelope."""
         body = encode(as_dict(Failure(error=self.message, error_code=self.code.value))).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *self.headers,
-        ]
+        length = (b"content-length", str(len(body)).encode())
+        headers = [(b"content-type", b"application/json"), length, *self.headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -145,16 +142,9 @@ NO_TOKEN = Refusal(
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
     ((b"www-authenticate", b"Bearer"),),
 )
-NOT_CHECKED = Refusal(
-    503,
-    ErrorCode.DATABASE_ERROR,
-    "who calls cannot be checked",
-    ((b"retry-after", b"1"),),
-)
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", ((b"retry-after", b"1"),))
 FROM_ELSEWHERE = Refusal(
-    403,
-    ErrorCode.PERMISSION_DENIED,
-    "pages answer only their own origin; open the address itself",
+    403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
 )
 NOT_JSON = Refusal(
     400,

@@ -17,9 +17,9 @@ from prometheus_client.registry import Collector
 
 from npl_index.answer.values import Tailored
 from npl_mcp.core.app import App
-from npl_mcp.core.call_log import sinks
+from npl_mcp.core.call_log import UNKNOWN, sinks
 from npl_mcp.core.calls import Call, Reports
-from npl_mcp.core.whole_sizes import WholeSizes
+from npl_mcp.core.whole_sizes import whole_size
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.tools.access import sees
 from npl_mcp.tools.domains import tool_named
@@ -32,9 +32,6 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds; a warm call takes one to three milliseconds."""
 
-UNKNOWN = "unknown"
-"""What calls of no tool are counted for."""
-
 
 class Metrics:
     """Counts the calls that ``reports`` is told about, and logs them too.
@@ -43,8 +40,8 @@ class Metrics:
     """
 
     def __init__(self, app: App) -> None:
-        self._whole = WholeSizes(app)
-        self.reports = Reports(self.count, *sinks(app, self._whole))
+        self._app = app
+        self.reports = Reports(self.count, *sinks(app))
         self._registry = CollectorRegistry()
         self._calls = Counter(
             "npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"), registry=self._registry
@@ -70,7 +67,10 @@ class Metrics:
         self._seconds.labels(tool).observe(call.seconds)
         if isinstance(call.data, Tailored):
             self._suggested.inc(len(call.data.suggestions))
-            self._count_tokens(call, call.data)
+            whole = whole_size(self._app, call, call.data)
+            if whole is not None:
+                self._served.inc(call.data.total_tokens)
+                self._saved.inc(max(0, whole - call.data.total_tokens))
 
     def text(self, sight: Sight = EVERYTHING) -> bytes:
         """Return all metrics, including those of calls answered just now.
@@ -79,12 +79,6 @@ class Metrics:
         """
         self.reports.flush()
         return generate_latest(self._registry if sight.domains is None else _Seen(self._registry, sight))
-
-    def _count_tokens(self, call: Call, answer: Tailored) -> None:
-        whole = self._whole.of(call, answer)
-        if whole is not None:
-            self._served.inc(answer.total_tokens)
-            self._saved.inc(max(0, whole - answer.total_tokens))
 
 
 class _Seen(CollectorRegistry):

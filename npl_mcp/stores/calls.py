@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Literal
@@ -261,24 +261,7 @@ SELECT {at} AS at,
     sum(CASE WHEN kind = 'more' AND followed_by IS NOT NULL THEN 1 END) AS more_followed
 FROM tool_call JOIN tool_call_offer ON call_id = id WHERE {where} GROUP BY {at}"""
 
-_COLUMNS = (
-    "created_at",
-    "tool",
-    "domains",
-    "who",
-    "owner",
-    "error",
-    "micros",
-    "bytes",
-    "file",
-    "asked",
-    "used",
-    "whole",
-    "taken",
-    "context",
-    "hits",
-    "misses",
-)
+_COLUMNS = tuple(one.name for one in fields(Logged) if one.name not in ("wanted", "offered"))
 
 _ADD = f"""
 INSERT INTO tool_call ({", ".join(_COLUMNS)}) VALUES ({", ".join(f":{name}" for name in _COLUMNS)})
@@ -299,19 +282,11 @@ def _add(tx: Transaction, call: Logged) -> None:
     if call.wanted:
         digests = [_digest(call, selector) for selector in call.wanted]
         tx.run(_FOLLOW, call_id=call_id, digests=digests)
-    tx.run_many(
-        _OFFER,
-        [
-            {
-                "call_id": call_id,
-                "number": number,
-                "kind": kind,
-                "digest": _digest(call, selector),
-                "selector": selector,
-            }
-            for number, (kind, selector) in enumerate(call.offered)
-        ],
-    )
+    offers = [
+        {"number": number, "kind": kind, "digest": _digest(call, selector), "selector": selector}
+        for number, (kind, selector) in enumerate(call.offered)
+    ]
+    tx.run_many(_OFFER, [{"call_id": call_id, **one} for one in offers])
 
 
 def _digest(call: Logged, selector: str) -> str:
