@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mcp_types import CONNECTION_CLOSED
 from sse_starlette.sse import AppStatus
-from starlette.types import Message
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -330,14 +327,3 @@ def _is_listened_on(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
         one.settimeout(1)
         return one.connect_ex(str(path)) == 0
-
-
-def _last_event(state: Mapping[str, Any]) -> Message:
-    """Return the end of a stream: the error of its request, which the server does not answer any more.
-
-    :param state: of the connection.
-    """
-    number = json.loads(state[STREAM_KEY])["id"]
-    error = {"code": CONNECTION_CLOSED, "message": ENDING.message}
-    event = json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
-    return {"type": "http.response.body", "body": f"event: message\r\ndata: {event}\r\n\r\n".encode()}
