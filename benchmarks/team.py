@@ -169,8 +169,8 @@ def noop(app: App) -> dict[str, str]:  # noqa: ARG001
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    listed = server.listed_tools
-    server.listed_tools = lambda domains: (*listed(domains), ToolSpec(noop))  # type: ignore[assignment]
+    listed = server.shown_tools
+    server.shown_tools = lambda *given: (*listed(*given), ToolSpec(noop))  # type: ignore[assignment]
     return serving.main(arguments)
 
 
