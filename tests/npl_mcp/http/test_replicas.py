@@ -452,7 +452,6 @@ def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: 
             assert {one.status for one in answers} == {200}, [one.data for one in answers]
             connection.execute(limit.format(0))
             connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
-            time.sleep(2 * SECONDS)  # the tokens that were read before are not remembered
             refused = call(servers[0], *asked[0]).data
             assert (refused["error_code"], named in refused["error"]) == ("DATABASE_ERROR", True), refused
 
