@@ -445,17 +445,17 @@ class Guard:
 
 def _while_admitted(scope: Scope, send: Send) -> Send:
     """Return what sends an answer as long as its caller is let in: who waits may do so for longer."""
-    began, begun, over = time.monotonic(), False, False
+    checked, begun, over = time.monotonic(), False, False
     identity = scope[CALLER_KEY].identity
 
     async def send_if_admitted(message: Message) -> None:
-        nonlocal begun, over
+        nonlocal checked, begun, over
         if over:
             return
         # What is known of tokens may be as old as that; when one ends is known.
-        fresh = time.monotonic() - began < SECONDS and (identity is None or identity.is_valid())
+        fresh = time.monotonic() - checked < SECONDS and (identity is None or identity.is_valid())
         if fresh or await scope[ADMITTED_KEY]():
-            begun = True
+            begun, checked = True, checked if fresh else time.monotonic()
             await send(message)
             return
         over = True

@@ -25,6 +25,9 @@ READERS = 4
 SCARCE_SECONDS = 10
 """How long a process keeps no idle connection after its server had none left."""
 
+PASSED_SECONDS = 0.5
+"""How long one process passes a connection on while connections are scarce; then another process may take it."""
+
 _RETRY_SECONDS = 0.1
 
 Row = dict[str, Any]
@@ -159,6 +162,9 @@ class Engine(ABC):
 
     keeps_contents = False
     """Whether the contents of artifacts are kept in the database; else they are files beside it."""
+
+    idle_seconds: float | None = None
+    """How long an unused connection stays open; ``None``: as long as the database."""
 
     full: tuple[float, FullError] | None = None
     """When the server last had no connection left, by the monotonic clock, and what it said."""
@@ -328,8 +334,10 @@ class Connections:
         self.schema: str | None = None
         self.others: Connections | None = None
         self._turns = threading.Semaphore(most)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._idle: list[Any] = []
+        self._waiting = 0
+        self._trims = False
         self._closed = False
 
     @contextmanager
@@ -359,7 +367,7 @@ class Connections:
         with self._lock:
             self._closed |= not keeps_open
             idle, self._idle = self._idle, []
-        for raw in idle:
+        for raw, _ in idle:
             raw.close()
 
     @contextmanager
@@ -368,40 +376,71 @@ class Connections:
             busy = BusyError("the database cannot be used: too many calls wait for it; try again")
             raise self._engine.scarcity() or busy
         try:
-            raw = self._idle_one() or self._opened(deadline)
+            raw, since = self._idle_one() or self._opened(deadline)
             try:
                 yield raw
             finally:
-                self._put_back(raw)
+                self._put_back(raw, since)
         finally:
             self._turns.release()
 
-    def _idle_one(self) -> Any:
+    def _idle_one(self) -> tuple[Any, float] | None:
         while True:
             with self._lock:
-                raw = self._idle.pop() if self._idle else None
-            if raw is None or self._engine.is_alive(raw):
-                return raw
-            raw.close()
+                found = self._idle.pop() if self._idle else None
+            if found is None or self._engine.is_alive(found[0]):
+                return found
+            found[0].close()
 
-    def _opened(self, deadline: Deadline) -> Any:
-        """Open a connection; where the server has none left, wait until it has, or until the deadline."""
+    def _opened(self, deadline: Deadline) -> tuple[Any, float]:
+        """Open a connection; where the server has none left, wait until it has, or until the deadline.
+
+        :returns: the connection, and when it was opened, by the monotonic clock.
+        """
         while True:
             try:
-                return self._engine.connect(deadline, read_only=self._read_only)
+                return self._engine.connect(deadline, read_only=self._read_only), time.monotonic()
             except FullError as error:
                 self._engine.full = time.monotonic(), error
                 if self.others is not None:
                     self.others.close(keeps_open=True)
                 if not deadline.seconds:
                     raise
-                time.sleep(min(_RETRY_SECONDS, deadline.seconds))
+                with self._lock:
+                    self._waiting += 1
+                    self._lock.wait(min(_RETRY_SECONDS, deadline.seconds))
+                    self._waiting -= 1
+                if (passed := self._idle_one()) is not None:
+                    return passed
 
-    def _put_back(self, raw: Any) -> None:
-        # An idle connection would be missed by other processes that share the server.
-        if self._engine.is_idle(raw) and self._engine.scarcity() is None:
+    def _put_back(self, raw: Any, since: float) -> None:
+        if self._engine.is_idle(raw):
             with self._lock:
-                if not self._closed:
-                    self._idle.append(raw)
+                # An idle connection would be missed by other processes that share the server.
+                passes = self._waiting and time.monotonic() - since < PASSED_SECONDS
+                if not self._closed and (passes or self._engine.scarcity() is None):
+                    self._idle.append((raw, since))
+                    self._used = time.monotonic()
+                    self._lock.notify()
+                    self._trim_later()
                     return
         raw.close()
+
+    def _trim_later(self) -> None:
+        """Close the unused connections after a while: another process may wait for them."""
+        if self._engine.idle_seconds is not None and not self._trims:
+            self._trims = True
+            timer = threading.Timer(self._engine.idle_seconds, self._trim)
+            timer.daemon = True
+            timer.start()
+
+    def _trim(self) -> None:
+        with self._lock:
+            self._trims = False
+            # The connection used last is at the end: a busy process keeps one, and the others go.
+            keeps = time.monotonic() - self._used < (self._engine.idle_seconds or 0)
+            idle, self._idle = self._idle, self._idle[-1:] if keeps else []
+            for raw, _ in idle[: len(idle) - len(self._idle)]:
+                raw.close()
+            if self._idle:
+                self._trim_later()

@@ -119,6 +119,7 @@ class PostgresEngine(Engine):
     """
 
     keeps_contents = True
+    idle_seconds = 3.0
 
     def __init__(self, address: str) -> None:
         self._address = address

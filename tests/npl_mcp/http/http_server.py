@@ -107,7 +107,7 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
 
 
 def connected(server: Running) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=90)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
 
 
 def request(
