@@ -26,7 +26,7 @@ SCARCE_SECONDS = 10
 """How long a process keeps no idle connection after its server had none left."""
 
 PASSED_SECONDS = 0.5
-"""How long one process passes a connection on while connections are scarce; then another process may take it."""
+"""How long one process passes scarce connections on; then another process may take one."""
 
 _RETRY_SECONDS = 0.1
 
