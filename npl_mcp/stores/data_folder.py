@@ -26,17 +26,9 @@ class Stores:
     :param folder: the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
     :param address: of a database that replaces the one in the folder.
-    :param worklog_files: write worklogs to the folders of their projects as well.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        max_artifact_bytes: int,
-        address: str | None = None,
-        *,
-        worklog_files: bool = True,
-    ) -> None:
+    def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
         self.folder = folder
         self.database = database_of(folder, address)
         self.changes = Changes(self.database)
@@ -48,7 +40,7 @@ class Stores:
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
         self.review = ReviewStore(self.database, self.artifact)
-        self.worklog = WorklogStore(self.database, files=worklog_files)
+        self.worklog = WorklogStore(self.database)
         self.library = LibraryStore(self.database)
         self.labels = LabelStore(folder)
         self.searching = SearchStore(self.database)

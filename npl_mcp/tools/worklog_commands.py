@@ -86,7 +86,7 @@ def worklog_export(
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
-    """Write the files of a worklog session again.
+    """Write a worklog session as files.
 
     :returns: files that were written.
     :raises SessionNotFoundError: there is no such session, or no current one.

@@ -84,7 +84,7 @@ COMMANDS: dict[str, Command] = {
         "close a session for good", (switch("--archive", help="also move it to the archive"), _SESSION)
     ),
     "export": Command(
-        "write the files of a session again, in .npl/sessions or FOLDER",
+        "write the files of a session, to .npl/sessions or FOLDER",
         (
             argument("session", nargs="?", metavar="SESSION"),
             argument("folder", nargs="?", metavar="FOLDER"),
@@ -97,8 +97,7 @@ COMMANDS: dict[str, Command] = {
 PROGRAM = Program(
     "npl-worklog",
     "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names;\n"
-    "a copy of the entries is in its .npl/sessions, unless NPL_WORKLOG_FILES=off says otherwise.",
+    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
     (version("npl-worklog"),),
@@ -138,9 +137,7 @@ def _init(given: Namespace, connection: Connection, display: Display) -> int:
     if not opened["new"]:
         display.say(f"Session already exists: {opened['session_id']}")
     display.text(f"{opened['session_id']}\n")
-    if "files" in opened:
-        display.hint(f"a copy is kept in {opened['files']}; NPL_WORKLOG_FILES=off keeps none")
-    return _kept(opened, display)
+    return 0
 
 
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
@@ -174,7 +171,7 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
         return _failed(reply, display)
     logged = reply["data"]
     display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
-    return _kept(logged, display)
+    return 0
 
 
 def _read(given: Namespace, connection: Connection, display: Display) -> int:
@@ -288,7 +285,7 @@ def _close(given: Namespace, connection: Connection, display: Display) -> int:
         return _failed(reply, display)
     done = "archived" if given.archive else "closed"
     display.text(f"Session {reply['data']['session_id']} {done}\n")
-    return _kept(reply["data"], display)
+    return 0
 
 
 def _export(given: Namespace, connection: Connection, display: Display) -> int:
@@ -321,13 +318,6 @@ RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
     "export": _export,
     "import": _import,
 }
-
-
-def _kept(data: Mapping[str, Any], display: Display) -> int:
-    """Tell the user if the database has the change and the project's folder has not."""
-    if data.get("exported") is False:
-        display.note("kept, but .npl/sessions could not be written")
-    return 0
 
 
 FLAGS: Mapping[str, str] = {

@@ -22,6 +22,9 @@ from npl_mcp.stores.base.paging import stamp
 LONGEST_LINE = 8 * 1024 * 1024
 """Bytes of one entry; the limits of its parts keep it below, however they are escaped."""
 
+ARCHIVE = "archive"
+"""Folder of the archived sessions, and how their names begin."""
+
 FILE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?")
 """What can be the name of a file or a folder."""
 

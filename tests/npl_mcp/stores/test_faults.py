@@ -345,47 +345,6 @@ def test_a_file_changed_behind_our_back_is_never_handed_out(
     assert ask(app, "artifact_get", artifact_id=1, revision=0)["success"]
 
 
-@contextmanager
-def file_for_npl(place: Path) -> Iterator[None]:
-    folder = place / "project" / ".npl"
-    folder.rename(place / "kept")
-    folder.write_text("a file where the folder should be")
-    yield
-    folder.unlink()
-    (place / "kept").rename(folder)
-
-
-@contextmanager
-def read_only_npl(place: Path) -> Iterator[None]:
-    with read_only(place, "project"):
-        yield
-
-
-@contextmanager
-def removed_log(place: Path) -> Iterator[None]:
-    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").unlink(missing_ok=True)
-    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").mkdir()
-    yield
-    (place / "project" / ".npl" / "sessions" / "shared" / "worklog.jsonl").rmdir()
-
-
-@pytest.mark.parametrize("fault", [file_for_npl, read_only_npl, removed_log])
-def test_an_entry_is_logged_although_it_cannot_be_exported(
-    app: App, place: Path, fault: Callable[[Path], AbstractContextManager[None]]
-) -> None:
-    """The call succeeds and says so; when the cause is gone the next one makes the file complete."""
-    tool, arguments = WRITES[-1]
-    with fault(place):
-        answers = [ask(app, tool, **arguments) for _ in range(3)]
-    assert [(body["data"]["seq"], body["data"].get("exported")) for body in answers] == [
-        (1, False),
-        (2, False),
-        (3, False),
-    ]
-    assert "exported" not in ask(app, tool, **arguments)["data"]
-    assert examine(place)["log"] == []
-
-
 GONE: dict[str, Callable[[Path], object]] = {
     "removed": shutil.rmtree,
     "moved": lambda data: data.rename(data.with_name("away")),

@@ -232,7 +232,6 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
             found["miscounted"] = _miscounted(tx)
             found["stray or absent files"] = _odd_contents(tx, place / "data" / "artifacts")
-        found["log"] = _odd_log(app, place / "project")
     finally:
         app.close()
     return found
@@ -285,21 +284,3 @@ def _odd_files(tx: Transaction, folder: Path) -> list[str]:
     stray, absent = there.keys() - wanted.keys(), wanted.keys() - there.keys()
     odd = {"no row": stray, "no file": absent, "changed": changed}
     return [f"{problem}: {name}" for problem, names in odd.items() for name in sorted(names)]
-
-
-def _odd_log(app: App, project: Path) -> list[str]:
-    """Write one entry more: the file was the beginning of what it is now, and now it is complete."""
-    path = project / ".npl" / "sessions" / SESSION / "worklog.jsonl"
-    before = path.read_bytes() if path.exists() else b""
-    TOOLS["worklog_init"](app, session_id=SESSION)
-    TOOLS["worklog_log"](app, agent_id="examiner", action="looked", summary="around", session_id=SESSION)
-    after = path.read_bytes()
-    with app.stores.database.read() as tx:
-        rows = tx.all("SELECT seq, summary FROM worklog_entry ORDER BY seq")
-    lines = [json.loads(line) for line in after.splitlines()]
-    odd = [path.as_posix() for path in project.rglob(".npl-*.tmp")]
-    if not after.startswith(before):
-        odd.append("the file was not the beginning of the log")
-    if [(line["seq"], line["summary"]) for line in lines] != [(row["seq"], row["summary"]) for row in rows]:
-        odd.append(f"{len(lines)} lines, but {len(rows)} entries")
-    return odd
