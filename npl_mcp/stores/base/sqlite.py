@@ -23,7 +23,6 @@ from npl_mcp.stores.base.engine import (
     Commits,
     Deadline,
     Engine,
-    Migration,
     RefusedError,
     Schema,
     Table,
@@ -83,6 +82,8 @@ class SqliteEngine(Engine):
     :param check: check the structure of the whole file when it is opened. A command that runs once leaves
         that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
     """
+
+    dialect = "sqlite"
 
     def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
         self.path = path
@@ -210,15 +211,33 @@ class SqliteEngine(Engine):
         """Copy the file beside itself."""
         copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
 
-    def migration(self, deadline: Deadline) -> Migration:
-        """Open a connection for a migration, with foreign keys off: they are checked before it ends.
+    @contextmanager
+    def migration(self, deadline: Deadline) -> Iterator[Any]:
+        """Begin a transaction for migrations with foreign keys off: they are checked before it ends.
 
         Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
         delete the rows that refer to it.
         """
-        raw = connect(self.path, deadline, read_only=False)
-        raw.execute("PRAGMA foreign_keys = OFF")
-        return Migration("sqlite://", {"module": driver()}, raw, "BEGIN IMMEDIATE", _finish)
+        with closing(connect(self.path, deadline, read_only=False)) as raw:
+            raw.execute("PRAGMA foreign_keys = OFF")
+            raw.execute("BEGIN IMMEDIATE")
+            yield raw
+            raw.execute("COMMIT")
+
+    def run_script(self, raw: Any, text: str) -> None:
+        """Execute statements one by one: the driver's ``executescript`` would commit what came before."""
+        statement = ""
+        for line in text.splitlines(keepends=True):
+            statement += line
+            if driver().complete_statement(statement):
+                raw.execute(statement)
+                statement = ""
+
+    def finish(self, raw: Any, oldest: str) -> None:  # noqa: ARG002
+        """Say whose database it is; the processes of one machine are upgraded together."""
+        raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
+            raise DatabaseError(f"the migration would break {len(broken)} references")
 
     def after_migration(self) -> None:
         """Close the files to others: SQLite gives them the rights of any other."""
@@ -305,13 +324,6 @@ def _holds_something(folder: Path) -> bool:
         return any(not inside.name.startswith(".") for inside in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-def _finish(execute: Callable[[str], Any], oldest: str) -> None:  # noqa: ARG001
-    # Whose database it is stands in its header. The processes of one machine are upgraded together.
-    execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    if broken := execute("PRAGMA foreign_key_check").fetchall():
-        raise DatabaseError(f"the migration would break {len(broken)} references")
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:

@@ -52,9 +52,8 @@ def write(place: Path, name: str, *, empty: bool) -> None:
 
     :param empty: the database is made by the writers.
     """
-    # Else most of a short life would be spent on loading these.
-    for module in ("sqlalchemy", "alembic.command", "yaml"):
-        importlib.import_module(module)
+    # Else most of a short life would be spent on loading it.
+    importlib.import_module("yaml")
     writer = Writer(caller(App(settings_in(place, empty=empty))), name)
     os.write(1, b"{}\n")
     sys.stdin.readline()

@@ -30,7 +30,6 @@ RECORDED = json.loads(
     (Path(__file__).parents[3] / "cases" / "predecessor" / "worklog.json").read_text("utf-8")
 )["cases"]
 LIGHT = (
-    "sqlalchemy",
     "yaml",
     "dataclasses",
     "pathlib",
@@ -362,8 +361,6 @@ def test_what_was_read_before_a_failure_is_printed(
 
 
 HEAVY = (
-    "sqlalchemy",
-    "alembic",
     "yaml",
     "pydantic",
     "markdown_it",
