@@ -254,10 +254,14 @@ class SqliteEngine(Engine):
     def tables(self, transaction: Any) -> list[Table]:
         """Return all tables of the stores."""
         found = []
-        for row in transaction.all("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"):
+        # Not those of the indexes of words, which are made from the others.
+        sql = (
+            "SELECT name, sql FROM sqlite_master JOIN pragma_table_list AS list USING (name)"
+            " WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            " ORDER BY name"
+        )
+        for row in transaction.all(sql):
             name = row["name"]
-            if name.startswith("sqlite_"):
-                continue
             columns = transaction.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
             parents = transaction.all(
                 f"SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{name}')"
