@@ -39,89 +39,72 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """Text of a table that has an index.
-
-    :param table: its name.
-    :param place: the number of what is found by it.
-    :param words: the text; the expression of PostgreSQL's index.
-    :param where: the condition of that index.
-    :param hit: the same number as ``place``, from SQLite's index.
-    """
-
-    table: str
-    place: str
-    words: str
-    where: str = "1 = 1"
-    hit: str = "rowid"
-
-    def holding(self, dialect: str, word: str, name: str) -> tuple[str, dict[str, str]]:
-        """Return SQL for the places of texts that hold a word, and its parameters.
-
-        :param name: how the names of the parameters begin.
-        """
-        select = f"SELECT {self.place} AS place FROM {self.table} WHERE {self.where}"
-        if _UNSPACED.search(word):
-            text = self.words.replace("said(data)", "data")
-            return f"{select} AND {text} LIKE :{name} ESCAPE '!'", {name: f"%{_escaped(word)}%"}
-        if dialect == "sqlite":
-            index, quoted = f"{self.table}_words", word.replace('"', '""')
-            sql = f"SELECT {self.hit} AS place FROM {index} WHERE {index} MATCH :{name}"
-            return sql, {name: f'"{quoted}" *'}
-        forms = {f"{name}_{at}": form for at, form in enumerate(_forms(word))}
-        tests = (f"words_of({self.words}) @@ words_like(:{one})" for one in forms)
-        return f"{select} AND ({' OR '.join(tests)})", forms
-
-
-@dataclass(frozen=True, slots=True)
 class _Kind:
     """Rows of one kind.
 
+    :param index: what has their words: a table of SQLite, a function of PostgreSQL.
+    :param number: of a row in the index.
     :param columns: what is read of each.
-    :param tables: where it is read.
-    :param where: which rows are found at all.
-    :param place: the condition that a row is the one of ``hit.place``.
+    :param words: the text that holds their words.
+    :param tables: where they are read.
+    :param where: which are found at all.
+    :param place: the condition that a row is that of ``hit.place``.
     :param order: the newest first.
-    :param texts: what is looked through.
     :param text_of: makes the text of a row.
-    :param recent: which rows may be the newest, where others lie between those that are found.
+    :param recent: which rows may be the newest, where rows of other kinds lie between.
     """
 
+    index: str
+    number: str
     columns: str
+    words: str
     tables: str
     where: str
     place: str
     order: str
-    texts: Sequence[_Text]
     text_of: Callable[[Row], str]
     recent: str = "1 = 1"
 
-    def holding(self, tx: Transaction, dialect: str, words: Sequence[str], **given: object) -> list[Match]:
+    def holding(self, tx: Transaction, words: Sequence[str], **given: object) -> list[Match]:
         """Return rows that hold words: those with the most first, then the newest."""
-        parts, values = [], dict(given)
-        for number, word in enumerate(words):
-            for at, text in enumerate(self.texts):
-                sql, parameters = text.holding(dialect, word, f"w{number}_{at}")
-                newest = f"{sql} ORDER BY place DESC LIMIT {MOST_OF_A_WORD}"
-                parts.append(f"SELECT place FROM ({newest}) AS w{number}_{at}")
-                values |= parameters
-        sql = (
-            "WITH hit AS (SELECT place, count(*) AS held"
-            f" FROM ({' UNION ALL '.join(parts)}) AS each_word GROUP BY place)"
-            f" SELECT {self.columns} FROM hit CROSS JOIN {self.tables} WHERE {self.where} AND {self.place}"
-            f" ORDER BY held DESC, {self.order} LIMIT :most"
+        parts = []
+        for at, word in enumerate(words):
+            if _UNSPACED.search(word):
+                given[f"w{at}"] = f"%{_escaped(word)}%"
+                hits = f"{self.number} AS place FROM {self.tables} WHERE {self.where} AND"
+                hits += f" {self.words} LIKE :w{at} ESCAPE '!'"
+            else:
+                given[f"w{at}"] = _query(word)
+                hits = f"rowid AS place FROM {self.index}(:w{at})"
+            newest = f"SELECT {hits} ORDER BY place DESC LIMIT {MOST_OF_A_WORD}"
+            parts.append(f"SELECT place FROM ({newest}) AS hits_{at}")
+        hit = f"SELECT place, count(*) AS held FROM ({' UNION ALL '.join(parts)}) AS hits GROUP BY place"
+        found = self._read(
+            tx,
+            f"({hit}) AS hit CROSS JOIN {self.tables}",
+            self.place,
+            f"held DESC, {self.order}",
+            MOST,
+            given,
         )
-        found = [self.match(row, words) for row in tx.all(sql, most=MOST, **values)]
+        matches = [self.match(row, words) for row in found]
         # The index takes signs for spaces, so it finds more than there is.
-        return sorted((one for one in found if one.held), key=lambda one: -one.held)
+        return sorted((one for one in matches if one.held), key=lambda one: -one.held)
 
     def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
         """Return the newest rows."""
-        sql = (
-            f"SELECT {self.columns} FROM {self.tables} WHERE {self.where} AND {self.recent}"
-            f" ORDER BY {self.order} LIMIT :most"
+        found = self._read(tx, self.tables, self.recent, self.order, limit, given)
+        return [self.match(row, ()) for row in found]
+
+    def _read(
+        self, tx: Transaction, tables: str, where: str, order: str, most: int, given: Mapping[str, object]
+    ) -> list[Row]:
+        return tx.all(
+            f"SELECT {self.columns}, {self.words} AS words FROM {tables} WHERE {self.where} AND {where}"
+            f" ORDER BY {order} LIMIT :most",
+            most=most,
+            **given,
         )
-        return [self.match(row, ()) for row in tx.all(sql, most=limit, **given)]
 
     def match(self, row: Row, words: Sequence[str]) -> Match:
         """Return a row with what it holds of some words."""
@@ -169,12 +152,15 @@ class SearchStore:
         if not words or not self._database.engine.exists():  # looking must not make a data folder
             return []
         with self._database.read() as tx:
-            return kind.holding(tx, self._database.engine.dialect, words, **given)
+            return kind.holding(tx, words, **given)
 
 
-def _forms(word: str) -> list[str]:
-    """Return a word as it may stand in rows, where a database lowers letters of ASCII alone."""
-    return list(dict.fromkeys((word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())))
+def _query(word: str) -> str:
+    """Return what an index is asked for: a word or a phrase, whose last word is a beginning."""
+    # A database may lower letters of ASCII alone.
+    forms = (word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())
+    quoted = (form.replace('"', '""') for form in dict.fromkeys(forms))
+    return " OR ".join(f'"{form}" *' for form in quoted)
 
 
 def _escaped(word: str) -> str:
@@ -197,53 +183,40 @@ def _said(row: Row) -> str:
     return " ".join(text for text in said if isinstance(text, str))
 
 
-_SAYING = "event_type IN ('message', 'handoff', 'todo_create')"
-
 _MESSAGES = _Kind(
-    columns="""event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at,
-        data AS words""",
+    index="event_words",
+    number="event.id",
+    columns='event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at',
+    words="data",
     tables="event JOIN room ON room.id = room_id",
-    where=f"archived_at IS NULL AND {_SAYING}",
+    where="archived_at IS NULL AND event_type IN ('message', 'handoff', 'todo_create')",
     place="event.id = hit.place",
     order="event.id DESC",
-    texts=(_Text("event", "id", "said(data)", _SAYING),),
     text_of=_said,
     recent="event.id > (SELECT coalesce(max(id), 0) FROM event) - 100000",
 )
 
 _ENTRIES = _Kind(
-    columns="""session.id AS session_id, seq, ts AS at, agent_id AS "by", action AS title, summary,
-        action || ' ' || summary || ' ' || coalesce(tags, '') AS words""",
+    index="worklog_entry_words",
+    number="session_number * 1000000000 + seq",
+    columns='session.id AS session_id, seq, ts AS at, agent_id AS "by", action AS title, summary',
+    words="action || ' ' || summary || ' ' || coalesce(tags, '')",
     tables="worklog_entry AS entry JOIN worklog_session AS session ON session.number = entry.session_number",
     where="project = :project AND archived_as IS NULL",
     place="entry.session_number = hit.place / 1000000000 AND seq = hit.place % 1000000000",
     order="entry.session_number DESC, seq DESC",
-    texts=(
-        _Text(
-            "worklog_entry",
-            "session_number * 1000000000 + seq",
-            "action || ' ' || summary || ' ' || coalesce(tags, '')",
-        ),
-    ),
     text_of=_words,
 )
 
 _ARTIFACTS = _Kind(
-    columns="""artifact.id AS artifact_id, name AS title, revision_num AS revision,
-        revision.created_at AS at, filename || ': ' || purpose AS summary,
-        name || ' ' || filename || ' ' || purpose || ' ' || coalesce(notes, '') AS words""",
+    index="revision_words",
+    number="revision.id",
+    columns="artifact.id AS artifact_id, name AS title, revision_num AS revision, revision.created_at AS at,"
+    " filename || ': ' || purpose AS summary",
+    words="name || ' ' || filename || ' ' || purpose || ' ' || coalesce(notes, '')",
     tables="artifact JOIN revision ON artifact.id = artifact_id AND revision_num = revision_count - 1",
     where="archived_at IS NULL",
-    place="artifact.id = hit.place",
+    place="revision.id = hit.place",
     order="artifact.id DESC",
-    texts=(
-        _Text("artifact", "id", "name"),
-        _Text(
-            "revision",
-            "artifact_id",
-            "filename || ' ' || purpose || ' ' || coalesce(notes, '')",
-            hit="(SELECT artifact_id FROM revision WHERE revision.id = revision_words.rowid)",
-        ),
-    ),
     text_of=_words,
 )

@@ -22,19 +22,14 @@ END;
 INSERT INTO worklog_entry_words (rowid, words)
 SELECT session_number * 1000000000 + seq, concat_ws(' ', action, summary, tags) FROM worklog_entry;
 
-CREATE VIRTUAL TABLE artifact_words USING fts5 (words, content='', tokenize='unicode61 remove_diacritics 0');
-
-CREATE TRIGGER artifact_is_searched AFTER INSERT ON artifact BEGIN
-    INSERT INTO artifact_words (rowid, words) VALUES (NEW.id, NEW.name);
-END;
-
-INSERT INTO artifact_words (rowid, words) SELECT id, name FROM artifact;
-
 CREATE VIRTUAL TABLE revision_words USING fts5 (words, content='', tokenize='unicode61 remove_diacritics 0');
 
 CREATE TRIGGER revision_is_searched AFTER INSERT ON revision BEGIN
     INSERT INTO revision_words (rowid, words)
-    VALUES (NEW.id, concat_ws(' ', NEW.filename, NEW.purpose, NEW.notes));
+    SELECT NEW.id, concat_ws(' ', name, NEW.filename, NEW.purpose, NEW.notes) FROM artifact
+    WHERE artifact.id = NEW.artifact_id;
 END;
 
-INSERT INTO revision_words (rowid, words) SELECT id, concat_ws(' ', filename, purpose, notes) FROM revision;
+INSERT INTO revision_words (rowid, words)
+SELECT revision.id, concat_ws(' ', name, filename, purpose, notes)
+FROM revision JOIN artifact ON artifact.id = artifact_id;

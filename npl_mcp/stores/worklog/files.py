@@ -128,17 +128,16 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
         archived = session.archived_as
         name = session.session_id if archived is None else f"{ARCHIVE}/{archived}"
         return *below_root(project, f"{SESSIONS}/{name}"), FOLDER
-    root, absent = os.path.abspath(target), []  # noqa: PTH100 - a path object would resolve it
-    while not os.path.isdir(root):  # noqa: PTH112 - no name is too long for it
-        root, name = os.path.split(root)
-        absent.append(name)
-    if len(absent) > MAX_NEW_FOLDERS:
+    target = target.absolute()
+    root = next(place for place in (target, *target.parents) if place.is_dir())
+    absent = target.relative_to(root)
+    if len(absent.parts) > MAX_NEW_FOLDERS:
         raise InvalidRequestError(
-            f"folder has {len(absent):,} levels that do not exist",
+            f"folder has {len(absent.parts):,} levels that do not exist",
             parameter="folder",
             hint=f"at most {MAX_NEW_FOLDERS} are made",
         )
-    return root, "/".join(reversed(absent)), 0o777
+    return str(root), absent.as_posix(), 0o777
 
 
 def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
