@@ -63,7 +63,6 @@ MADE = {
             for text in (r"(?<!\w)a\ b(?!\w)", r"(?<!\w)a(?!\w)|(?<!\w)aa(?!\w)|é")
         ],
     ),
-    "npl_mcp/stores/artifact/files.py": ("match", [re.compile(r"\.?revision-12[-.]")]),
     "npl_mcp/stores/base/postgres.py": (
         "search",
         [re.compile(part) for part, _ in (*postgres._LIMITS, *postgres._REFUSALS)],

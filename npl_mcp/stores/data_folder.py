@@ -47,7 +47,7 @@ class Stores:
         self.calls = CallStore(self.database)
 
     def start(self) -> None:
-        """Open and check an existing database, and recover from a crash; does not make a new data folder.
+        """Open and check an existing database; does not make a new data folder.
 
         :raises StoreError: it cannot be used; the next call tries again.
         """
@@ -56,7 +56,6 @@ class Stores:
                 private_folder(self.folder)
         if self.database.is_made():
             self.database.open()
-            self.artifact.recover()
 
     def answers(self) -> bool:
         """Return whether the database answers; one that is not made yet would.

@@ -145,9 +145,6 @@ class Engine(ABC):
     dialect: str
     """Which files of SQL are for this engine alone; see :mod:`npl_mcp.stores.base.migrating`."""
 
-    keeps_contents = False
-    """Whether the contents of artifacts are kept in the database; else they are files beside it."""
-
     idle_seconds: float | None = None
     """How long an unused connection stays open; ``None``: as long as the database."""
 

@@ -1,8 +1,8 @@
 """Brings a database to the newest migration: files of SQL, run in one transaction.
 
-``<number>_<name>.sql`` is for all engines, in the words of SQLite; ``<number>_<name>.<dialect>.sql`` is for one
-of them. A file that was released is never edited. The table ``alembic_version`` holds the number of the newest
-migration that was run; it has its name from the program that made the first databases.
+``<number>_<name>.sql`` is for all engines, in the words of SQLite; ``<number>_<name>.<dialect>.sql`` is for
+one of them. A file that was released is never edited. The table ``alembic_version`` holds the number of the
+newest migration that was run; it has its name from the program that made the first databases.
 """
 
 from __future__ import annotations

@@ -118,7 +118,6 @@ class PostgresEngine(Engine):
     """
 
     dialect = "postgres"
-    keeps_contents = True
     idle_seconds = 3.0
 
     def __init__(self, address: str) -> None:

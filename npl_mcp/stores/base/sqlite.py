@@ -16,8 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import sqlite_damage as damage
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.engine import (
     BusyError,
     Commits,
@@ -77,15 +79,15 @@ class SqliteEngine(Engine):
     """A database in one file; its folder is made when it is first needed.
 
     :param path: the file.
-    :param beside: a folder that means nothing without this database: no new one is made while it holds
-        anything.
+    :param beside: the folder of copies of artifacts, which until 0007 were the only ones: no new database is
+        made while it holds anything.
     :param check: check the structure of the whole file when it is opened. A command that runs once leaves
         that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
     """
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
+    def __init__(self, path: Path, beside: Path, *, check: bool = True) -> None:
         self.path = path
         self._beside = beside
         self._checks = check
@@ -220,9 +222,17 @@ class SqliteEngine(Engine):
         """
         with closing(connect(self.path, deadline, read_only=False)) as raw:
             raw.execute("PRAGMA foreign_keys = OFF")
+            raw.create_function("kept_file", 5, self._kept_file)
             raw.execute("BEGIN IMMEDIATE")
             yield raw
             raw.execute("COMMIT")
+
+    def _kept_file(self, owner: int, number: int, filename: bytes, size: int, digest: bytes) -> bytes | None:
+        """Return the file that held a revision before 0007; ``None`` if it is not the one that was stored."""
+        with suppress(OSError, ValueError), Folder.opened(self._beside, str(owner)) as inside:
+            content = inside.read_start(f"revision-{number}-{filename.decode()}", size + 1)
+            return content if digest_of(content).encode() == digest else None
+        return None
 
     def run_script(self, raw: Any, text: str) -> None:
         """Execute statements one by one: the driver's ``executescript`` would commit what came before."""
@@ -311,11 +321,11 @@ class SqliteEngine(Engine):
 
         Ask before looking at the database: whoever makes both makes the database first.
         """
-        return self._beside is not None and _holds_something(self._beside)
+        return _holds_something(self._beside)
 
     def lost(self, state: str) -> DatabaseError:
         """Return the error for a database that is missing or empty, but needed."""
-        beside = "" if self._beside is None else self._beside.name
+        beside = self._beside.name
         return DatabaseError(
             f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
             hint=f"{RESTORE}; or move {beside!r} away to begin with nothing",

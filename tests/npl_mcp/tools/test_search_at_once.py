@@ -19,7 +19,7 @@ from npl_mcp.core.building import APART, SMALL
 from npl_mcp.core.calls import Caller
 from npl_mcp.server import calling
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.artifact.contents import Contents, TableContents
+from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.search import search
@@ -191,8 +191,7 @@ def test_artifacts_are_read_in_the_background(
 ) -> None:
     """A search is answered before they are, and says so; later ones find all of them."""
     count = large(settings)
-    for kind in (Contents, TableContents):
-        monkeypatch.setattr(kind, "many", gate.holding(kind.many))
+    monkeypatch.setattr(Contents, "many", gate.holding(Contents.many))
 
     async def run() -> list[dict[str, Any]]:
         with anyio.fail_after(SECONDS):
@@ -291,8 +290,7 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
             artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
         assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
     (engines.files(stored.data_folder) / "1" / "revision-0-plan.md").write_bytes(b"x")
-    if stored.database_url:
-        engines.execute(stored.data_folder, "UPDATE content SET data = 'x'")
+    engines.execute(stored.data_folder, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})")
     with opened(stored) as app:
         assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
         found = search(app, query="plan", kinds="artifact")

@@ -24,8 +24,8 @@ POSTGRES = (
     "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
     " WHERE connamespace = 'public'::regnamespace AND contype != 'n' ORDER BY 1, 2",
     "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
-    "SELECT relname, attname FROM pg_depend JOIN pg_class AS sequence ON sequence.oid = objid AND relkind = 'S'"
-    " JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid ORDER BY 1",
+    "SELECT relname, attname FROM pg_depend JOIN pg_class AS sequence ON sequence.oid = objid"
+    " AND relkind = 'S' JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid ORDER BY 1",
 )
 
 
