@@ -124,30 +124,41 @@ def _run(given: Namespace, display: Display) -> int:
         return 0
     connection = connect(given.via, display.note)
     try:
-        return RUN[given.command](given, connection, display)
+        return RUN[given.command](given, connection, display) or 0
+    except _RefusedError as refused:
+        return _failed(refused.args[0], display, _SESSION_NAMES.get(given.command, "--session"))
     finally:
         connection.close()
 
 
-def _init(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_open", session_id=given.id, task=given.task)
+class _RefusedError(Exception):
+    """A tool has failed; the argument is its reply."""
+
+
+def _call(connection: Connection, tool: str, **arguments: Any) -> Any:
+    """Return what a tool answers.
+
+    :raises _RefusedError: it failed.
+    """
+    reply = connection.call(tool, **arguments)
     if not reply["success"]:
-        return _failed(reply, display, session="--id")
-    opened = reply["data"]
-    if not opened["new"]:
-        display.say(f"Session already exists: {opened['session_id']}")
-    display.text(f"{opened['session_id']}\n")
-    return 0
+        raise _RefusedError(reply)
+    return reply["data"]
+
+
+def _init(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_open", session_id=given.id, task=given.task)
+    if not data["new"]:
+        display.say(f"Session already exists: {data['session_id']}")
+    display.text(f"{data['session_id']}\n")
 
 
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_current")
-    if not reply["success"]:
-        return _failed(reply, display)
-    if "session_id" not in reply["data"]:
+    data = _call(connection, "worklog_current")
+    if "session_id" not in data:
         display.say("No active session")
         return NO_SESSION
-    display.text(f"{reply['data']['session_id']}\n")
+    display.text(f"{data['session_id']}\n")
     return 0
 
 
@@ -157,7 +168,8 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     except (ValueError, RecursionError) as error:
         display.say(f"Error: {error}")
         return NO_SESSION
-    reply = connection.call(
+    logged = _call(
+        connection,
         "worklog_log",
         agent_id=given.agent,
         agent_type=given.type,
@@ -167,9 +179,6 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
         tags=[tag.strip() for tag in given.tags.split(",")] if given.tags else None,
         session_id=given.session or None,
     )
-    if not reply["success"]:
-        return _failed(reply, display)
-    logged = reply["data"]
     display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
     return 0
 
@@ -229,16 +238,13 @@ def _print(value: object, display: Display) -> None:
     display.data(value, "json", ascii_only=True)
 
 
-def _status(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_status", session_id=given.session or None)
-    if not reply["success"]:
-        return _failed(reply, display)
-    session = {name: _field(reply["data"], name) for name in SESSION}
+def _status(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_status", session_id=given.session or None)
+    session = {name: _field(data, name) for name in SESSION}
     if given.json:
         _print(session, display)
     else:
         display.text("".join(_described(session)))
-    return 0
 
 
 def _described(session: Mapping[str, Any]) -> Iterator[str]:
@@ -253,19 +259,15 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
-def _list(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_sessions", archived=given.all)
-    if not reply["success"]:
-        return _failed(reply, display)
-    sessions = reply["data"]["sessions"]
+def _list(given: Namespace, connection: Connection, display: Display) -> None:
+    sessions = _call(connection, "worklog_sessions", archived=given.all)["sessions"]
     if given.json:
         _print([_row(session) for session in sessions], display)
-        return 0
+        return
     for session in sessions:
         mark = "*" if session["current"] else " "
         counts = f"entries={session['entry_count']} agents={len(session['agents'])}"
         display.text(f"{mark} {_name(session)} [{session['status']}] {counts}\n")
-    return 0
 
 
 def _row(session: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,36 +280,26 @@ def _name(session: Mapping[str, Any]) -> str:
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
-def _close(given: Namespace, connection: Connection, display: Display) -> int:
+def _close(given: Namespace, connection: Connection, display: Display) -> None:
     session = given.session or None
-    reply = connection.call("worklog_close", archive=given.archive, session_id=session)
-    if not reply["success"]:
-        return _failed(reply, display)
+    data = _call(connection, "worklog_close", archive=given.archive, session_id=session)
     done = "archived" if given.archive else "closed"
-    display.text(f"Session {reply['data']['session_id']} {done}\n")
-    return 0
+    display.text(f"Session {data['session_id']} {done}\n")
 
 
-def _export(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_export", session_id=given.session, folder=given.folder)
-    if not reply["success"]:
-        return _failed(reply, display, session="SESSION")
-    display.text(f"written to {reply['data']['folder']}\n")
-    return 0
+def _export(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_export", session_id=given.session, folder=given.folder)
+    display.text(f"written to {data['folder']}\n")
 
 
-def _import(_: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_import")
-    if not reply["success"]:
-        return _failed(reply, display)
-    done = reply["data"]
-    display.text(f"{done['sessions']} sessions with {done['entries']} entries taken over\n")
-    if done["skipped_lines"]:
-        display.note(f"{done['skipped_lines']} lines are no entries")
-    return 0
+def _import(_: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_import")
+    display.text(f"{data['sessions']} sessions with {data['entries']} entries taken over\n")
+    if data["skipped_lines"]:
+        display.note(f"{data['skipped_lines']} lines are no entries")
 
 
-RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
+RUN: Mapping[str, Callable[[Namespace, Connection, Display], int | None]] = {
     "init": _init,
     "current": _current,
     "log": _log,
@@ -319,6 +311,8 @@ RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
     "import": _import,
 }
 
+_SESSION_NAMES = {"init": "--id", "export": "SESSION"}
+"""How commands name their session that have no ``--session``."""
 
 FLAGS: Mapping[str, str] = {
     "since": "--since",

@@ -14,8 +14,8 @@ import pytest
 
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
-from npl_mcp.stores.worklog.files import Imported
-from npl_mcp.stores.worklog.format import LONGEST_LINE, Entry, cursor_name, line_of, parse_line
+from npl_mcp.stores.worklog.files import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
+from npl_mcp.stores.worklog.format import Entry
 from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
 
