@@ -14,8 +14,8 @@ their place. Cursors are translated; where a number was used twice, an agent get
 not at all.
 
 A line of ``worklog.jsonl`` is one compact JSON object in ASCII: the fields in the order of
-:class:`~npl_mcp.stores.worklog.format.Entry` without those that are null, times with ``+00:00``. ``meta.json``
-and the cursors are JSON objects too.
+:class:`~npl_mcp.stores.worklog.format.Entry` without those that are null, times with ``+00:00``.
+``meta.json`` and the cursors are JSON objects too.
 """
 
 from __future__ import annotations
@@ -169,12 +169,6 @@ def import_sessions(database: Database, project: str) -> Imported:
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
             if not rows.is_known(tx, project, session):
                 done += _import(tx, project, session, folder)
-    if done["skipped_lines"] or done["dropped_keys"]:
-        logger.warning(
-            "import of worklogs: %d lines skipped, %d keys dropped",
-            done["skipped_lines"],
-            done["dropped_keys"],
-        )
     return Imported(**done)
 
 
