@@ -28,6 +28,9 @@ from tests.postgres_server import OURS
 SERVER = os.environ.get(OURS)
 ENGINE = "sqlite" if SERVER is None else "postgres"
 
+BLOB = "BLOB" if SERVER is None else "BYTEA"
+"""The type of bytes."""
+
 _TEMPLATE = "npl_template"
 _MAKING_TEMPLATE = 1
 

@@ -52,7 +52,7 @@ PACKAGES = {
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
     "npl_mcp.stores": (
-        "migrations base access calls changes session artifact chat review worklog transcript timeline"
+        "base access calls changes session artifact chat review worklog transcript timeline"
         " library labels searching checking data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",
@@ -65,10 +65,6 @@ LATE = {
         "npl_index.answer.files",
     ): "it imports all parts, which take long",
     # A command line imports what its command needs and nothing else: an import takes longer than a call.
-    (
-        "npl_mcp.stores.base.database",
-        "npl_mcp.stores.base.migrating",
-    ): "only migrations need SQLAlchemy and Alembic, which take longer to load than a command runs",
     (
         "npl_mcp.stores.base.opening",
         "npl_mcp.stores.base.postgres",
@@ -328,7 +324,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     assert declared == used - of_extras
 
 
-HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "sqlalchemy", "httpx2", "numpy", "tiktoken", "rank_bm25")
+HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "httpx2", "numpy", "tiktoken", "rank_bm25")
 
 
 @pytest.mark.parametrize(
@@ -352,4 +348,4 @@ def test_the_library_knows_no_face() -> None:
         if name.startswith("npl_index")
         for target in imported(parsed(name))
     }
-    assert outside.isdisjoint({"npl_mcp", "mcp", "mcp_types", "fastmcp", "sqlite3", "sqlalchemy", "pydantic"})
+    assert outside.isdisjoint({"npl_mcp", "mcp", "mcp_types", "fastmcp", "sqlite3", "pydantic"})

@@ -209,11 +209,6 @@ class Folder:
             file.flush()
             os.fsync(file.fileno())
 
-    def write_new(self, name: str, data: bytes, mode: int | None = None) -> None:
-        """Make a file as :meth:`writing` does."""
-        with self.writing(name, mode) as file:
-            file.write(data)
-
     def replace(
         self, name: str, data: bytes | Iterable[bytes], *, mode: int | None = None, durable: bool = True
     ) -> None:

@@ -40,7 +40,6 @@ class ConnectionSettings(NamedTuple):
     :param token: bearer token for that URL.
     :param data_folder: path of the data folder.
     :param database_url: of a database that replaces the one in the data folder.
-    :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
     :param project: path of the folder whose worklogs are meant; ``None`` means the working directory.
     :param places: the variables that say where files are looked for, one per line.
     """
@@ -50,7 +49,6 @@ class ConnectionSettings(NamedTuple):
     token: str | None
     data_folder: str
     database_url: str | None
-    worklog_files: bool
     project: str | None
     places: str
 
@@ -73,7 +71,6 @@ class ConnectionSettings(NamedTuple):
             token=variables.get("NPL_MCP_TOKEN") or None,
             data_folder=variables.get("NPL_MCP_DATA_DIR") or user_data(variables),
             database_url=database_url(variables),
-            worklog_files=worklog_files(variables),
             project=project_folder(variables),
             places=search_places(variables),
         )
@@ -111,18 +108,6 @@ def database_url(variables: Variables) -> str | None:
             hint="e.g. postgresql://user@host/database",
         )
     return url
-
-
-def worklog_files(variables: Variables) -> bool:
-    """Return whether a project's worklogs are written to its ``.npl`` folder as well.
-
-    :raises InvalidRequestError: what is said is neither on nor off.
-    """
-    said = (variables.get("NPL_WORKLOG_FILES") or "on").lower()
-    if said not in ("on", "off"):
-        label = variables.label("NPL_WORKLOG_FILES")
-        raise InvalidRequestError(f"{label}={said[:64]!r} is not known", hint="use on or off")
-    return said == "on"
 
 
 def project_folder(variables: Mapping[str, str]) -> str | None:

@@ -17,7 +17,6 @@ class Key(NamedTuple):
     :param project: a project's file may say it. Such a file comes with a clone, from whoever wrote it: only
         what changes the form of answers or narrows what is served to the project itself.
     :param secret: its value is not shown.
-    :param project_only: the only value that a project's file may give, where others would allow something.
     """
 
     variable: str
@@ -25,7 +24,6 @@ class Key(NamedTuple):
     attribute: str = ""
     project: bool = False
     secret: bool = False
-    project_only: str = ""
 
 
 KEYS = {
@@ -54,7 +52,6 @@ KEYS = {
     "time-limit": Key("NPL_TIME_LIMIT", "count", "time_limit"),
     "patience": Key("NPL_PATIENCE", "seconds", "patience", project=True),
     "log-calls": Key("NPL_LOG_CALLS", "text", "log_calls"),
-    "worklog-files": Key("NPL_WORKLOG_FILES", "text", "worklog_files", project=True, project_only="off"),
     "project": Key("NPL_PROJECT", "path", "project", project=True),
     "log-level": Key("NPL_LOG_LEVEL", "text", "log_level", project=True),
     "host": Key("NPL_MCP_HOST", "text", "listening.host"),
@@ -70,3 +67,6 @@ KEYS = {
     "via": Key("NPL_VIA", "text"),
 }
 """By the name in a file. A row without ``project`` can be given by the user alone."""
+
+FORMER = frozenset({"worklog-files"})
+"""Names of earlier versions; a file that has them can still be read."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.keys import KEYS, Key
+from npl_mcp.config.keys import FORMER, KEYS, Key
 
 # A file that is not there costs each command a few system calls, and path objects would double the time.
 # ruff: noqa: PTH109, PTH111, PTH117, PTH118, PTH120
@@ -116,15 +116,15 @@ def _read(path: str, user_file: str | None) -> Variables:
     text = _text(path)
     values, places = {}, {}
     for name, value in _parsed(path, text).items():
+        if name in FORMER:
+            continue
         place = f"{path}{_line(text, name)}"
         key = KEYS.get(name)
         if key is None:
             _unknown(place, name, project=user_file is not None)
-        refused = key.project_only and value != key.project_only
-        if user_file is not None and (refused or not key.project):
+        if user_file is not None and not key.project:
             hint = f"remove the line, or put it into {user_file}; {SWITCH}=off ignores the project's file"
-            what = f"{name} = {value!r}" if refused else name
-            raise InvalidRequestError(f"{place}: {what[:64]} is not a project's to set", hint=hint)
+            raise InvalidRequestError(f"{place}: {name} is not a project's to set", hint=hint)
         values[key.variable] = _value(place, name, value, os.path.dirname(path) if user_file else None)
         places[key.variable] = (place, name)
     return Variables(values, places)

@@ -35,7 +35,6 @@ variable                    command-line flag       meaning
 ``NPL_PATIENCE``            ``--patience``          seconds a call waits for a folder that is being indexed
 ``NPL_LOG_CALLS``           ``--log-calls``         ``on`` keeps a log of calls, ``contexts`` with what they
                                                     were for; default ``off``
-``NPL_WORKLOG_FILES``       ``--worklog-files``     ``off`` writes no worklogs to a project's ``.npl`` folder
 ``NPL_PROJECT``             ``--project``           folder whose worklogs are meant, whether it is there or
                                                     not; default: the working directory
 ``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
@@ -81,11 +80,9 @@ from npl_mcp.config.connection import (
     given_variables,
     project_folder,
     user_data,
-    worklog_files,
 )
 from npl_mcp.config.layers import Variables
 
-ON_OFF = ("on", "off")
 CACHE_MODES = ("disk", "memory", "sqlite")
 WEB = ("on", "read", "off")
 LOG_CALLS = ("off", "on", "contexts")
@@ -165,7 +162,6 @@ class Settings:
     :param patience: seconds that a call waits for a set of documents that is being indexed, before it is
         answered from what is ready; ``None`` for as long as it takes.
     :param log_calls: a log of calls in the database: ``off``, ``on``, or with the ``contexts`` they name.
-    :param worklog_files: write a project's worklogs to its ``.npl`` folder as well.
     :param project: the folder whose worklogs are meant; ``None`` means the working directory.
     :param log_level: of the log on standard error.
     :param listening: of the HTTP server.
@@ -205,7 +201,6 @@ class Settings:
     time_limit: float = 10.0
     patience: float | None = None
     log_calls: str = "off"
-    worklog_files: bool = True
     project: Path | None = None
     log_level: str = "WARNING"
     warm_up: bool = True
@@ -287,7 +282,6 @@ class Settings:
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
             "patience": parse_patience(variables.label("NPL_PATIENCE"), variables.get("NPL_PATIENCE")),
             "log_calls": _choice(variables, "NPL_LOG_CALLS", "off", LOG_CALLS),
-            "worklog_files": worklog_files(variables),
             "project": Path(project) if (project := project_folder(variables)) else None,
             "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
             "listening": _listening(variables),

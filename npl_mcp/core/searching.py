@@ -30,7 +30,7 @@ from npl_mcp.core.progress import end_if_abandoned
 from npl_mcp.core.waiting import hurried
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.searching import MOST, Match, Rows
+from npl_mcp.stores.searching import MOST, Match
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -423,10 +423,8 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
     )
 
 
-def _rows(found: Found, kind: str, rows: Rows) -> list[Made]:
+def _rows(found: Found, kind: str, matches: Sequence[Match]) -> list[Made]:
     end_if_abandoned()
-    matches, not_searched = rows
-    found.not_searched += not_searched
     found.count(kind, len(matches))
     if len(matches) >= MOST:
         found.capped.append(kind)

@@ -47,12 +47,7 @@ class SharedState:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = Stores(
-            settings.data_folder,
-            settings.max_artifact_bytes,
-            settings.database_url,
-            worklog_files=settings.worklog_files,
-        )
+        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
         self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), KnownReferences()
         self.companions = Companions()
         self.watcher = Watcher()

@@ -44,16 +44,13 @@ class Worklogs:
     :param data_folder: where they are kept.
     :param project: real path of the folder of the project that is worked on.
     :param address: of a database that replaces the one in the folder.
-    :param files: write them to the project's folder as well.
     """
 
-    def __init__(
-        self, data_folder: Path, project: Path, address: str | None = None, *, files: bool = True
-    ) -> None:
+    def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
         self.seen_roots: tuple[str, ...] | None = None
         self._database = database_of(data_folder, address, check=False)
-        self.worklog = WorklogStore(self._database, files=files)
+        self.worklog = WorklogStore(self._database)
         self.news = Changes(self._database)
 
     def finished(self, call: Waiting[T]) -> T:

@@ -16,7 +16,6 @@ from npl_mcp.config.settings import (
     CACHE_MODES,
     LOG_CALLS,
     LOG_LEVELS,
-    ON_OFF,
     TOKEN_BUDGET,
     Settings,
     parse_budget,
@@ -88,11 +87,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_worklogs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--worklog-files",
-        choices=ON_OFF,
-        help="write worklogs to the project's folder .npl as well (on, the default), or not (off)",
-    )
+    # Of an earlier version; clients still start servers with it.
+    parser.add_argument("--worklog-files", help=argparse.SUPPRESS)
     parser.add_argument(
         "--project",
         type=path,
@@ -139,7 +135,6 @@ def _settings_of(given: argparse.Namespace, variables: Variables) -> Settings:
         token_budget=parse_budget("--token-budget", given.token_budget),
         patience=parse_patience("--patience", given.patience),
         log_calls=given.log_calls,
-        worklog_files=given.worklog_files and given.worklog_files == "on",
         project=given.project,
         log_level=given.log_level,
     )

@@ -24,6 +24,8 @@ def check_rows(database: Database) -> Iterator[str]:
     for found in database.engine.rows(database.read):
         if found.problem is not None:
             yield found.problem
+        elif found.table == "content":
+            yield from _changed(database, found)
         else:
             yield from _unreadable(found)
     for what, sql in _COUNTS.items():
@@ -32,9 +34,16 @@ def check_rows(database: Database) -> Iterator[str]:
                 yield f"{what} {row['id']} counts {row['kept']}, but there are {row['counted']}"
 
 
+def _changed(database: Database, found: TableRow) -> Iterator[str]:
+    digest = found.row["digest"]
+    if digest_of(found.row["data"]) != digest:
+        with database.read() as tx:
+            for row in tx.all("SELECT artifact_id, revision_num FROM revision WHERE digest = :d", d=digest):
+                which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
+                yield f"the content of {which} is not the one that was stored"
+
+
 def _unreadable(found: TableRow) -> Iterator[str]:
-    if found.table == "content" and digest_of(found.row["data"]) != found.row["digest"]:
-        yield f"a row of content ({found.place}), column data is not what was stored"
     for column, value in found.row.items():
         read = _READERS.get((found.table, column)) or (_time if column in _TIMES else None)
         if value is None or read is None:

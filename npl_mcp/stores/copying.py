@@ -10,17 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
-from npl_mcp.stores.artifact.contents import Kept
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.engine import Table
+from npl_mcp.stores.base.engine import Table, page_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError
 from npl_mcp.stores.data_folder import Stores
 
-PAGE = 500
-"""Rows that are copied at a time."""
-
-# The version of the tables, and contents, which are no table with every engine.
-_NOT_COPIED = ("alembic_version", "content")
+_NOT_COPIED = "alembic_version"
 
 
 def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
@@ -32,20 +27,15 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
     """
     source.database.open()
     target.database.open()
-    target.artifact.recover()  # files that an interrupted copy left
-    try:
-        with source.database.read() as here, target.database.write() as there:
-            tables = _tables(source, target, here, there)
-            rows = sum(_copy_table(here, there, table) for table in tables)
-            revisions = _copy_contents(source, target, here, there)
-            for table in tables:
-                if table.numbered:
-                    last = source.database.engine.last_number(here, table)
-                    target.database.engine.set_last_number(there, table, last)
-                _compare(here, there, table)
-    finally:
-        target.artifact.recover()
-    return rows, revisions
+    with source.database.read() as here, target.database.write() as there:
+        tables = _tables(source, target, here, there)
+        rows = sum(_copy_table(here, there, table) for table in tables)
+        for table in tables:
+            if table.numbered:
+                last = source.database.engine.last_number(here, table)
+                target.database.engine.set_last_number(there, table, last)
+            _compare(here, there, table)
+        return rows, _read_contents(target, there)
 
 
 def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[Table]:
@@ -55,14 +45,13 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     :raises DatabaseError: the tables are not the same.
     """
     tables, others = (
-        {table.name: table for table in stores.database.engine.tables(tx) if table.name not in _NOT_COPIED}
+        {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
         for stores, tx in ((source, here), (target, there))
     )
     if {name: set(table.columns) for name, table in tables.items()} != {
         name: set(table.columns) for name, table in others.items()
     }:
         raise DatabaseError("the databases have other tables", hint="bring both to one version first")
-    there.run("DELETE FROM total WHERE name = 'recoveries'")  # which a recovery leaves in an empty one
     for name in tables:
         if there.one(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             raise AlreadyExistsError(
@@ -75,14 +64,14 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
 
 
 def _pages(tx: Transaction, table: Table) -> Iterator[list[Row]]:
-    names = ", ".join(table.key)
+    names, most = ", ".join(table.key), page_of(table.name)
     columns = ", ".join(table.columns)
     beyond, last = "", dict[str, object]()
     while True:
-        page = tx.all(f"SELECT {columns} FROM {table.name} {beyond} ORDER BY {names} LIMIT {PAGE}", **last)
+        page = tx.all(f"SELECT {columns} FROM {table.name} {beyond} ORDER BY {names} LIMIT {most}", **last)
         if page:
             yield page
-        if len(page) < PAGE:
+        if len(page) < most:
             return
         beyond = f"WHERE ({names}) > ({', '.join(f':last_{name}' for name in table.key)})"
         last = {f"last_{name}": page[-1][name] for name in table.key}
@@ -97,23 +86,16 @@ def _copy_table(here: Transaction, there: Transaction, table: Table) -> int:
     return count
 
 
-def _copy_contents(source: Stores, target: Stores, here: Transaction, there: Transaction) -> int:
+def _read_contents(target: Stores, there: Transaction) -> int:
+    """Read the content of each revision; return how many there are."""
     count, last = 0, 0
-    while (row := here.one(_NEXT_REVISION, last=last)) is not None:
-        artifact = {"name": row.pop("artifact_name")}
-        content, meta = source.artifact.contents.fetch(here, artifact, row)
-        target.artifact.contents.put(
-            there,
-            Kept(row["artifact_id"], row["revision_num"], row["filename"], row["digest"], content, meta),
-        )
+    while (row := there.one(_NEXT_REVISION, last=last)) is not None:
+        target.artifact.contents.fetch(there, row)
         count, last = count + 1, row["id"]
     return count
 
 
-_NEXT_REVISION = """
-SELECT revision.*, artifact.name AS artifact_name FROM revision
-JOIN artifact ON artifact.id = revision.artifact_id
-WHERE revision.id > :last ORDER BY revision.id LIMIT 1"""
+_NEXT_REVISION = "SELECT * FROM revision WHERE id > :last ORDER BY id LIMIT 1"
 
 
 def _compare(here: Transaction, there: Transaction, table: Table) -> None:

@@ -26,17 +26,9 @@ class Stores:
     :param folder: the data folder.
     :param max_artifact_bytes: larger artifacts are refused.
     :param address: of a database that replaces the one in the folder.
-    :param worklog_files: write worklogs to the folders of their projects as well.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        max_artifact_bytes: int,
-        address: str | None = None,
-        *,
-        worklog_files: bool = True,
-    ) -> None:
+    def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
         self.folder = folder
         self.database = database_of(folder, address)
         self.changes = Changes(self.database)
@@ -48,14 +40,14 @@ class Stores:
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.chat = ChatStore(self.database)
         self.review = ReviewStore(self.database, self.artifact)
-        self.worklog = WorklogStore(self.database, files=worklog_files)
+        self.worklog = WorklogStore(self.database)
         self.library = LibraryStore(self.database)
         self.labels = LabelStore(folder)
         self.searching = SearchStore(self.database)
         self.calls = CallStore(self.database)
 
     def start(self) -> None:
-        """Open and check an existing database, and recover from a crash; does not make a new data folder.
+        """Open and check an existing database; does not make a new data folder.
 
         :raises StoreError: it cannot be used; the next call tries again.
         """
@@ -64,7 +56,6 @@ class Stores:
                 private_folder(self.folder)
         if self.database.is_made():
             self.database.open()
-            self.artifact.recover()
 
     def answers(self) -> bool:
         """Return whether the database answers; one that is not made yet would.

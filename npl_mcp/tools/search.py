@@ -50,7 +50,7 @@ class Hits:
     :param near: words that sections have, by the absent word that they are near.
     :param capped: kinds of which there may be more: only the best were counted.
     :param missing_files: how many files are not indexed yet; ask again for them.
-    :param not_searched: what else was not looked through: the oldest rows of many, and what cannot be read.
+    :param not_searched: what else was not looked through, such as what cannot be read.
     """
 
     items: tuple[Hit, ...]

@@ -16,6 +16,7 @@ from npl_index.library.roots import real_path
 from npl_mcp.core.worklog import WorklogUser
 from npl_mcp.editing.folders import is_hidden
 from npl_mcp.stores.base.errors import NotAllowedError
+from npl_mcp.stores.worklog.files import Imported
 from npl_mcp.stores.worklog.format import WorklogSession
 from npl_mcp.stores.worklog.store import Opened
 from npl_mcp.tools.spec import ToolSpec
@@ -86,7 +87,7 @@ def worklog_export(
     session_id: Annotated[str | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
-    """Write the files of a worklog session again.
+    """Write a worklog session as files.
 
     :returns: files that were written.
     :raises SessionNotFoundError: there is no such session, or no current one.
@@ -120,29 +121,12 @@ def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
     return Path(target)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReply:
-    """What was imported from a project's ``.npl`` folder.
-
-    :param sessions: sessions that were not known before.
-    :param entries: their entries.
-    :param skipped_lines: lines that are not entries.
-    :param dropped_keys: unknown keys of entries, which were dropped.
-    """
-
-    sessions: int
-    entries: int
-    skipped_lines: int
-    dropped_keys: int
-
-
-def worklog_import(app: WorklogUser) -> ImportReply:
+def worklog_import(app: WorklogUser) -> Imported:
     """Import worklogs of the project's folder that are not known yet.
 
     :returns: what was imported from a project's ``.npl`` folder.
     """
-    done = app.worklog.import_folder(app.project)
-    return ImportReply(done.sessions, done.entries, done.skipped_lines, done.dropped_keys)
+    return app.worklog.import_folder(app.project)
 
 
 TOOLS = (

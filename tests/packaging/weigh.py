@@ -41,7 +41,6 @@ ROWS = (
         ("fastmcp",),
         "the protocol on standard streams and over HTTP, tokens, TLS; fastmcp-slim alone has no server",
     ),
-    Row(("sqlalchemy", "alembic"), "migrations of the database; a data folder of any version opens"),
     Row(
         ("pysqlite3",),
         "a SQLite that several processes can write; where it has a wheel; others use Python's own",

@@ -36,7 +36,7 @@ def add_stores(commands: Any) -> None:
     worklog = commands.add_parser("worklog", help="import or export .npl/sessions of this folder")
     steps = worklog.add_subparsers(dest="step", metavar="import|export", required=True)
     steps.add_parser("import", help="import the worklogs of .npl/sessions that are not known yet")
-    export = steps.add_parser("export", help="write the files of a session's worklog again")
+    export = steps.add_parser("export", help="write a session's worklog as files")
     export.add_argument("session", nargs="?", type=filled, help="its id; by default the current session")
     export.add_argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID")
 
@@ -46,8 +46,7 @@ def stores_of(settings: Settings) -> Stores:
 
     :raises DatabaseError: the address of the database cannot be read.
     """
-    folder, most, files = settings.data_folder, settings.max_artifact_bytes, settings.worklog_files
-    return Stores(folder, most, settings.database_url, worklog_files=files)
+    return Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
 
 
 def run_backup(given: argparse.Namespace, stores: Stores) -> Outcome:

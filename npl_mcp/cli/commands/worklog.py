@@ -84,7 +84,7 @@ COMMANDS: dict[str, Command] = {
         "close a session for good", (switch("--archive", help="also move it to the archive"), _SESSION)
     ),
     "export": Command(
-        "write the files of a session again, in .npl/sessions or FOLDER",
+        "write the files of a session, to .npl/sessions or FOLDER",
         (
             argument("session", nargs="?", metavar="SESSION"),
             argument("folder", nargs="?", metavar="FOLDER"),
@@ -97,8 +97,7 @@ COMMANDS: dict[str, Command] = {
 PROGRAM = Program(
     "npl-worklog",
     "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names;\n"
-    "a copy of the entries is in its .npl/sessions, unless NPL_WORKLOG_FILES=off says otherwise.",
+    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
     (version("npl-worklog"),),
@@ -125,32 +124,41 @@ def _run(given: Namespace, display: Display) -> int:
         return 0
     connection = connect(given.via, display.note)
     try:
-        return RUN[given.command](given, connection, display)
+        return RUN[given.command](given, connection, display) or 0
+    except _RefusedError as refused:
+        return _failed(refused.args[0], display, _SESSION_NAMES.get(given.command, "--session"))
     finally:
         connection.close()
 
 
-def _init(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_open", session_id=given.id, task=given.task)
+class _RefusedError(Exception):
+    """A tool has failed; the argument is its reply."""
+
+
+def _call(connection: Connection, tool: str, **arguments: Any) -> Any:
+    """Return what a tool answers.
+
+    :raises _RefusedError: it failed.
+    """
+    reply = connection.call(tool, **arguments)
     if not reply["success"]:
-        return _failed(reply, display, session="--id")
-    opened = reply["data"]
-    if not opened["new"]:
-        display.say(f"Session already exists: {opened['session_id']}")
-    display.text(f"{opened['session_id']}\n")
-    if "files" in opened:
-        display.hint(f"a copy is kept in {opened['files']}; NPL_WORKLOG_FILES=off keeps none")
-    return _kept(opened, display)
+        raise _RefusedError(reply)
+    return reply["data"]
+
+
+def _init(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_open", session_id=given.id, task=given.task)
+    if not data["new"]:
+        display.say(f"Session already exists: {data['session_id']}")
+    display.text(f"{data['session_id']}\n")
 
 
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_current")
-    if not reply["success"]:
-        return _failed(reply, display)
-    if "session_id" not in reply["data"]:
+    data = _call(connection, "worklog_current")
+    if "session_id" not in data:
         display.say("No active session")
         return NO_SESSION
-    display.text(f"{reply['data']['session_id']}\n")
+    display.text(f"{data['session_id']}\n")
     return 0
 
 
@@ -160,7 +168,8 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     except (ValueError, RecursionError) as error:
         display.say(f"Error: {error}")
         return NO_SESSION
-    reply = connection.call(
+    logged = _call(
+        connection,
         "worklog_log",
         agent_id=given.agent,
         agent_type=given.type,
@@ -170,11 +179,8 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
         tags=[tag.strip() for tag in given.tags.split(",")] if given.tags else None,
         session_id=given.session or None,
     )
-    if not reply["success"]:
-        return _failed(reply, display)
-    logged = reply["data"]
     display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
-    return _kept(logged, display)
+    return 0
 
 
 def _read(given: Namespace, connection: Connection, display: Display) -> int:
@@ -232,16 +238,13 @@ def _print(value: object, display: Display) -> None:
     display.data(value, "json", ascii_only=True)
 
 
-def _status(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_status", session_id=given.session or None)
-    if not reply["success"]:
-        return _failed(reply, display)
-    session = {name: _field(reply["data"], name) for name in SESSION}
+def _status(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_status", session_id=given.session or None)
+    session = {name: _field(data, name) for name in SESSION}
     if given.json:
         _print(session, display)
     else:
         display.text("".join(_described(session)))
-    return 0
 
 
 def _described(session: Mapping[str, Any]) -> Iterator[str]:
@@ -256,19 +259,15 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
-def _list(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_sessions", archived=given.all)
-    if not reply["success"]:
-        return _failed(reply, display)
-    sessions = reply["data"]["sessions"]
+def _list(given: Namespace, connection: Connection, display: Display) -> None:
+    sessions = _call(connection, "worklog_sessions", archived=given.all)["sessions"]
     if given.json:
         _print([_row(session) for session in sessions], display)
-        return 0
+        return
     for session in sessions:
         mark = "*" if session["current"] else " "
         counts = f"entries={session['entry_count']} agents={len(session['agents'])}"
         display.text(f"{mark} {_name(session)} [{session['status']}] {counts}\n")
-    return 0
 
 
 def _row(session: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,36 +280,26 @@ def _name(session: Mapping[str, Any]) -> str:
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
-def _close(given: Namespace, connection: Connection, display: Display) -> int:
+def _close(given: Namespace, connection: Connection, display: Display) -> None:
     session = given.session or None
-    reply = connection.call("worklog_close", archive=given.archive, session_id=session)
-    if not reply["success"]:
-        return _failed(reply, display)
+    data = _call(connection, "worklog_close", archive=given.archive, session_id=session)
     done = "archived" if given.archive else "closed"
-    display.text(f"Session {reply['data']['session_id']} {done}\n")
-    return _kept(reply["data"], display)
+    display.text(f"Session {data['session_id']} {done}\n")
 
 
-def _export(given: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_export", session_id=given.session, folder=given.folder)
-    if not reply["success"]:
-        return _failed(reply, display, session="SESSION")
-    display.text(f"written to {reply['data']['folder']}\n")
-    return 0
+def _export(given: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_export", session_id=given.session, folder=given.folder)
+    display.text(f"written to {data['folder']}\n")
 
 
-def _import(_: Namespace, connection: Connection, display: Display) -> int:
-    reply = connection.call("worklog_import")
-    if not reply["success"]:
-        return _failed(reply, display)
-    done = reply["data"]
-    display.text(f"{done['sessions']} sessions with {done['entries']} entries taken over\n")
-    if done["skipped_lines"]:
-        display.note(f"{done['skipped_lines']} lines are no entries")
-    return 0
+def _import(_: Namespace, connection: Connection, display: Display) -> None:
+    data = _call(connection, "worklog_import")
+    display.text(f"{data['sessions']} sessions with {data['entries']} entries taken over\n")
+    if data["skipped_lines"]:
+        display.note(f"{data['skipped_lines']} lines are no entries")
 
 
-RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
+RUN: Mapping[str, Callable[[Namespace, Connection, Display], int | None]] = {
     "init": _init,
     "current": _current,
     "log": _log,
@@ -322,13 +311,8 @@ RUN: Mapping[str, Callable[[Namespace, Connection, Display], int]] = {
     "import": _import,
 }
 
-
-def _kept(data: Mapping[str, Any], display: Display) -> int:
-    """Tell the user if the database has the change and the project's folder has not."""
-    if data.get("exported") is False:
-        display.note("kept, but .npl/sessions could not be written")
-    return 0
-
+_SESSION_NAMES = {"init": "--id", "export": "SESSION"}
+"""How commands name their session that have no ``--session``."""
 
 FLAGS: Mapping[str, str] = {
     "since": "--since",

@@ -90,10 +90,10 @@ _WORKLOG: Examples = {
     "list": (("npl-worklog list --all", "also the archived ones"),),
     "close": (("npl-worklog close --archive", "close the current session and archive it"),),
     "export": (
-        ("npl-worklog export", "the current session, in .npl/sessions"),
+        ("npl-worklog export", "the current session, to .npl/sessions"),
         ("npl-worklog export retry-audit reports/retry", "one session, in a folder below this one"),
     ),
-    "import": (("npl-worklog import", "after a copy of .npl/sessions came from elsewhere"),),
+    "import": (("npl-worklog import", "after .npl/sessions came from elsewhere or from an earlier version"),),
     "completion": (
         ("source <(npl-worklog completion bash)", "in ~/.bashrc"),
         ("npl-worklog completion zsh > ~/.zfunc/_npl-worklog", "in a folder of fpath"),

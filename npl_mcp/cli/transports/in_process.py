@@ -78,13 +78,12 @@ class InProcess:
 
         if self._settings is not None:
             given = self._settings
-            project = given.worklog_project
-            return Worklogs(given.data_folder, project, given.database_url, files=given.worklog_files)
+            return Worklogs(given.data_folder, given.worklog_project, given.database_url)
         from npl_mcp.config.connection import ConnectionSettings
 
         place = ConnectionSettings.from_env()
         folder, project = Path(place.data_folder), Path(place.project or Path.cwd()).resolve()
-        return Worklogs(folder, project, place.database_url, files=place.worklog_files)
+        return Worklogs(folder, project, place.database_url)
 
     def _application(self) -> App:
         from pathlib import Path

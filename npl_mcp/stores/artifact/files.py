@@ -1,43 +1,22 @@
-"""The files of artifacts: what is allowed in them, where they lie, how they are written, read and removed.
-
-Layout::
-
-    <folder>/<artifact>/revision-<n>-<filename>    a revision's content
-    <folder>/<artifact>/revision-<n>.meta.md       its description
-    <folder>/.writing/<artifact>-<n>               note: a write of this revision has begun
-
-A note is an empty file, so nothing in it can be torn or lead elsewhere. :mod:`.recovery` says what notes are
-for. No file is reached through a link below the folder.
-"""
+"""The files of artifacts: what is allowed in them, what they are called, how they are described."""
 
 from __future__ import annotations
 
 import binascii
-import os
 import re
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.library.files import ABSENT, Folder, make_folder
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import StorageError, TooLargeError
-from npl_mcp.stores.base.folder import FILE, FOLDER, private_folder
+from npl_mcp.stores.base.errors import TooLargeError
 
-NOTES = ".writing"
-
-_META_BYTES = 1024 * 1024
 _LONGEST_LINE = 1024 * 1024
 
 _FILENAME_CHARACTERS = 120
 _FILENAME_BYTES = 200
 _FILENAME_SIGNS = " ._-()+@"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
-
-_NOTE = re.compile(r"([1-9][0-9]{0,15})-(0|[1-9][0-9]{0,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,147 +191,3 @@ def description(artifact_name: str, number: int, moment: str, draft: RevisionDra
     front = yaml.dump(fields, Dumper=dumper, allow_unicode=True, width=_LONGEST_LINE)
     notes = f"# Notes\n\n{draft.notes}\n" if draft.notes else ""
     return f"---\n{front}---\n\n{notes}".encode()
-
-
-class RevisionFiles:
-    """The files of all revisions of all artifacts.
-
-    :param folder: made when the first file is written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def paths(self, owner: int, number: int, filename: str) -> tuple[Path, Path]:
-        """Return the absolute paths of a revision's content and of its description.
-
-        :param owner: id of the artifact, here and below.
-        :param number: of the revision, here and below.
-        """
-        folder = self.folder.absolute() / str(owner)
-        name, meta = _names(number, filename)
-        return folder / name, folder / meta
-
-    def begin(self, owner: int, number: int) -> None:
-        """Leave the note that the files of a revision are about to be written.
-
-        It need not reach the disk before them: file systems keep the order in which names were made, and
-        a file left over after a loss of power takes room and does no other harm.
-
-        :raises StorageError: it cannot be written.
-        """
-        with self._made(NOTES) as notes:
-            os.close(notes.open(f"{owner}-{number}", os.O_WRONLY | os.O_CREAT, FILE))
-
-    def put(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
-        """Write the files of a revision; they are on the disk when this returns.
-
-        Nobody reads them before their row is committed, so they need no temporary names.
-
-        :raises StorageError: they cannot be written; what was written is left to :meth:`remove`.
-        """
-        with self._made(str(owner)) as inside:
-            for name, data in zip(_names(number, filename), (content, meta), strict=True):
-                with suppress(FileNotFoundError):  # one without row or note, from a backup that was put back
-                    inside.remove(name)
-                inside.write_new(name, data, FILE)
-            inside.sync()
-
-    def copy(self, owner: int, number: int, filename: str, content: bytes, meta: bytes) -> None:
-        """Write the files of a revision that is kept elsewhere, unless they are there.
-
-        :raises StorageError: they cannot be written.
-        """
-        with self._made(str(owner)) as inside:
-            for name, data in zip(_names(number, filename), (content, meta), strict=True):
-                with suppress(OSError):
-                    if inside.read_start(name, len(data) + 1) == data:
-                        continue
-                inside.replace(name, data, mode=FILE, durable=False)
-
-    def end(self, owner: int, number: int) -> None:
-        """Remove the note after the rows were committed; if this cannot, the next write or recovery does."""
-        with suppress(OSError), Folder.opened(self.folder, NOTES) as notes:
-            notes.remove(f"{owner}-{number}")
-
-    def notes(self) -> list[tuple[int, int]]:
-        """Return artifact and revision number of each note, those of writes in other processes included.
-
-        :raises StorageError: they cannot be listed.
-        """
-        try:
-            with Folder.opened(self.folder, NOTES) as notes:
-                names = notes.names()
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise _cannot("listed", error) from None
-        matches = map(_NOTE.fullmatch, names)
-        return sorted((int(match[1]), int(match[2])) for match in matches if match is not None)
-
-    def remove(self, owner: int, number: int) -> None:
-        """Remove the files of a write that will never be committed, then its note.
-
-        :raises StorageError: something cannot be removed; the note stays.
-        """
-        with _translated():
-            self._remove_files(owner, number)
-            with suppress(FileNotFoundError), Folder.opened(self.folder, NOTES) as notes:
-                notes.remove(f"{owner}-{number}")
-
-    def read(self, owner: int, number: int, filename: str, size: int) -> tuple[bytes, bytes]:
-        """Return a revision's content and its description.
-
-        :param size: bytes of the content; of a longer file only one byte more is read.
-        :raises OSError: one of the files is absent, a link, or cannot be read.
-        """
-        name, meta = _names(number, filename)
-        with Folder.opened(self.folder, str(owner)) as inside:
-            return inside.read_start(name, size + 1), inside.read_start(meta, _META_BYTES)
-
-    def _remove_files(self, owner: int, number: int) -> None:
-        try:
-            with Folder.opened(self.folder, str(owner)) as inside:
-                left = inside.names()
-                # Hidden names are temporary ones of version 0.1.0.
-                ours = [name for name in left if re.match(rf"\.?revision-{number}[-.]", name)]
-                for name in ours:
-                    inside.remove(name)
-        except OSError as error:
-            if error.errno in ABSENT:  # then we wrote nothing there
-                return
-            raise
-        if len(ours) == len(left):
-            (self.folder / str(owner)).rmdir()
-
-    @contextmanager
-    def _made(self, name: str) -> Iterator[Folder]:
-        """Open a folder inside ours; make both if they are absent.
-
-        :raises StorageError: that cannot be done, or what is done in the folder fails.
-        """
-        with _translated():
-            if not self.folder.is_dir():
-                private_folder(self.folder.parent)
-            make_folder(self.folder, FOLDER)
-            with Folder.opened(self.folder, name, make=True, mode=FOLDER) as inside:
-                yield inside
-
-
-def _names(number: int, filename: str) -> tuple[str, str]:
-    return f"revision-{number}-{filename}", f"revision-{number}.meta.md"
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _cannot("written", error) from None
-
-
-def _cannot(what: str, error: OSError) -> StorageError:
-    return StorageError(
-        f"artifact files cannot be {what}: {error.strerror or type(error).__name__}",
-        hint="see that the data folder is there, writable and has room, and try again",
-    )

@@ -6,13 +6,10 @@ The database has a row for each revision, and :mod:`.contents` keeps its bytes. 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.contents import Kept, contents_of
+from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.artifact.files import RevisionDraft, check_filename, check_size, description
 from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, Revision, RevisionEntry, Stored
 from npl_mcp.stores.base import checks
@@ -22,12 +19,9 @@ from npl_mcp.stores.base.errors import (
     ArtifactNotFoundError,
     ClosedError,
     RecordNotFoundError,
-    StoreError,
 )
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
-
-logger = logging.getLogger(__name__)
 
 FIRST_PURPOSE = "Initial version"
 
@@ -96,15 +90,16 @@ class ArtifactStore:
     """Artifacts.
 
     :param database: where their rows are kept.
-    :param folder: where their files are kept.
+    :param folder: where copies of their files lie.
     :param max_bytes: larger contents are refused.
     """
 
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
         self._database = database
-        self.contents = contents_of(database, folder)
+        # Each database has its own numbers.
+        name = database.engine.name
+        self.contents = Contents(folder.with_name(f"{folder.name}-{name}") if name else folder)
         self._max_bytes = max_bytes
-        self._recovered = False
 
     def create(
         self,
@@ -127,15 +122,13 @@ class ArtifactStore:
             content, filename, created_by, FIRST_PURPOSE if purpose is None else purpose, None
         )
 
-        def work(tx: Transaction) -> tuple[Stored, Kept]:
+        with self._database.write() as tx:
             number = None if session_id is None else session.require(tx, session_id)
             artifact = _insert(tx, clean, kind)
-            stored, kept = self._store(tx, artifact, draft)
+            stored = self._store(tx, artifact, draft)
             if number is not None:
                 session.link_artifact(tx, number, stored.artifact_id)
-            return stored, kept
-
-        return self._write(work)
+        return self._copied(stored, tx.now, draft)
 
     def add_revision(
         self,
@@ -155,25 +148,24 @@ class ArtifactStore:
         """
         draft = self._draft(content, filename, created_by, purpose, notes)
 
-        def work(tx: Transaction) -> tuple[Stored, Kept | None]:
+        with self._database.write() as tx:
             artifact = require_open(tx, artifact_id)
             same = (
                 tx.one(_SAME, owner=artifact_id, digest=digest_of(content), by=draft.created_by)
                 if once
                 else None
             )
-            if same is None:
-                return self._store(tx, artifact, draft)
-            return self._stored(artifact, **same), None
-
-        return self._write(work)
+            if same is not None:
+                return self._stored(artifact, **same)
+            stored = self._store(tx, artifact, draft)
+        return self._copied(stored, tx.now, draft)
 
     def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
         """Return a revision and its bytes.
 
         :param revision_num: ``None``: the highest.
         """
-        with self._reading() as tx:
+        with self._database.read() as tx:
             artifact = require(tx, artifact_id)
             row = _revision(tx, artifact, revision_num)
             content, metadata = self.contents.read(tx, artifact, row)
@@ -181,7 +173,7 @@ class ArtifactStore:
             artifact_name=artifact["name"],
             artifact_type=artifact["type"],
             revision_id=row.pop("id"),
-            file_path=str(self.contents.files.paths(artifact_id, row["revision_num"], row["filename"])[0]),
+            file_path=str(self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0]),
             metadata=metadata,
             **row,
         )
@@ -213,7 +205,7 @@ class ArtifactStore:
         """
         part = Slice.parse(limit, offset)
         sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
-        with self._reading() as tx:
+        with self._database.read() as tx:
             rows = tx.all(sql, limit=part.limit, offset=part.offset)
             total = read_total(tx, _TOTALS[archived])
         return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
@@ -223,53 +215,10 @@ class ArtifactStore:
     ) -> Page[RevisionEntry]:
         """List the revisions of an artifact, newest first."""
         part = Slice.parse(limit, offset)
-        with self._reading() as tx:
+        with self._database.read() as tx:
             total = require(tx, artifact_id)["revision_count"]
             rows = tx.some(_HISTORY, artifact=artifact_id, limit=part.limit, offset=part.offset)
         return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
-
-    def recover(self) -> None:
-        """Remove what writes that did not end left behind.
-
-        :raises StoreError: it cannot be looked at or removed; the next write tries again.
-        """
-        self.contents.recover()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Transaction]:
-        if not self._recovered:
-            self._recovered = True
-            # Only rows count for reading, so a recovery that fails is no reason to refuse.
-            with suppress(StoreError):
-                self.recover()
-        with self._database.read() as tx:
-            yield tx
-
-    def _write(self, work: Callable[[Transaction], tuple[Stored, Kept | None]]) -> Stored:
-        """Store a revision; whatever goes wrong, its files are removed with its rows."""
-        try:
-            # Another process may leave an unfinished write after each recovery; all that takes is its death.
-            while (done := self._attempt(work)) is None:
-                self.recover()
-        except BaseException:
-            # The transaction has been rolled back, so the number is free, and another process may have taken
-            # it and written files of the same names. Only a recovery can tell those from ours.
-            try:
-                self.recover()
-            except StoreError:
-                logger.warning("files of a failed write wait for the next one to remove them")
-            raise
-        stored, kept = done
-        if kept is not None:
-            self.contents.end(kept)
-        return stored
-
-    def _attempt(
-        self, work: Callable[[Transaction], tuple[Stored, Kept | None]]
-    ) -> tuple[Stored, Kept | None] | None:
-        """Store a revision, unless the number it would get may be that of an unfinished write."""
-        with self._database.write() as tx:
-            return work(tx) if self.contents.are_complete(tx) else None
 
     def _draft(
         self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
@@ -283,29 +232,31 @@ class ArtifactStore:
             notes=checks.maybe(checks.text, notes, "notes"),
         )
 
-    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> tuple[Stored, Kept]:
-        owner, number, moment = artifact["id"], artifact["revision_count"], tx.now
+    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
+        owner, number = artifact["id"], artifact["revision_count"]
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
-        digest = digest_of(draft.content)
         revision_id = tx.value(
             _INSERT,
             owner=owner,
             number=number,
-            now=moment,
+            now=tx.now,
             by=draft.created_by,
             filename=draft.filename,
             size=len(draft.content),
-            digest=digest,
+            digest=self.contents.put(tx, draft.content),
             purpose=draft.purpose,
             notes=draft.notes,
         )
-        meta = description(artifact["name"], number, moment, draft)
-        kept = Kept(owner, number, draft.filename, digest, draft.content, meta)
-        self.contents.put(tx, kept)
-        return self._stored(artifact, revision_id, number, draft.filename), kept
+        return self._stored(artifact, revision_id, number, draft.filename)
+
+    def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:
+        """Copy what was committed to its files."""
+        meta = description(stored.artifact_name, stored.revision_num, moment, draft)
+        self.contents.copy((Path(stored.file_path), Path(stored.meta_path)), draft.content, meta)
+        return stored
 
     def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
-        file, meta = self.contents.files.paths(artifact["id"], revision_num, filename)
+        file, meta = self.contents.paths(artifact["id"], revision_num, filename)
         return Stored(
             artifact_id=artifact["id"],
             artifact_name=artifact["name"],

@@ -2,8 +2,7 @@
 
 Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share. What they
 differ in is in one module for each, :mod:`npl_mcp.stores.base.sqlite` and
-:mod:`npl_mcp.stores.base.postgres`, behind :class:`~npl_mcp.stores.base.engine.Engine`. Migrations need more,
-which is loaded when there is one to run.
+:mod:`npl_mcp.stores.base.postgres`, behind :class:`~npl_mcp.stores.base.engine.Engine`.
 
 Replicas that share a database are upgraded one after the other. The first new one migrates; if the migration
 only adds what the version before does without, the database says so (:data:`OLDEST`), and replicas of that
@@ -35,18 +34,14 @@ from npl_mcp.stores.base.engine import (
 )
 from npl_mcp.stores.base.engine import Row as Row
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.migrating import HEAD as HEAD
+from npl_mcp.stores.base.migrating import RELEASED, migrate
 
 T = TypeVar("T")
 
-HEAD = "0006"
-"""The newest migration, by its number; a database that has it needs no Alembic to open."""
-
-RELEASED = ("0001", "0002", "0003", "0004", "0005", "0006")
-"""Numbers of all migrations."""
-
 OLDEST = "0005"
-"""The oldest migration whose programs may go on using a database that has the newest: the newest itself, or
-the one before it if the newest only adds what they do without."""
+"""The oldest migration whose programs may go on using a database that has the newest: all later ones only add
+what they do without."""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
 """Characters of a page; what is left is on the next. A thousand of the longest messages have 64 MiB."""
@@ -344,10 +339,7 @@ class Database:
         """Bring the database from a schema, or from nothing, to the newest."""
         if found is not None:
             self.engine.before_migration(found)
-        # Alembic and SQLAlchemy take longer to load than most commands run.
-        from npl_mcp.stores.base.migrating import to_newest
-
-        to_newest(self.engine, deadline, OLDEST)
+        migrate(self.engine, deadline, OLDEST)
         deadline.renew()
 
 

@@ -1,56 +1,39 @@
-"""Runs migrations: the one place that needs SQLAlchemy and Alembic, once for each version.
+"""Brings a database to the newest migration: files of SQL, run in one transaction.
 
-Both take longer to load than most commands run, so the database imports this module when there is something
-to do, and all else is SQL as text.
+``<number>_<name>.sql`` is for all engines, in the words of SQLite; ``<number>_<name>.<dialect>.sql`` is for
+one of them. A file that was released is never edited. The table ``alembic_version`` holds the number of the
+newest migration that was run; it has its name from the program that made the first databases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-from alembic.command import upgrade
-from alembic.config import Config
-from sqlalchemy import Connection, create_engine, event
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import StaticPool
 
 from npl_mcp.stores.base.engine import Deadline, Engine
 
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
-def to_newest(engine: Engine, deadline: Deadline, oldest: str) -> None:
-    """Bring a database to the newest migration.
+RELEASED = tuple(sorted({path.name[:4] for path in MIGRATIONS.iterdir() if path.suffix == ".sql"}))
+"""Numbers of all migrations."""
 
-    :param oldest: see :func:`migrating`.
-    :raises DatabaseError: it cannot be done; nothing was changed.
-    """
-    migrating(engine, deadline, _upgrade, oldest)
+HEAD = RELEASED[-1]
+"""The number of the newest migration."""
 
 
-def migrating(engine: Engine, deadline: Deadline, work: Callable[[Connection], None], oldest: str) -> None:
-    """Run a migration: one transaction, while nobody else writes.
+def migrate(engine: Engine, deadline: Deadline, oldest: str, folder: Path = MIGRATIONS) -> None:
+    """Run the migrations that a database lacks, while no other program writes.
 
     :param oldest: see :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.
-    :raises DatabaseError: a row would lose what it refers to, or the migration fails.
+    :param folder: of the files.
+    :raises DatabaseError: a row would lose what it refers to, or a migration fails; nothing was changed.
     """
-    migration = engine.migration(deadline)
-    made = create_engine(
-        migration.dialect, creator=lambda: migration.raw, poolclass=StaticPool, **migration.options
-    )
-    event.listen(made, "begin", lambda connection: connection.exec_driver_sql(migration.begin))
-    try:
-        with made.connect() as connection, connection.begin():
-            work(connection)
-            migration.finish(connection.exec_driver_sql, oldest)
-    except SQLAlchemyError as error:
-        raise engine.as_database_error(getattr(error, "orig", None) or error) from error
-    finally:
-        made.dispose()
-        migration.raw.close()
-
-
-def _upgrade(connection: Connection) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
-    config.attributes["connection"] = connection
-    upgrade(config, "head")
+    with engine.translated(), engine.migration(deadline) as raw:
+        found = engine.schema(raw)
+        done = "" if found is None else found.number
+        files = [file for file in sorted(folder.glob("*.sql")) if file.name[:4] > done]
+        for file in files:
+            if file.name.split(".")[1] in ("sql", engine.dialect):
+                engine.run_script(raw, file.read_text(encoding="utf-8"))
+        if files:
+            engine.run_script(raw, f"UPDATE alembic_version SET version_num = '{files[-1].name[:4]}';")
+            engine.finish(raw, oldest)

@@ -19,7 +19,7 @@ import re
 import selectors
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -34,7 +34,6 @@ from npl_mcp.stores.base.engine import (
     Engine,
     FullError,
     MigratedError,
-    Migration,
     RefusedError,
     Schema,
     Table,
@@ -118,7 +117,7 @@ class PostgresEngine(Engine):
     :raises DatabaseError: it is none.
     """
 
-    keeps_contents = True
+    dialect = "postgres"
     idle_seconds = 3.0
 
     def __init__(self, address: str) -> None:
@@ -144,9 +143,6 @@ class PostgresEngine(Engine):
 
     def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; transactions begin where the program says so."""
-        return self._connected(deadline, autocommit=True)
-
-    def _connected(self, deadline: Deadline, *, autocommit: bool) -> Any:
         conninfo = driver().conninfo
         try:
             given = conninfo.conninfo_to_dict(self._address)
@@ -163,7 +159,6 @@ class PostgresEngine(Engine):
             (greeted,) = raw.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if greeted != raw.info.backend_pid:
                 raw.is_pooled, raw.prepare_threshold = True, None
-            raw.autocommit = autocommit
         except BaseException:
             raw.close()
             raise
@@ -257,19 +252,23 @@ class PostgresEngine(Engine):
         row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
         return Schema("" if row is None else str(row[0]), ours[1])
 
-    def migration(self, deadline: Deadline) -> Migration:
-        """Open a connection for a migration; texts are compared byte by byte, as in SQLite."""
-        from sqlalchemy import Text
-        from sqlalchemy.ext.compiler import compiles
+    @contextmanager
+    def migration(self, deadline: Deadline) -> Iterator[Any]:
+        """Begin a transaction for migrations; it waits for readers of a table that is changed as well."""
+        with closing(self.connect(deadline, read_only=False)) as raw:
+            raw.patience = LONG_SECONDS
+            timeout = f"SET LOCAL lock_timeout = '{LONG_SECONDS}s'"
+            raw.execute(f"BEGIN; {timeout}; SELECT pg_advisory_xact_lock({WRITERS})", prepare=False)
+            yield raw
+            raw.execute("COMMIT", prepare=False)
 
-        compiles(Text, "postgresql")(lambda *_, **__: 'TEXT COLLATE "C"')
-        raw = self._connected(deadline, autocommit=False)
-        # Others who migrate the same database, and readers of a table that is changed.
-        raw.patience = LONG_SECONDS
-        begin = (
-            f"SELECT set_config('lock_timeout', '{LONG_SECONDS}s', true), pg_advisory_xact_lock({WRITERS})"
-        )
-        return Migration("postgresql+psycopg://", {}, raw, begin, _finish)
+    def run_script(self, raw: Any, text: str) -> None:
+        """Execute statements in PostgreSQL's words; texts are compared byte by byte, as in SQLite."""
+        raw.execute(_WORD.sub(lambda word: _WORDS[word[0]], text), prepare=False)
+
+    def finish(self, raw: Any, oldest: str) -> None:
+        """Say whose tables these are, and which programs may use them."""
+        raw.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
 
     def problems(self, transaction: Any) -> list[str]:
         """Return what is wrong with constraints, indexes and references."""
@@ -398,12 +397,18 @@ def _check_server(raw: Any) -> None:
         raise DatabaseError("the database cannot be used: its encoding is not UTF8", hint=_OWN)
 
 
-def _finish(execute: Callable[[str], Any], oldest: str) -> None:
-    # Whose tables these are, and who may use them.
-    execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
-
-
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")
+
+_WORDS = {
+    "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT": "BIGSERIAL NOT NULL PRIMARY KEY",
+    "INTEGER": "BIGINT",
+    "TEXT": 'TEXT COLLATE "C"',
+    "BLOB": "BYTEA",
+    ") STRICT;": ");",
+}
+"""PostgreSQL's words for those of SQLite."""
+
+_WORD = re.compile(r"INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT|\b(?:INTEGER|TEXT|BLOB)\b|\) STRICT;")
 
 # A text, which stays as it is; a cast; a parameter; a sign that the driver would take for its own.
 _PARTS = re.compile(r"'[^']*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%")

@@ -16,14 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import sqlite_damage as damage
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.engine import (
     BusyError,
     Commits,
     Deadline,
     Engine,
-    Migration,
     RefusedError,
     Schema,
     Table,
@@ -78,13 +79,15 @@ class SqliteEngine(Engine):
     """A database in one file; its folder is made when it is first needed.
 
     :param path: the file.
-    :param beside: a folder that means nothing without this database: no new one is made while it holds
-        anything.
+    :param beside: the folder of copies of artifacts, which until 0007 were the only ones: no new database is
+        made while it holds anything.
     :param check: check the structure of the whole file when it is opened. A command that runs once leaves
         that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
     """
 
-    def __init__(self, path: Path, beside: Path | None = None, *, check: bool = True) -> None:
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, beside: Path, *, check: bool = True) -> None:
         self.path = path
         self._beside = beside
         self._checks = check
@@ -210,15 +213,41 @@ class SqliteEngine(Engine):
         """Copy the file beside itself."""
         copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
 
-    def migration(self, deadline: Deadline) -> Migration:
-        """Open a connection for a migration, with foreign keys off: they are checked before it ends.
+    @contextmanager
+    def migration(self, deadline: Deadline) -> Iterator[Any]:
+        """Begin a transaction for migrations with foreign keys off: they are checked before it ends.
 
         Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
         delete the rows that refer to it.
         """
-        raw = connect(self.path, deadline, read_only=False)
-        raw.execute("PRAGMA foreign_keys = OFF")
-        return Migration("sqlite://", {"module": driver()}, raw, "BEGIN IMMEDIATE", _finish)
+        with closing(connect(self.path, deadline, read_only=False)) as raw:
+            raw.execute("PRAGMA foreign_keys = OFF")
+            raw.create_function("kept_file", 5, self._kept_file)
+            raw.execute("BEGIN IMMEDIATE")
+            yield raw
+            raw.execute("COMMIT")
+
+    def _kept_file(self, owner: int, number: int, filename: bytes, size: int, digest: bytes) -> bytes | None:
+        """Return the file that held a revision before 0007; ``None`` if it is not the one that was stored."""
+        with suppress(OSError, ValueError), Folder.opened(self._beside, str(owner)) as inside:
+            content = inside.read_start(f"revision-{number}-{filename.decode()}", size + 1)
+            return content if digest_of(content).encode() == digest else None
+        return None
+
+    def run_script(self, raw: Any, text: str) -> None:
+        """Execute statements one by one: the driver's ``executescript`` would commit what came before."""
+        statement = ""
+        for line in text.splitlines(keepends=True):
+            statement += line
+            if driver().complete_statement(statement):
+                raw.execute(statement)
+                statement = ""
+
+    def finish(self, raw: Any, oldest: str) -> None:  # noqa: ARG002
+        """Say whose database it is; the processes of one machine are upgraded together."""
+        raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
+            raise DatabaseError(f"the migration would break {len(broken)} references")
 
     def after_migration(self) -> None:
         """Close the files to others: SQLite gives them the rights of any other."""
@@ -235,10 +264,14 @@ class SqliteEngine(Engine):
     def tables(self, transaction: Any) -> list[Table]:
         """Return all tables of the stores."""
         found = []
-        for row in transaction.all("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"):
+        # Not those of the indexes of words, which are made from the others.
+        sql = (
+            "SELECT name, sql FROM sqlite_master JOIN pragma_table_list AS list USING (name)"
+            " WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            " ORDER BY name"
+        )
+        for row in transaction.all(sql):
             name = row["name"]
-            if name.startswith("sqlite_"):
-                continue
             columns = transaction.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
             parents = transaction.all(
                 f"SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{name}')"
@@ -288,11 +321,11 @@ class SqliteEngine(Engine):
 
         Ask before looking at the database: whoever makes both makes the database first.
         """
-        return self._beside is not None and _holds_something(self._beside)
+        return _holds_something(self._beside)
 
     def lost(self, state: str) -> DatabaseError:
         """Return the error for a database that is missing or empty, but needed."""
-        beside = "" if self._beside is None else self._beside.name
+        beside = self._beside.name
         return DatabaseError(
             f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
             hint=f"{RESTORE}; or move {beside!r} away to begin with nothing",
@@ -305,13 +338,6 @@ def _holds_something(folder: Path) -> bool:
         return any(not inside.name.startswith(".") for inside in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-def _finish(execute: Callable[[str], Any], oldest: str) -> None:  # noqa: ARG001
-    # Whose database it is stands in its header. The processes of one machine are upgraded together.
-    execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    if broken := execute("PRAGMA foreign_key_check").fetchall():
-        raise DatabaseError(f"the migration would break {len(broken)} references")
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:

@@ -6,15 +6,14 @@ A session's row holds its counts, so that nothing here takes longer when a workl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, filled, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
-from npl_mcp.stores.worklog.folder import ARCHIVE
-from npl_mcp.stores.worklog.format import Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.format import ARCHIVE, Cursor, Entry, WorklogSession
 
 _ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
 
@@ -89,16 +88,17 @@ def find(tx: Transaction, project: str, session_id: str) -> Row:
     return row
 
 
-def chosen(tx: Transaction, project: str, current: int | None, session_id: str | None) -> Row:
+def chosen(tx: Transaction, project: str, session_id: str | None) -> Row:
     """Return the session that was asked for, or else the current one.
 
     :raises SessionNotFoundError: there is none.
     """
     if session_id is not None:
         return find(tx, project, session_id)
-    if current is None:
+    number = current(tx, project)
+    if number is None:
         raise SessionNotFoundError("No active session", hint="make one with worklog_init, or give session_id")
-    return by_number(tx, current)
+    return by_number(tx, number)
 
 
 def by_number(tx: Transaction, number: int) -> Row:
@@ -108,16 +108,17 @@ def by_number(tx: Transaction, number: int) -> Row:
     return row
 
 
-def current(tx: Transaction, project: str) -> str | None:
-    """Return the id of a project's current session."""
-    found: str | None = tx.value(
-        """
-        SELECT worklog_session.id FROM worklog_project
-        JOIN worklog_session ON worklog_session.number = worklog_project.current
-        WHERE worklog_project.project = :project""",
-        project=project,
+def current(tx: Transaction, project: str) -> int | None:
+    """Return the number of a project's current session."""
+    number: int | None = tx.value(
+        "SELECT current FROM worklog_project WHERE project = :project", project=project
     )
-    return found
+    return number
+
+
+def is_used(tx: Transaction, project: str) -> bool:
+    """Return whether a project has, or once had, a current session."""
+    return tx.value("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is not None
 
 
 def must_be_open(row: Row) -> None:
@@ -145,15 +146,64 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
     )
     if twin is not None:
         raise AlreadyExistsError(f"there is a session {twin['id']!r}", hint="use that, or another id")
-    number = tx.value(
-        "INSERT INTO worklog_session (project, id, created, task)"
-        " VALUES (:project, :id, :created, :task) RETURNING number",
-        project=project,
-        id=session_id,
-        created=tx.now,
-        task=task,
+    return by_number(tx, insert(tx, project, WorklogSession(session_id, "active", tx.now, task)))
+
+
+def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
+    """Write a session without entries; return the number of its row."""
+    return int(
+        tx.value(
+            """
+            INSERT INTO worklog_session (project, id, created, closed, archived_as, task, status)
+            VALUES (:project, :id, :created, :closed, :archived_as, :task, :status) RETURNING number""",
+            project=project,
+            id=session.session_id,
+            created=session.created,
+            closed=session.closed,
+            archived_as=session.archived_as,
+            task=session.task,
+            status=session.status,
+        )
     )
-    return by_number(tx, number)
+
+
+def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
+    """Return whether a project has a session that was described elsewhere."""
+    # Same id and same moment: it was archived here, and its folder was not.
+    found = tx.value(
+        """
+        SELECT 1 FROM worklog_session
+        WHERE project = :project AND (archived_as = :archived_as OR (
+            id = :id AND (created = :created OR (archived_as IS NULL AND :live = 1))
+        ))
+        LIMIT 1""",
+        project=project,
+        id=session.session_id,
+        created=session.created,
+        archived_as=session.archived_as,
+        live=int(session.archived_as is None),
+    )
+    return found is not None
+
+
+def count(tx: Transaction, number: int) -> None:
+    """Set the counts of a session whose entries were written without them."""
+    tx.run(
+        """
+        UPDATE worklog_session SET
+            entry_count = (SELECT count(*) FROM worklog_entry WHERE session_number = :number),
+            last_entry = (
+                SELECT ts FROM worklog_entry WHERE session_number = :number ORDER BY seq DESC LIMIT 1)
+        WHERE number = :number""",
+        number=number,
+    )
+    tx.run(
+        """
+        INSERT INTO worklog_agent (session_number, agent_id, entry_count)
+        SELECT session_number, agent_id, count(*) FROM worklog_entry
+        WHERE session_number = :number GROUP BY session_number, agent_id""",
+        number=number,
+    )
 
 
 def set_current(tx: Transaction, project: str, number: int | None) -> None:
@@ -191,17 +241,14 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
     return int(seq)
 
 
-def archive(tx: Transaction, project: str, number: int, taken: Callable[[str], bool]) -> None:
-    """Give a closed session a name in the archive, if it has none.
-
-    :param taken: whether a name cannot be used, whatever the database says.
-    """
+def archive(tx: Transaction, project: str, number: int) -> None:
+    """Give a closed session a name in the archive, if it has none."""
     row = by_number(tx, number)
     if row["archived_as"] is not None:
         return
     name, copies = row["id"], 1
     sql = "SELECT 1 FROM worklog_session WHERE project = :project AND archived_as = :name"
-    while taken(name) or tx.one(sql, project=project, name=name):
+    while tx.one(sql, project=project, name=name):
         copies += 1
         name = f"{row['id']}-{copies}"
     tx.run("UPDATE worklog_session SET archived_as = :name WHERE number = :number", name=name, number=number)
@@ -242,7 +289,14 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
     return Cursor(0, None) if row is None else Cursor(row["last_seq"], row["last_read"])
 
 
-def move(tx: Transaction, number: int, agent_id: str, last_seq: int) -> None:
+def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
+    """Return how far each agent has read that has read anything."""
+    sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
+    found = tx.all(f"{sql} AND last_seq > 0", number=number)
+    return [(row["agent_id"], Cursor(row["last_seq"], row["last_read"])) for row in found]
+
+
+def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     """Set how far an agent has read."""
     tx.run(
         """
@@ -251,8 +305,8 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int) -> None:
         ON CONFLICT (session_number, agent_id) DO UPDATE SET last_seq = :last_seq, last_read = :moment""",
         number=number,
         agent_id=agent_id,
-        last_seq=last_seq,
-        moment=tx.now,
+        last_seq=cursor.last_seq,
+        moment=cursor.last_read,
     )
 
 

@@ -1,16 +1,12 @@
 """Worklogs: what agents on one project report to each other, in sessions of numbered entries.
 
 The database is the truth: an entry gets its number in the transaction that writes it, so within a session
-numbers have no gaps, no repetitions, and the order of the commits. The folder ``.npl/sessions`` is brought up
-to date after each commit, in the predecessor's format; it may be behind, or be lost, without harm. What is in
-it when a project is first used is imported.
+numbers have no gaps, no repetitions, and the order of the commits.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +17,8 @@ from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.worklog import rows, viewing
-from npl_mcp.stores.worklog.exporting import WorklogExport
-from npl_mcp.stores.worklog.folder import ARCHIVE, ProjectFolder
-from npl_mcp.stores.worklog.format import FILE_NAME, Entry, WorklogSession
-from npl_mcp.stores.worklog.importing import Imported, import_sessions
+from npl_mcp.stores.worklog.files import Imported, current_session, export, import_sessions
+from npl_mcp.stores.worklog.format import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
 
 TAGS = 64
@@ -46,9 +40,6 @@ class Opened:
     :param created: when it was made.
     :param task: what it is about.
     :param entry_count: entries it has.
-    :param exported: false if the project's ``.npl`` folder could not be written, which loses nothing; else
-        ``None``.
-    :param files: folder of its files below the project's, if any were written now.
     """
 
     session_id: str
@@ -56,8 +47,6 @@ class Opened:
     created: str
     task: str | None
     entry_count: int
-    exported: bool | None = None
-    files: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +57,12 @@ class Logged:
     :param seq: its number there.
     :param ts: when it was written.
     :param opened: no session was current, so this one, of today, became so.
-    :param exported: see :class:`Opened`.
     """
 
     session_id: str
     seq: int
     ts: str
     opened: bool | None = None
-    exported: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +76,6 @@ class ReadEntries:
     :param offset: entries before the first.
     :param cursor: up to where the agent has now read.
     :param remaining: entries after these; the next read returns them.
-    :param exported: see :class:`Opened`.
     """
 
     session_id: str
@@ -99,7 +85,6 @@ class ReadEntries:
     offset: int
     cursor: int
     remaining: int
-    exported: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +96,6 @@ class Closed:
     :param closed: when that was done.
     :param archived_as: see :class:`~npl_mcp.stores.worklog.format.WorklogSession`.
     :param entry_count: entries it has.
-    :param exported: see :class:`Opened`.
     """
 
     session_id: str
@@ -119,7 +103,6 @@ class Closed:
     closed: str | None
     archived_as: str | None
     entry_count: int
-    exported: bool | None = None
 
 
 class WorklogStore:
@@ -129,13 +112,10 @@ class WorklogStore:
     Every method raises :class:`~npl_mcp.stores.base.errors.DatabaseError` if the database cannot be used.
 
     :param database: where they are kept.
-    :param files: write them to the folders of their projects as well.
     """
 
-    def __init__(self, database: Database, *, files: bool = True) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._export = WorklogExport(database, files=files)
-        self._importing: dict[str, threading.Lock] = {}
 
     def init(
         self, project: str, session_id: str | None = None, task: str | None = None, *, switch: bool = True
@@ -149,7 +129,8 @@ class WorklogStore:
         wanted = None if session_id is None else _new_id(session_id)
         switch = switch or session_id is None
         task = checks.maybe(checks.text, task, "task")
-        with self._project(project, self._database.write) as (tx, current):
+        with self._database.write() as tx:
+            current = rows.current(tx, project)
             wanted = wanted or rows.open_id(tx, project, tx.now[:10])
             row = rows.live(tx, project, wanted)
             new = row is None
@@ -157,17 +138,15 @@ class WorklogStore:
                 row = rows.create(tx, project, wanted, task)
             elif switch:
                 rows.must_be_open(row)
-            changed = new or (switch and current != row["number"])
-            if changed:
+            if new or (switch and current != row["number"]):
                 rows.set_current(tx, project, row["number"])
-        exported = self._export.session(project, row["number"]) if changed else None
-        files = self._export.place(project, row["id"]) if changed and exported is None else None
-        return Opened(row["id"], new, row["created"], row["task"], row["entry_count"], exported, files)
+        return Opened(row["id"], new, row["created"], row["task"], row["entry_count"])
 
     def current(self, project: str) -> str | None:
         """Return the id of the current session."""
-        with self._project(project, self._database.read) as (tx, _):
-            return rows.current(tx, project)
+        with self._database.read() as tx:
+            number = rows.current(tx, project)
+            return None if number is None else str(rows.by_number(tx, number)["id"])
 
     def log(
         self,
@@ -196,15 +175,15 @@ class WorklogStore:
             "tags": checks.maybe(_tags, tags, "tags"),
             "refs": checks.maybe(checks.json_text, refs, "refs"),
         }
-        with self._project(project, self._database.write) as (tx, current):
+        with self._database.write() as tx:
+            current = rows.current(tx, project)
             made = session_id is None and current is None
-            row = _todays(tx, project) if made else rows.chosen(tx, project, current, session_id)
+            row = _todays(tx, project) if made else rows.chosen(tx, project, session_id)
             rows.must_be_open(row)
             if made:
                 rows.set_current(tx, project, row["number"])
             seq = rows.append(tx, row["number"], tx.now, values)
-        exported = self._export.session if made else self._export.entries
-        return Logged(row["id"], seq, tx.now, made or None, exported(project, row["number"]))
+        return Logged(row["id"], seq, tx.now, made or None)
 
     def read(
         self,
@@ -226,16 +205,15 @@ class WorklogStore:
         agent_id = checks.line(agent_id, "agent_id")
         checks.maybe(checks.whole, since, "since")
         most = Slice.parse(limit, None, PAGE).limit
-        with self._project(project, self._database.read if peek else self._database.write) as (tx, current):
-            row = rows.chosen(tx, project, current, session_id)
+        with self._database.read() if peek else self._database.write() as tx:
+            row = rows.chosen(tx, project, session_id)
             cursor = rows.cursor(tx, row["number"], agent_id).last_seq
             start = cursor if since is None else since
             entries = tuple(rows.entries(tx, row["number"], start + 1, most))
             end = entries[-1].seq if entries else start
             if entries and not peek:
                 cursor = end
-                rows.move(tx, row["number"], agent_id, cursor)
-        exported = self._export.cursor(project, row["number"], agent_id) if entries and not peek else None
+                rows.move(tx, row["number"], agent_id, Cursor(cursor, tx.now))
         total = row["entry_count"]
         return ReadEntries(
             session_id=row["id"],
@@ -245,7 +223,6 @@ class WorklogStore:
             offset=min(start, total),
             cursor=cursor,
             remaining=max(0, total - end),
-            exported=exported,
         )
 
     def view(
@@ -256,16 +233,16 @@ class WorklogStore:
         :param before: the latest entries that come before this number; ``None``: the latest.
         """
         end, most = checks.maybe(checks.whole, before, "before"), Slice.parse(limit, None, PAGE).limit
-        with self._project(project, self._database.read) as (tx, current):
-            row = rows.chosen(tx, project, current, session_id)
-            about = rows.described(row, current, rows.agents(tx, [row["number"]]))
+        with self._database.read() as tx:
+            row = rows.chosen(tx, project, session_id)
+            about = rows.described(row, rows.current(tx, project), rows.agents(tx, [row["number"]]))
             return viewing.read(tx, about, row["number"], wanted, end, most)
 
     def after(self, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
         """Return entries that come after a number, without moving anybody's cursor."""
         start = checks.whole(seq, "since")
-        with self._project(project, self._database.read) as (tx, current):
-            number = rows.chosen(tx, project, current, session_id)["number"]
+        with self._database.read() as tx:
+            number = rows.chosen(tx, project, session_id)["number"]
             return viewing.since(tx, number, wanted, start)
 
     def topic(self, project: str, session_id: str | None = None) -> Topic:
@@ -275,28 +252,25 @@ class WorklogStore:
         """
         if session_id is None:
             return Topic(rows.CURRENT_POSITIONS, project)
-        with self._project(project, self._database.read) as (tx, current):
-            return Topic(rows.POSITIONS, rows.chosen(tx, project, current, session_id)["number"])
+        with self._database.read() as tx:
+            return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id)["number"])
 
     def status(self, project: str, session_id: str | None = None) -> WorklogSession:
         """Describe a session.
 
         :param session_id: by default the current session.
         """
-        with self._project(project, self._database.read) as (tx, current):
-            row = rows.chosen(tx, project, current, session_id)
-            return rows.described(row, current, rows.agents(tx, [row["number"]]))
+        with self._database.read() as tx:
+            row = rows.chosen(tx, project, session_id)
+            return rows.described(row, rows.current(tx, project), rows.agents(tx, [row["number"]]))
 
     def called(self, project: str, session_id: str) -> WorklogSession | None:
-        """Describe the newest session of an id that the database has; no folder is imported for it."""
+        """Describe the newest session of an id that the database has."""
         with self._database.read() as tx:
             row = rows.called(tx, project, session_id)
             if row is None:
                 return None
-            current = tx.value(
-                "SELECT current FROM worklog_project WHERE project = :project", project=project
-            )
-            return rows.described(row, current, rows.agents(tx, [row["number"]]))
+            return rows.described(row, rows.current(tx, project), rows.agents(tx, [row["number"]]))
 
     def sessions(self, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
         """List a project's sessions, the newest first.
@@ -305,7 +279,8 @@ class WorklogStore:
         """
         only = "" if archived else "AND archived_as IS NULL"
         sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
-        with self._project(project, self._database.read) as (tx, current):
+        with self._database.read() as tx:
+            current = rows.current(tx, project)
             found = tx.all(sql, project=project)
             agents = rows.agents(tx, [row["number"] for row in found])
         return tuple(rows.described(row, current, agents) for row in found)
@@ -314,10 +289,10 @@ class WorklogStore:
         """Close a session for good; a second time changes nothing.
 
         :param session_id: by default the current session.
-        :param archive: move its folder to the archive too; its id can then be used again.
+        :param archive: move it to the archive too; its id can then be used again.
         """
-        with self._project(project, self._database.write) as (tx, current):
-            number = rows.chosen(tx, project, current, session_id)["number"]
+        with self._database.write() as tx:
+            number = rows.chosen(tx, project, session_id)["number"]
             tx.run(
                 "UPDATE worklog_session SET status = 'closed', closed = :closed"
                 " WHERE number = :number AND status = 'active'",
@@ -325,79 +300,35 @@ class WorklogStore:
                 number=number,
             )
             if archive:
-                rows.archive(tx, project, number, ProjectFolder(project).is_archived)
-            if current == number:
+                rows.archive(tx, project, number)
+            if rows.current(tx, project) == number:
                 rows.set_current(tx, project, None)
             row = rows.by_number(tx, number)
-        exported = self._export.session(project, number)
-        return Closed(
-            row["id"], row["status"], row["closed"], row["archived_as"], row["entry_count"], exported
-        )
+        return Closed(row["id"], row["status"], row["closed"], row["archived_as"], row["entry_count"])
 
     def export(self, project: str, session_id: str | None = None, target: Path | None = None) -> Path:
-        """Write a session's files again.
+        """Write a session's files; see :func:`~npl_mcp.stores.worklog.files.export`.
 
         :param session_id: by default the current session.
-        :param target: folder to write to, made if need be; by default the session's own.
+        :param target: folder to write to, made if need be; by default the session's own in ``.npl/sessions``.
         :returns: the folder.
         """
-        with self._project(project, self._database.read) as (tx, current):
-            number = rows.chosen(tx, project, current, session_id)["number"]
-        return self._export.whole(project, number, target)
+        with self._database.read() as tx:
+            return export(tx, project, rows.chosen(tx, project, session_id), target)
 
     def import_folder(self, project: str) -> Imported:
         """Import the sessions of a project's ``.npl`` folder that are not known yet.
 
-        A log whose entries got other numbers is written again; the old one stays beside it as
-        ``worklog.jsonl.before-import``.
+        The folder's current session becomes the project's, if the project never had one.
 
         :returns: what was imported.
         """
-        files = ProjectFolder(project)
-        done = import_sessions(self._database, project, files)
+        done = import_sessions(self._database, project)
         with self._database.write() as tx:
-            first = tx.one("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is None
-            row = rows.live(tx, project, files.current() or "") if first else None
-            if row is not None and row["status"] == "active":
+            row = rows.live(tx, project, current_session(project))
+            if row is not None and row["status"] == "active" and not rows.is_used(tx, project):
                 rows.set_current(tx, project, row["number"])
-            tx.run(
-                """
-                INSERT INTO worklog_project (project, imported_at) VALUES (:project, :moment)
-                ON CONFLICT (project) DO UPDATE SET imported_at = :moment""",
-                project=project,
-                moment=tx.now,
-            )
-        for number in done.renumbered:
-            self._export.renumbered(project, number)
         return done
-
-    @contextmanager
-    def _project(
-        self, project: str, begin: Callable[[], AbstractContextManager[Transaction]]
-    ) -> Iterator[tuple[Transaction, int | None]]:
-        """Begin a transaction on a project; if it was never used, its folder is imported first.
-
-        :returns: the transaction, and the number of the current session.
-        """
-        sql = "SELECT current FROM worklog_project WHERE project = :project AND imported_at IS NOT NULL"
-        with begin() as tx:
-            found = tx.one(sql, project=project)
-            if found is not None:
-                yield tx, found["current"]
-                return
-        self._import_once(project, sql)
-        with begin() as tx:
-            found = tx.one(sql, project=project)
-            yield tx, None if found is None else found["current"]
-
-    def _import_once(self, project: str, imported: str) -> None:
-        """Import a project's folder; whoever else needs it meanwhile waits instead of doing the same."""
-        with self._importing.setdefault(project, threading.Lock()):
-            with self._database.read() as tx:
-                if tx.one(imported, project=project) is not None:
-                    return
-            self.import_folder(project)
-        self._importing.pop(project, None)
 
 
 def _todays(tx: Transaction, project: str) -> Row:

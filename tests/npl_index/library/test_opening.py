@@ -86,9 +86,8 @@ ALLOWED = {
     },
     "npl_mcp/core/shared_segments.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
     "npl_mcp/core/workers.py": {"os.fdopen": "a copy of standard output"},
-    "npl_mcp/stores/artifact/files.py": {"notes.open": FOLDER},
-    "npl_mcp/stores/worklog/folder.py": {"sessions.open": FOLDER, "folder.open": FOLDER, "os.fdopen": FOLDER},
-    "npl_mcp/stores/worklog/importing.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
+    "npl_mcp/stores/worklog/files.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
+    "npl_mcp/stores/base/migrating.py": {"file.read_text": "of the program's own"},
     "npl_mcp/stores/base/extras.py": {
         "distribution('npl-mcp').read_text": "what the installer wrote about the program"
     },

@@ -64,7 +64,6 @@ STORES: list[tuple[list[str], str]] = [
     (["--domains", "", "check"], "argument --domains: it names nothing; write names, separated by commas"),
     (["--domains", "chta", "check"], "--domains: there is no domain 'chta'; did you mean chat?"),
     (["--patience", "-1", "check"], "--patience='-1' is not a number of seconds; e.g. 5 or 0.5"),
-    (["--worklog-files", "no", "check"], "argument --worklog-files: invalid choice: 'no' (choose from"),
     (["chekc"], "argument COMMAND: invalid choice: 'chekc' (choose from"),
     (["check", "--root", "absent"], "--root absent is not a folder; give an existing folder"),
     (["check", "--cache", "tape"], "argument --cache: invalid choice: 'tape' (choose from"),

@@ -13,7 +13,7 @@ import pytest
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.config import settings as settings_module
 from npl_mcp.config.connection import ConnectionSettings, given_variables
-from npl_mcp.config.keys import KEYS
+from npl_mcp.config.keys import FORMER, KEYS
 from npl_mcp.config.settings import Settings
 from npl_mcp.http import serving
 from npl_mcp.server.options import add_options, settings_of
@@ -101,7 +101,6 @@ max-file-bytes = 4000
 time-limit = 5
 patience = 0.25
 log-calls = "on"
-worklog-files = "off"
 project = "~/team"
 log-level = "info"
 host = "::1"
@@ -141,7 +140,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
 
 PROJECTS = {
     "root", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list", "vocabulary",
-    "format", "token-budget", "weights", "theme", "patience", "worklog-files", "project", "log-level",
+    "format", "token-budget", "weights", "theme", "patience", "project", "log-level",
 }  # fmt: skip
 
 
@@ -174,11 +173,20 @@ def test_every_flag_and_every_variable_has_a_key() -> None:
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version", "show-token", "json", "foreground", "stop", "status", "config"}
-    assert flags - set(KEYS) == of_one_start
+    assert flags - set(KEYS) - FORMER == of_one_start
     documented = set(re.findall(r"``(NPL_\w+)``", settings_module.__doc__ or ""))
     folders = {"NPL_HOME", "NPL_META", "NPL_STYLE_GUIDE", "NPL_PERSONA_DIR", "NPL_USER_PERSONA_DIR"}
     folders |= {"NPL_WORKFLOW_DIR", "NPL_PROJECT_CONFIG"}
     assert documented - {key.variable for key in KEYS.values()} == folders
+
+
+def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> None:
+    """In a file of the project or the user, in the environment, and as a flag."""
+    place.write(project='worklog-files = "off"\nformat = "markdown"\n', user='worklog-files = "on"\n')
+    assert Settings.from_env().format == "markdown"
+    options = argparse.ArgumentParser()
+    add_options(options)
+    assert options.parse_args(["--worklog-files", "off"]).format is None
 
 
 @pytest.mark.parametrize(
@@ -207,12 +215,6 @@ def test_every_flag_and_every_variable_has_a_key() -> None:
         ("patience = -1", "patience='-1' is not a number of seconds; e.g. 5"),
         ("weights = [0, 0, 0]", "weights='0,0,0' cannot be used; three numbers"),
         ('domains = ["nothing"]', "domains: there is no domain 'nothing'"),
-        ('worklog-files = "no"', "worklog-files = 'no' is not a project's to set"),
-        (
-            'worklog-files = "on"',
-            "worklog-files = 'on' is not a project's to set; remove the line, or put it",
-        ),
-        ("worklog-files = false", "worklog-files = False is not a project's to set"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_line(line: str, said: str, place: Place) -> None:

@@ -23,7 +23,7 @@ LOADED = """
 import json, runpy, sys
 before = {name.split(".")[0] for name in sys.modules}
 import npl_mcp.__main__, npl_mcp.cli.commands.load, npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.stdio
-import npl_mcp.core.workers, npl_mcp.http.listening, npl_mcp.server.server, npl_mcp.stores.base.migrating
+import npl_mcp.core.workers, npl_mcp.http.listening, npl_mcp.server.server
 print(json.dumps([sorted(before), sorted({name.split(".")[0] for name in sys.modules})]))
 """
 HELLO = {
@@ -71,14 +71,14 @@ class Stranger:
         self.folder, self.marker = folder, home / "ran"
         code = f"import io; io.open({str(self.marker)!a}, 'a').write(__name__ + '\\n')\n"
         names, _ = module_names()
-        assert {"argparse", "uvicorn", "fastmcp", "alembic", "npl_index", "sitecustomize"} <= names
+        assert {"argparse", "uvicorn", "fastmcp", "npl_index", "sitecustomize"} <= names
         for name in names - {"io"}:
             (folder / f"{name}.py").write_text(code, encoding="utf-8")
         for name in ("git", "npl-mcp", "python", "python3"):
             program = folder / name
             program.write_text(f"#!/bin/sh\necho $0 >> {shlex.quote(str(self.marker))}\n", encoding="utf-8")
             program.chmod(0o755)
-        for name in (".env", "fastmcp.json", "alembic.ini", "logging.conf", "pyvenv.cfg", "uvicorn.env"):
+        for name in (".env", "fastmcp.json", "logging.conf", "pyvenv.cfg", "uvicorn.env"):
             (folder / name).write_text("FASTMCP_LOG_LEVEL=none\nhome = .\n", encoding="utf-8")
         (folder / "all.pth").write_text(f"import argparse; {code}", encoding="utf-8")
         subprocess.run(["git", "init", "--quiet", str(folder)], check=True)

@@ -194,6 +194,7 @@ async def work(data: Path, project: Path, task: str) -> None:
         await review_the_plan(do, room, plan)
         await do_the_work(do, room, plan)
         await look_back(do, session, room, plan)
+        await client.call_tool("worklog_export", {"session_id": f"archive/release-{task}"})
     log = project / ".npl" / "sessions" / "archive" / f"release-{task}" / "worklog.jsonl"
     assert len(log.read_text(encoding="utf-8").splitlines()) == 4
 

@@ -52,9 +52,8 @@ def write(place: Path, name: str, *, empty: bool) -> None:
 
     :param empty: the database is made by the writers.
     """
-    # Else most of a short life would be spent on loading these.
-    for module in ("sqlalchemy", "alembic.command", "yaml"):
-        importlib.import_module(module)
+    # Else most of a short life would be spent on loading it.
+    importlib.import_module("yaml")
     writer = Writer(caller(App(settings_in(place, empty=empty))), name)
     os.write(1, b"{}\n")
     sys.stdin.readline()
@@ -73,14 +72,12 @@ class Outcome:
 
     :param kills: processes that were killed.
     :param acknowledged: calls that had returned.
-    :param interrupted: writes of files that were found half done.
     :param ended: what writers said that ended before they were killed.
     :param broken: by promise, how it was broken.
     """
 
     kills: int = 0
     acknowledged: int = 0
-    interrupted: int = 0
     ended: list[str] = field(default_factory=list)
     broken: Examination = field(default_factory=dict)
 
@@ -233,8 +230,6 @@ def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:
         new = [one for life in lives for one in life.acknowledged()]
         said += new
         outcome.acknowledged += len(new)
-        notes = place / "data" / "artifacts" / ".writing"
-        outcome.interrupted += len(list(notes.iterdir())) if notes.is_dir() else 0
         for promise, problems in examine(place, said).items():
             outcome.broken.setdefault(promise, []).extend(problems)
         number += 1

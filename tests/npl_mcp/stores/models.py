@@ -66,15 +66,13 @@ class Worklogs(Rooms):
             self.worklogs.append(Worklog(session_id, task))
         elif found.status != "active":
             raise Refused("OPERATION_FAILED")
-        before, self.current = self.current, found or self.worklogs[-1]
-        written = found is None or found is not before
+        self.current = found or self.worklogs[-1]
         return given(
             session_id=session_id,
             new=found is None,
             created=WHEN,
             task=self.current.task,
             entry_count=len(self.current.entries),
-            files=f".npl/sessions/{session_id}" if written else None,
         )
 
     def worklog_log(

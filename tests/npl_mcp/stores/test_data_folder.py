@@ -98,11 +98,23 @@ def test_an_older_data_folder_can_be_written(place: Path) -> None:
         assert check(app.stores).problems == ()
 
 
+def test_older_rows_are_searched(place: Path) -> None:
+    """Those that were written before there was an index of words."""
+    with opened(place) as app:
+        found = app.stores.searching
+        (message,) = found.messages(["the plan"])
+        (artifact,) = found.artifacts(["numbers"])
+        (entry,) = found.worklog(["once"], app.project)
+    assert message.text.startswith("@bob and @carol: look at the plan")
+    assert (artifact.row["artifact_id"], entry.text) == (2, "Once more")
+
+
 def test_an_older_project_folder_is_taken_in(place: Path) -> None:
-    """Where the database does not know the project, its worklogs come from its files."""
+    """Where the database does not know the project, its worklogs are imported from its files."""
     recorded = [one for one in ANSWERS if one["tool"] == "worklog_read"]
     assert len(recorded) == 3
     with opened(place, data="empty") as app:
+        assert app.worklog.import_folder(app.project).sessions > 0
         for one in recorded:
             assert kept(one["data"], ask(app, one["tool"], one["arguments"]))
 

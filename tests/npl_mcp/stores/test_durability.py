@@ -21,7 +21,6 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
 from npl_mcp.core.app import App
-from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import envelope
 from tests.engines import execute
@@ -64,8 +63,7 @@ KILLED = {
     "damaged": "the database passes its integrity check and no reference is broken",
     "lost": "everything acknowledged is there, as it was written",
     "miscounted": "kept counts are those of the rows, and numbers have no gaps",
-    "stray or absent files": "no file lies there without its row, no row without its file, no note is left",
-    "log": "the exported worklog was a beginning of the log, and is complete after the next entry",
+    "stray or changed contents": "each content is what was stored, and has a revision",
 }
 
 
@@ -104,34 +102,18 @@ HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
         "miscounted",
         lambda data: execute(data, "UPDATE worklog_session SET entry_count = entry_count + 1"),
     ),
-    "the exported log says something else": ("log", lambda data: log_of(data).write_text("{}\n")),
-}
-FILE_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "a file is gone": ("stray or absent files", lambda data: noise(data).unlink()),
-    "a file is cut": ("stray or absent files", lambda data: noise(data).write_bytes(b"")),
-    "a file is too many": ("stray or absent files", lambda data: noise(data).with_name(".x.tmp").touch()),
-    "a folder is too many": ("stray or absent files", lambda data: (data / "artifacts" / "77").mkdir()),
-}
-CONTENT_HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a content is gone": ("damaged", lambda data: execute(data, "DELETE FROM content")),
     "a content is another": (
-        "stray or absent files",
-        lambda data: execute(data, "UPDATE content SET data = ''"),
+        "stray or changed contents",
+        lambda data: execute(data, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})"),
     ),
     "a content has no row": (
-        "stray or absent files",
-        lambda data: execute(data, "INSERT INTO content (digest, data) VALUES ('x', '')"),
+        "stray or changed contents",
+        lambda data: execute(
+            data, f"INSERT INTO content (digest, data) VALUES ('x', CAST('' AS {engines.BLOB}))"
+        ),
     ),
 }
-HARMS |= FILE_HARMS if engines.ENGINE == "sqlite" else CONTENT_HARMS
-
-
-def noise(data: Path) -> Path:
-    return data / "artifacts" / "1" / "revision-0-noise.bin"
-
-
-def log_of(data: Path) -> Path:
-    return data.parent / "project" / ".npl" / "sessions" / SESSION / "worklog.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -170,45 +152,6 @@ def test_the_examination_notices(sound: tuple[Path, list[Acknowledged]], harm: s
     promise, break_it = HARMS[harm]
     break_it(place / "data")
     assert examine(place, said)[promise]
-
-
-DYING = """
-import os, signal, sys
-from pathlib import Path
-from npl_mcp.core.app import App
-from npl_mcp.stores.data_folder import Stores
-
-data = Path(sys.argv[1])
-with open(data / "npl.db-shm", "r+b", buffering=0) as shared:
-    known = shared.read(96)  # two copies of the index's header: up to where the log is known
-    made = Stores(data, 1_000).artifact.create("second", "document", b"second", "b.txt")
-    shared.seek(0)
-    shared.write(known)
-    (data / "artifacts" / ".writing" / f"{made.artifact_id}-{made.revision_num}").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.engine("sqlite")
-def test_a_commit_that_comes_back_from_the_log_has_its_files_or_does_not_come_back(tmp_path: Path) -> None:
-    """A process dies when its commit is in the log and not yet visible; another tidies up and dies too.
-
-    The log's index, in shared memory, is told last (https://sqlite.org/walformat.html), and killing a process
-    while it waits for the disk leaves exactly this; who opens the database next reads the log itself.
-    """
-    data, after = tmp_path / "data", tmp_path / "after"
-    living = Stores(data, 1_000)
-    living.artifact.create("first", "document", b"first", "a.txt")
-    died = subprocess.run([sys.executable, "-c", DYING, str(data)])
-    assert died.returncode == -signal.SIGKILL
-    living.artifact.recover()
-    shutil.copytree(data, after, ignore=shutil.ignore_patterns("*-shm"))
-    living.close()
-    later = Stores(after, 1_000)
-    for artifact in later.artifact.list().items:
-        assert later.artifact.content(artifact.id)[1] == artifact.name.encode()
-    assert sorted(path.name for path in (after / "artifacts").iterdir() if path.name != ".writing") == ["1"]
-    later.close()
 
 
 def server(place: Path) -> StdioTransport:
@@ -317,7 +260,7 @@ def test_two_servers_number_entries_without_gaps(shared: dict[str, Any]) -> None
 
 
 def test_two_servers_leave_everything_in_order(shared: dict[str, Any]) -> None:
-    """Rows, counts, files and the exported worklog agree."""
+    """Rows, counts and files agree."""
     assert shared["examined"] == {promise: [] for promise in KILLED}
 
 

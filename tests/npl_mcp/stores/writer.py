@@ -172,8 +172,7 @@ COUNTS = {
             UNION ALL SELECT 'session:' || status, count(*) FROM session GROUP BY status
             UNION ALL SELECT 'room', count(*) FROM room
             UNION ALL SELECT 'room:' || persona, count(*) FROM member GROUP BY persona) AS counted
-        FULL JOIN total ON total.name = counted.name
-        WHERE total.name IS NULL OR total.name != 'recoveries'""",
+        FULL JOIN total ON total.name = counted.name""",
     "events": """
         SELECT room.id, event_count AS kept, count(position) AS counted FROM room
         LEFT JOIN event ON event.room_id = room.id AND position BETWEEN 1 AND event_count GROUP BY room.id""",
@@ -226,13 +225,11 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
     """
     app = App(settings_in(place))
     try:
-        app.stores.artifact.recover()
         found = {"damaged": app.stores.database.check()}
         with app.stores.database.read() as tx:
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
             found["miscounted"] = _miscounted(tx)
-            found["stray or absent files"] = _odd_contents(tx, place / "data" / "artifacts")
-        found["log"] = _odd_log(app, place / "project")
+            found["stray or changed contents"] = _odd_contents(tx)
     finally:
         app.close()
     return found
@@ -255,9 +252,7 @@ def _miscounted(tx: Transaction) -> list[str]:
     ]
 
 
-def _odd_contents(tx: Transaction, folder: Path) -> list[str]:
-    if engines.ENGINE == "sqlite":
-        return _odd_files(tx, folder)
+def _odd_contents(tx: Transaction) -> list[str]:
     found = [
         f"changed: {row['digest']}"
         for row in tx.all("SELECT digest, data FROM content")
@@ -267,39 +262,3 @@ def _odd_contents(tx: Transaction, folder: Path) -> list[str]:
         "SELECT digest FROM content WHERE NOT EXISTS (SELECT 1 FROM revision WHERE digest = content.digest)"
     )
     return [*found, *(f"no row: {row['digest']}" for row in tx.all(stray))]
-
-
-def _odd_files(tx: Transaction, folder: Path) -> list[str]:
-    wanted = {}
-    for row in tx.all("SELECT artifact_id, revision_num, filename, digest FROM revision"):
-        start = f"{row['artifact_id']}/revision-{row['revision_num']}"
-        wanted[f"{start}-{row['filename']}"] = row["digest"]
-        wanted[f"{start}.meta.md"] = None
-    paths = [path for path in folder.rglob("*") if path.is_file() or not any(path.iterdir())]
-    there = {path.relative_to(folder).as_posix(): path for path in paths if path.name != ".writing"}
-    changed = {
-        name
-        for name, kept in wanted.items()
-        if kept is not None and name in there and digest(there[name].read_bytes()) != kept
-    }
-    stray, absent = there.keys() - wanted.keys(), wanted.keys() - there.keys()
-    odd = {"no row": stray, "no file": absent, "changed": changed}
-    return [f"{problem}: {name}" for problem, names in odd.items() for name in sorted(names)]
-
-
-def _odd_log(app: App, project: Path) -> list[str]:
-    """Write one entry more: the file was the beginning of what it is now, and now it is complete."""
-    path = project / ".npl" / "sessions" / SESSION / "worklog.jsonl"
-    before = path.read_bytes() if path.exists() else b""
-    TOOLS["worklog_init"](app, session_id=SESSION)
-    TOOLS["worklog_log"](app, agent_id="examiner", action="looked", summary="around", session_id=SESSION)
-    after = path.read_bytes()
-    with app.stores.database.read() as tx:
-        rows = tx.all("SELECT seq, summary FROM worklog_entry ORDER BY seq")
-    lines = [json.loads(line) for line in after.splitlines()]
-    odd = [path.as_posix() for path in project.rglob(".npl-*.tmp")]
-    if not after.startswith(before):
-        odd.append("the file was not the beginning of the log")
-    if [(line["seq"], line["summary"]) for line in lines] != [(row["seq"], row["summary"]) for row in rows]:
-        odd.append(f"{len(lines)} lines, but {len(rows)} entries")
-    return odd

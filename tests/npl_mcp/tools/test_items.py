@@ -15,6 +15,7 @@ from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
 from npl_mcp.tools.worklog import worklog_init
+from npl_mcp.tools.worklog_commands import worklog_export
 
 
 @pytest.fixture
@@ -134,12 +135,13 @@ WANTED = ("syntax.*", "*", "syntax", "own", "nosuch", "syntax,own,syn*")
 @pytest.mark.parametrize("work", OWN)
 @pytest.mark.parametrize("wanted", WANTED)
 def test_tool_and_command_line_load_the_same(settings: Settings, work: str, wanted: str) -> None:
-    """The worklog's folder changes nothing, and both take a skip."""
+    """An exported worklog changes nothing, and both take a skip."""
     for path in OWN[work]:
         put(settings, path, b"# Own\n")
     before = both(settings, wanted)
     app = App(settings)
     worklog_init(app)
+    worklog_export(app)
     app.close()
     assert (settings.cwd / ".npl" / "sessions").is_dir()
     assert both(settings, wanted) == before

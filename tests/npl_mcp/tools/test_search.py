@@ -103,6 +103,8 @@ def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> Non
         ("100%", "message", ["Sharpen 100% of the shears"]),
         ("oiled", "message, worklog", ["Oiled the shears."]),
         ("tools", "worklog", ["Oiled the shears."]),
+        ('"the shears, @ben"', "message", ["Where are the SHEARS, @ben?", "Sharpen 100% of the shears"]),
+        ("the-shears", "message", []),
         # What a row says of itself, and marks of patterns, are no words.
         ("assigned_to", "message", []),
         ("%", "message", []),
@@ -120,8 +122,47 @@ def test_words_that_are_not_ascii(call: Call) -> None:
     call("chat_create_room", name="r", members=["ann"])
     for text in ("Привет, мир", "Élan vital", "堆肥を混ぜる"):
         call("chat_send_message", room_id=1, persona="ann", message=text)
-    for query, text in (("привет", "Привет, мир"), ("élan", "Élan vital"), ("堆肥", "堆肥を混ぜる")):
+    texts = {"привет": "Привет, мир", "élan": "Élan vital", "堆肥": "堆肥を混ぜる", "混ぜる": "堆肥を混ぜる"}
+    for query, text in texts.items():
         assert [hit["text"] for hit in found(call, query, kinds="message")["items"]] == [text]
+
+
+SPELT = [
+    "See src/app_main.py:12",
+    "TimeoutError: `wait_for(x)`\nRetry it",
+    'He said "go\ton", <b>twice</b> at https://example.org/a?b=c',
+    "v2.10.3 of a-b-c, 3.5 %",
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("src/app_main.py", 0),
+        ("app_main", 0),
+        ("main.py", 0),
+        ("timeouterror", 1),
+        ("wait_for", 1),
+        ("Retry", 1),
+        ("twice", 2),
+        ("example.org", 2),
+        ('"said "', 2),
+        ("on", 2),
+        ("v2.10", 3),
+        ("a-b", 3),
+    ],
+)
+def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -> None:
+    """In messages and worklogs, whatever signs stand around and within them."""
+    call("chat_create_room", name="r", members=["ann"])
+    call("worklog_init", session_id="s")
+    for text in SPELT:
+        call("chat_send_message", room_id=1, persona="ann", message=text)
+        call("worklog_log", agent_id="a", action="did", summary=text)
+    hits = found(call, query, kinds="message,worklog")["items"]
+    entries = [hit["seq"] for hit in hits if hit["kind"] == "worklog"]
+    messages = [hit["text"] for hit in hits if hit["kind"] == "message"]
+    assert (entries, messages) == ([number + 1], [" ".join(SPELT[number].split())])
 
 
 def test_pages(filled: Call) -> None:

@@ -19,8 +19,7 @@ from npl_mcp.core.building import APART, SMALL
 from npl_mcp.core.calls import Caller
 from npl_mcp.server import calling
 from npl_mcp.server.server import create_server
-from npl_mcp.stores import searching
-from npl_mcp.stores.artifact.contents import Contents, TableContents
+from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.search import search
@@ -192,8 +191,7 @@ def test_artifacts_are_read_in_the_background(
 ) -> None:
     """A search is answered before they are, and says so; later ones find all of them."""
     count = large(settings)
-    for kind in (Contents, TableContents):
-        monkeypatch.setattr(kind, "many", gate.holding(kind.many))
+    monkeypatch.setattr(Contents, "many", gate.holding(Contents.many))
 
     async def run() -> list[dict[str, Any]]:
         with anyio.fail_after(SECONDS):
@@ -292,36 +290,26 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
             artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
         assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
     (engines.files(stored.data_folder) / "1" / "revision-0-plan.md").write_bytes(b"x")
-    if stored.database_url:
-        engines.execute(stored.data_folder, "UPDATE content SET data = 'x'")
+    engines.execute(stored.data_folder, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})")
     with opened(stored) as app:
         assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
         found = search(app, query="plan", kinds="artifact")
     assert "is not the one that was stored" in found.items[0].text
 
 
-def test_what_is_too_old_is_named(stored: Settings, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each kind of rows the newest are looked through."""
-    assert "not_searched" not in call("search", query="capstan")["data"]
-    with opened(stored) as app:
-        for number in range(3):
-            app.stores.chat.send_message(1, "ann", f"capstan {number}")
-            app.stores.artifact.create(f"capstan {number}", "note", b"x", "a.txt")
-    call("worklog_init", session_id="spring")
-    for number in range(3):
-        call("worklog_log", agent_id="ann", action="done", summary=f"capstan {number}")
-    monkeypatch.setattr(searching, "NEWEST", 2)
-    data = call("search", query="capstan", limit=50)["data"]
-    ((oldest,),) = engines.query(
-        stored.data_folder, "SELECT ts FROM worklog_entry WHERE summary = 'capstan 0'"
-    )
-    assert data["not_searched"] == [
-        "messages up to event 3",
-        f"worklog entries up to {oldest}",
-        "names up to that of artifact 2",
-    ]
-    found = [hit["text"] for hit in data["items"] if hit["kind"] == "message"]
-    assert found == ["capstan 2", "capstan 1"]
+def test_no_row_is_too_old(stored: Settings, call: Call) -> None:
+    """All rows are looked through, however many there are."""
+    with opened(stored) as app, app.stores.database.write() as tx:
+        tx.run(
+            """
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :many)
+            INSERT INTO event (room_id, position, event_type, persona, timestamp, data)
+            SELECT 1, 100 + i, 'message', 'ann', '2099-01-01T00:00:00.000000Z', '{"message": "m"}' FROM n""",
+            many=100_001,
+        )
+    data = call("search", query="capstan", kinds="message")["data"]
+    assert [hit["text"] for hit in data["items"]] == ["Where is the capstan?"]
+    assert "not_searched" not in data
 
 
 def test_what_cannot_be_looked_through_is_named(stored: Settings) -> None:

@@ -316,8 +316,7 @@ def test_bad_arguments_change_nothing(settings: Settings) -> None:
         assert answer.get("error_code") == code, (tool, str(arguments)[:80], answer)
         assert len(answer["error"]) < 1000
     assert (status["data"]["session_id"], status["data"]["entry_count"]) == ("s1", 1)
-    folders = [path.name for path in (settings.cwd / ".npl" / "sessions").iterdir()]
-    assert sorted(folders) == [".lock", "s1"]
+    assert list(settings.cwd.iterdir()) == []
 
 
 def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
@@ -327,57 +326,25 @@ def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
     assert answer["error"] == "Session not found: retry-adit; near: retry-audit"
 
 
-def test_a_folder_that_cannot_be_written_costs_nothing(settings: Settings) -> None:
-    """The call succeeds and says so; nothing is lost."""
-    (settings.cwd / ".npl").write_text("in the way", encoding="utf-8")
-    made, logged, read = data(settings, INIT, LOG, ("worklog_read", {"agent_id": "r"}))
-    assert (made["exported"], logged["exported"], logged["seq"]) == (False, False, 1)
-    assert len(read["items"]) == 1
-    (settings.cwd / ".npl").unlink()
-    (later,) = data(settings, LOG)
-    assert "exported" not in later
-    log = settings.cwd / ".npl" / "sessions" / "s1" / "worklog.jsonl"
-    assert [json.loads(line)["seq"] for line in log.read_text().splitlines()] == [1, 2]
-
-
-def test_reading_makes_no_folder(settings: Settings) -> None:
-    """Only a session that is made or logged to gets one."""
-    answers = calls(
-        settings, [("worklog_read", {"agent_id": "r"}), ("worklog_status", {}), ("worklog_close", {})]
-    )
-    assert {answer["error_code"] for answer in answers} == {"SESSION_NOT_FOUND"}
-    assert list(Path(settings.cwd).iterdir()) == []
-
-
-def test_init_says_where_it_wrote(settings: Settings) -> None:
-    """Only if it wrote: a session that is current already is left as it is."""
-    first, again, there = data(settings, INIT, INIT, ("worklog_open", {"session_id": "s1"}))
-    assert first["files"] == ".npl/sessions/s1"
-    assert (settings.cwd / first["files"] / "meta.json").is_file()
-    assert not {"files", "exported"} & {*again, *there}
+def test_only_an_export_makes_a_folder(settings: Settings) -> None:
+    """What agents do with a worklog leaves the project as it is."""
+    read, export = ("worklog_read", {"agent_id": "b-1"}), ("worklog_export", {"session_id": "archive/s1"})
+    assert calls(settings, [read])[0]["error_code"] == "SESSION_NOT_FOUND"
+    data(settings, INIT, LOG, read, ("worklog_close", {"archive": True}))
+    assert list(settings.cwd.iterdir()) == []
+    (exported,) = data(settings, export)
+    assert exported == {"folder": ".npl/sessions/archive/s1"}
+    assert (settings.cwd / exported["folder"] / "worklog.jsonl").is_file()
 
 
 def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_path: Path) -> None:
-    """A project is a folder's path, whether the folder is there or not; files are written where it is."""
+    """A project is a folder's path, whether the folder is there or not."""
     (tmp_path / "elsewhere").mkdir()
-    for project, files in ((tmp_path / "absent", None), (settings.cwd, ".npl/sessions/s1")):
+    for project in (tmp_path / "absent", settings.cwd):
         one = replace(settings, project=project)
         other = replace(one, cwd=tmp_path / "elsewhere")
-        made, logged = data(one, INIT, LOG)
+        data(one, INIT, LOG)
         (seen,) = data(other, ("worklog_read", {"agent_id": "b-1"}))
         assert (seen["session_id"], len(seen["items"])) == ("s1", 1)
-        assert (made.get("files"), made.get("exported"), logged.get("exported")) == (files, None, None)
         assert list(other.cwd.iterdir()) == []
     assert not (tmp_path / "absent").exists()
-
-
-def test_a_worklog_need_not_be_written_to_the_project(settings: Settings) -> None:
-    """Everything works without a file, but for an export that is asked for."""
-    quiet = replace(settings, worklog_files=False)
-    read = ("worklog_read", {"agent_id": "b-1"})
-    made, logged, seen, closed = data(quiet, INIT, LOG, read, ("worklog_close", {"archive": True}))
-    assert not [one for one in (made, logged, seen, closed) if {"files", "exported"} & set(one)]
-    assert [one["summary"] for one in seen["items"]] == ["text"]
-    assert not (settings.cwd / ".npl").exists()
-    ((folder,),) = [one.values() for one in data(quiet, ("worklog_export", {"session_id": "archive/s1"}))]
-    assert (settings.cwd / folder / "worklog.jsonl").is_file()

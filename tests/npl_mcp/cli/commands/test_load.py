@@ -28,7 +28,6 @@ HEAVY = (
     "cachetools",
     "asyncio",
     "logging",
-    "sqlalchemy",
     "rapidfuzz",
 )
 

@@ -1,4 +1,4 @@
-"""The database itself: opening, migrations, transactions, copies, and what goes wrong with files."""
+"""The database itself: opening, transactions, copies, and what goes wrong with files."""
 
 from __future__ import annotations
 
@@ -6,33 +6,20 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from hashlib import sha256
 from pathlib import Path
 
 import anyio
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from fastmcp import Client
-from sqlalchemy import Connection
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base import sqlite
-from npl_mcp.stores.base.database import HEAD, Database
-from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.base.migrating import migrating
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
-
-MIGRATIONS = Path(sqlite.__file__).parents[1] / "migrations"
-
-# A migration that was released is never edited: databases made by it are out there.
-RELEASED = {
-    "0001_first": "e8a37cac972214d5acb58adf75a0620c61a802fc9dfb95d3bca83c7cddc02183",
-}
 
 
 @pytest.fixture
@@ -61,35 +48,6 @@ def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database
     add(database, "a")
     assert names(database) == ["a"]
     assert database.check() == []
-
-
-def test_the_newest_migration_is_the_one_the_program_knows() -> None:
-    """A database at this version is opened without Alembic."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
-
-
-def test_released_migrations_are_never_edited() -> None:
-    """Their bytes are those of the release."""
-    found = {
-        path.stem: sha256(path.read_bytes()).hexdigest() for path in (MIGRATIONS / "versions").glob("*.py")
-    }
-    assert {name: found.get(name) for name in RELEASED} == RELEASED
-
-
-def test_a_second_opening_migrates_nothing(database: Database, tmp_path: Path) -> None:
-    """Neither Alembic nor SQLAlchemy is even loaded for a database that is current."""
-    add(database, "a")
-    code = (
-        "import sys, pathlib; from npl_mcp.stores.base.opening import database_of;"
-        "d = database_of(pathlib.Path(sys.argv[1]), *sys.argv[2:]); d.open(); d.close();"
-        "print({'alembic', 'sqlalchemy'} & sys.modules.keys())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *place(tmp_path / "data")], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "set()\n"
 
 
 def test_processes_that_open_a_new_database_at_once_agree(database: Database, tmp_path: Path) -> None:
@@ -190,34 +148,6 @@ def test_many_threads_write_one_after_the_other(database: Database) -> None:
         thread.join()
     with database.read() as tx:
         assert tx.value("SELECT value FROM total WHERE name = 'counter'") == 201
-
-
-def rebuild_rooms(connection: Connection) -> None:
-    """Change a table the only way SQLite knows: rebuild it and drop the old one."""
-    connection.exec_driver_sql("CREATE TABLE room_new (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
-    connection.exec_driver_sql("INSERT INTO room_new SELECT id, name FROM room")
-    connection.exec_driver_sql("DROP TABLE room")
-    connection.exec_driver_sql("ALTER TABLE room_new RENAME TO room")
-
-
-def forget_rooms(connection: Connection) -> None:
-    rebuild_rooms(connection)
-    connection.exec_driver_sql("DELETE FROM room")
-
-
-@pytest.mark.engine("sqlite")
-def test_a_migration_keeps_the_rows_of_other_tables(database: Database) -> None:
-    """A parent table is rebuilt without its children noticing; what would orphan them is not committed."""
-    with database.write() as tx:
-        tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
-        tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")
-    with pytest.raises(DatabaseError, match="break 1 references"):
-        migrating(database.engine, Deadline(), forget_rooms, HEAD)
-    migrating(database.engine, Deadline(), rebuild_rooms, HEAD)
-    with database.read() as tx:
-        assert tx.all("SELECT id, name FROM room") == [{"id": 1, "name": "a"}]
-        assert tx.value("SELECT count(*) FROM member") == 1
-    assert database.check() == []
 
 
 def foreign_text(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -23,15 +22,13 @@ import sys, threading
 from pathlib import Path
 from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
-from tests import engines
 
 data, project, name, threads, appends = *sys.argv[1:4], *map(int, sys.argv[4:])
 store = WorklogStore(engines.database(Path(data)))
 
 def work(thread):
     for turn in range(appends):
-        logged = store.log(project, f"a-{name}-{thread}", "found", f"{name}/{thread}/{turn}", session_id="s1")
-        assert logged.exported is None
+        store.log(project, f"a-{name}-{thread}", "found", f"{name}/{thread}/{turn}", session_id="s1")
 
 workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
 for worker in workers: worker.start()
@@ -58,7 +55,7 @@ def seqs(store: WorklogStore, project: str, agent: str, **options: Any) -> list[
 def test_numbers_are_never_lost_repeated_or_reordered(
     store: WorklogStore, project: str, tmp_path: Path
 ) -> None:
-    """Several threads of several processes log at once: the database and the file have each entry once."""
+    """Several threads of several processes log at once: the database has each entry once."""
     store.init(project, "s1")
     common = [str(tmp_path / "data"), project]
     writers = [
@@ -81,11 +78,6 @@ def test_numbers_are_never_lost_repeated_or_reordered(
         for thread in range(THREADS)
         for turn in range(APPENDS)
     }
-    log = Path(project) / ".npl" / "sessions" / "s1" / "worklog.jsonl"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(line["seq"], line["summary"]) for line in lines] == [
-        (entry.seq, entry.summary) for entry in read.items
-    ]
     status = store.status(project)
     assert (status.entry_count, len(status.agents)) == (total, PROCESSES * THREADS)
 

@@ -1,4 +1,4 @@
-"""The predecessor's folder of worklogs: what is written there, repaired there, and taken in from there."""
+"""The predecessor's folder of worklogs: written by an export, read by an import."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import json
 import logging
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from npl_mcp.stores.base.errors import StorageError
-from npl_mcp.stores.worklog import folder as worklog_files
-from npl_mcp.stores.worklog.format import Entry, cursor_name, line_of, parse_line
-from npl_mcp.stores.worklog.importing import Imported
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
+from npl_mcp.stores.worklog.files import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
+from npl_mcp.stores.worklog.format import Entry
 from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
 
@@ -27,8 +28,13 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> WorklogStore:
-    return WorklogStore(engines.database(tmp_path / "data"))
+def database(tmp_path: Path) -> Database:
+    return engines.database(tmp_path / "data")
+
+
+@pytest.fixture
+def store(database: Database) -> WorklogStore:
+    return WorklogStore(database)
 
 
 def sessions(project: Path) -> Path:
@@ -41,7 +47,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def log(store: WorklogStore, project: Path, *summaries: str, **options: Any) -> None:
     for summary in summaries:
-        assert store.log(str(project), "a", "found", summary, **options).exported is None
+        store.log(str(project), "a", "found", summary, **options)
 
 
 def test_a_line_has_the_predecessors_bytes() -> None:
@@ -65,12 +71,13 @@ def test_a_line_has_the_predecessors_bytes() -> None:
 
 
 def test_the_folder_is_laid_out_as_before(store: WorklogStore, project: Path) -> None:
-    """Current session, description, log and cursors stand where the predecessor's readers look."""
+    """Description, log and cursors stand where the predecessor's readers look; nothing does before."""
     made = store.init(str(project), "s1", "tâche")
     log(store, project, "one")
     read = store.read(str(project), "r")
-    assert (project / ".npl" / "current-session").read_bytes() == b"s1"
+    assert list(project.iterdir()) == []
     folder = sessions(project) / "s1"
+    assert store.export(str(project)) == folder
     meta = (folder / "meta.json").read_text()
     created = made.created.replace("Z", "+00:00")
     assert meta == (
@@ -80,79 +87,28 @@ def test_the_folder_is_laid_out_as_before(store: WorklogStore, project: Path) ->
     cursor = json.loads((folder / ".cursors" / "r.cursor").read_text())
     assert (cursor["last_seq"], cursor["last_read"][-6:]) == (read.cursor, "+00:00")
     closed = store.close(str(project), archive=True)
-    assert not (project / ".npl" / "current-session").exists()
-    assert not folder.exists()
-    after = json.loads((sessions(project) / "archive" / "s1" / "meta.json").read_text())
+    archived = store.export(str(project), "archive/s1")
+    assert archived == sessions(project) / "archive" / "s1"
+    after = json.loads((archived / "meta.json").read_text())
     assert closed.closed is not None
     assert (after["status"], after["closed"]) == ("closed", closed.closed.replace("Z", "+00:00"))
-    assert [line["summary"] for line in lines(sessions(project) / "archive" / "s1")] == ["one"]
+    assert [line["summary"] for line in lines(archived)] == ["one"]
 
 
-@pytest.mark.parametrize("kept", range(0, 300, 23))
-def test_a_torn_log_is_mended_by_the_next_entry(store: WorklogStore, project: Path, kept: int) -> None:
-    """Wherever the file was cut off, afterwards it has every entry once, in order."""
-    store.init(str(project), "s1")
-    log(store, project, "one", "two")
-    path = sessions(project) / "s1" / "worklog.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:kept])
-    log(store, project, "three")
-    assert path.read_bytes().startswith(whole)
-    assert [line["seq"] for line in lines(path.parent)] == [1, 2, 3]
-
-
-def test_a_lost_folder_is_written_again(store: WorklogStore, project: Path) -> None:
-    """A session of many pages too; its description comes back with it."""
+def test_a_session_comes_back_as_it_was(store: WorklogStore, project: Path, tmp_path: Path) -> None:
+    """An export of many pages, read into an empty database: entries, cursors, task and state."""
     store.init(str(project), "s1", "t")
-    count = worklog_files.ENTRIES + 2
-    rows = [line_of(Entry(n, "2026-01-01T00:00:00.000000Z", "a", "t", "x", "y")) for n in range(1, count)]
-    other = sessions(project) / "s2"
-    other.mkdir()
-    (other / "worklog.jsonl").write_bytes(b"".join(rows))
-    store.import_folder(str(project))
-    for path in other.iterdir():
-        path.unlink()
-    other.rmdir()
-    log(store, project, "last", session_id="s2")
-    assert [line["seq"] for line in lines(other)] == list(range(1, count + 1))
-    assert json.loads((other / "meta.json").read_text())["session_id"] == "s2"
-
-
-@pytest.mark.parametrize(
-    "foreign",
-    [
-        b"no json\n",
-        line_of(Entry(3, "2026-01-01T00:00:00.000000Z", "x", "t", "found", "not known")),
-        line_of(Entry(1, "2026-01-01T00:00:00.000000Z", "x", "t", "found", "another")),
-        b"x" * 100_000 + b"\n",
-    ],
-)
-def test_a_log_that_contradicts_the_database_is_set_aside(
-    store: WorklogStore, project: Path, foreign: bytes
-) -> None:
-    """It is kept beside the one that is rewritten."""
-    store.init(str(project), "s1")
-    log(store, project, "one")
-    path = sessions(project) / "s1" / "worklog.jsonl"
-    with path.open("ab") as file:
-        file.write(foreign)
-    before = path.read_bytes()
-    log(store, project, "two")
-    assert [line["summary"] for line in lines(path.parent)] == ["one", "two"]
-    assert path.with_name("worklog.jsonl.replaced").read_bytes() == before
-
-
-def test_two_databases_on_one_folder_do_not_fill_the_disk(project: Path, tmp_path: Path) -> None:
-    """Each sets the other's log aside, and only a few are kept; neither loses an entry."""
-    stores = [WorklogStore(engines.database(tmp_path / name)) for name in ("one", "two")]
-    for store in stores:
-        store.init(str(project), "s1")
-    for turn in range(15):
-        for store in stores:
-            log(store, project, str(turn), session_id="s1")
-    names = [path.name for path in (sessions(project) / "s1").iterdir() if path.is_file()]
-    assert len(names) == 2 + worklog_files.MOST_KEPT
-    assert [store.status(str(project), "s1").entry_count for store in stores] == [15, 15]
+    log(store, project, *map(str, range(2_100)), data={"ü": [1]}, tags=["x", ""], refs={"files": ["a"]})
+    store.read(str(project), "r/1", limit=7)
+    store.export(str(project))
+    other = WorklogStore(engines.database(tmp_path / "other"))
+    assert other.import_folder(str(project)) == Imported(sessions=1, entries=2_100)
+    assert other.status(str(project), "s1") == replace(store.status(str(project)), current=False)
+    for one in (store, other):
+        found = one.read(str(project), "r/1", session_id="s1", peek=True, limit=1_000)
+        assert (found.items[0].seq, found.items[0].refs, found.remaining) == (8, {"files": ["a"]}, 1_093)
+    pages = [one.read(str(project), "n", session_id="s1", peek=True, limit=1_000) for one in (store, other)]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.parametrize(
@@ -161,46 +117,36 @@ def test_two_databases_on_one_folder_do_not_fill_the_disk(project: Path, tmp_pat
 def test_nothing_is_written_through_a_link_out_of_the_project(
     store: WorklogStore, project: Path, tmp_path: Path, link: str
 ) -> None:
-    """The entry is written, its export is not, and what the link points at stays as it is."""
+    """The export is refused, and what the link points at stays as it is."""
     store.init(str(project), "s1")
+    store.export(str(project))
     target = tmp_path / "elsewhere"
     place = project / link
     place.replace(target)
     place.symlink_to(target)
     before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
-    assert store.log(str(project), "a", "found", "x").exported is False
-    assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
-    assert store.status(str(project)).entry_count == 1
-
-
-def test_a_folder_that_cannot_be_written_is_named_once(
-    store: WorklogStore, project: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One warning for a project, not one for each entry; an explicit export is an error."""
-    (project / ".npl").write_text("in the way")
-    with caplog.at_level(logging.WARNING, "npl_mcp"):
-        for _ in range(3):
-            assert store.log(str(project), "a", "found", "x").exported is False
-    assert len([record for record in caplog.records if "not exported" in record.message]) == 1
-    with pytest.raises(StorageError):
+    log(store, project, "x")
+    with pytest.raises((StorageError, AlreadyExistsError)):
         store.export(str(project))
+    assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
 
 
 def test_a_session_can_be_written_to_any_folder(store: WorklogStore, project: Path, tmp_path: Path) -> None:
-    """The copy has the same files as the session's own folder."""
+    """It has the same files as the session's own folder; a file in the way is an error."""
     store.init(str(project), "s1")
     log(store, project, "one", "two")
     store.read(str(project), "agent with / and ..", limit=1)
     target = store.export(str(project), target=tmp_path / "a" / "copy")
-    own = sessions(project) / "s1"
+    own = store.export(str(project), "s1")
+    assert own == sessions(project) / "s1"
     names = ["meta.json", "worklog.jsonl", ".cursors/agent%20with%20%2F%20and%20%2E%2E.cursor"]
     assert sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()) == sorted(
         names
     )
     assert all((target / name).read_bytes() == (own / name).read_bytes() for name in names)
-    (own / "worklog.jsonl").unlink()
-    assert store.export(str(project), "s1") == own
-    assert (own / "worklog.jsonl").read_bytes() == (target / "worklog.jsonl").read_bytes()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError):
+        store.export(str(project), target=tmp_path / "file" / "copy")
 
 
 @pytest.mark.parametrize(
@@ -210,25 +156,13 @@ def test_no_agent_can_choose_where_its_cursor_goes(store: WorklogStore, project:
     """Whatever its id is, the cursor is one file in the session's own folder."""
     store.init(str(project), "s1")
     log(store, project, "one")
-    assert store.read(str(project), agent).exported is None
+    store.read(str(project), agent)
+    store.export(str(project))
     (cursor,) = (sessions(project) / "s1" / ".cursors").iterdir()
     assert cursor.name == f"{cursor_name(agent)}.cursor"
     assert len(cursor.name) < 150
     everything = {path.name for path in project.rglob("*") if path.is_file()}
-    assert everything == {"current-session", ".lock", "meta.json", "worklog.jsonl", cursor.name}
-
-
-def test_an_archive_that_was_not_moved_is_moved_later(store: WorklogStore, project: Path) -> None:
-    """The id is used again, and each folder ends up with its own session's entries."""
-    store.init(str(project), "s1")
-    log(store, project, "old")
-    (sessions(project) / "archive").write_text("in the way")
-    assert store.close(str(project), archive=True).exported is False
-    (sessions(project) / "archive").unlink()
-    store.init(str(project), "s1")
-    log(store, project, "new")
-    assert [line["summary"] for line in lines(sessions(project) / "s1")] == ["new"]
-    assert [line["summary"] for line in lines(sessions(project) / "archive" / "s1")] == ["old"]
+    assert everything == {"meta.json", "worklog.jsonl", cursor.name}
 
 
 def written(seq: int, summary: str, **more: Any) -> str:
@@ -279,9 +213,13 @@ def old_folder(project: Path) -> Path:
     return npl
 
 
-def test_an_old_folder_is_taken_in_when_the_project_is_first_used(store: WorklogStore, project: Path) -> None:
+def test_an_old_folder_is_taken_in(store: WorklogStore, project: Path) -> None:
     """Sessions, the archived one too, with their tasks, states and times; the current one stays current."""
     old_folder(project)
+    assert store.sessions(str(project), archived=True) == ()
+    before = contents(project)
+    store.import_folder(str(project))
+    assert contents(project) == before
     found = store.sessions(str(project), archived=True)
     assert [
         (one.session_id, one.status, one.task, one.entry_count, one.agents, one.current, one.archived_as)
@@ -301,6 +239,7 @@ def test_an_old_folder_is_taken_in_when_the_project_is_first_used(store: Worklog
 def test_every_line_of_an_old_log_is_kept_once_in_order(store: WorklogStore, project: Path) -> None:
     """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
     old_folder(project)
+    store.import_folder(str(project))
     entries = store.read(str(project), "new", session_id="2025-11-03").items
     assert [(entry.seq, entry.summary) for entry in entries] == [
         (1, "one"),
@@ -328,24 +267,9 @@ def test_reading_goes_on_where_the_old_cursor_was(
 ) -> None:
     """Where numbers stood twice an entry may come again, but none is missed."""
     old_folder(project)
+    store.import_folder(str(project))
     read = store.read(str(project), agent, session_id=session)
     assert [entry.seq for entry in read.items] == expected
-
-
-def test_an_old_log_is_rewritten_only_where_numbers_changed(store: WorklogStore, project: Path) -> None:
-    """The damaged one stays beside the new one; the good ones keep their bytes and are continued."""
-    npl = old_folder(project)
-    logs = {
-        name: npl / "sessions" / name / "worklog.jsonl" for name in ("2025-11-03", "plain", "archive/done")
-    }
-    before = {name: path.read_bytes() for name, path in logs.items()}
-    log(store, project, "next")
-    log(store, project, "mended", session_id="2025-11-03")
-    assert logs["plain"].read_bytes().startswith(before["plain"])
-    assert logs["archive/done"].read_bytes() == before["archive/done"]
-    assert logs["2025-11-03"].with_name("worklog.jsonl.before-import").read_bytes() == before["2025-11-03"]
-    assert [line["seq"] for line in lines(logs["2025-11-03"].parent)] == [1, 2, 3, 4, 5, 6]
-    assert [line["seq"] for line in lines(logs["plain"].parent)] == [1, 2, 3]
 
 
 def test_a_folder_can_be_taken_in_again(store: WorklogStore, project: Path) -> None:
@@ -364,20 +288,20 @@ def test_a_folder_can_be_taken_in_again(store: WorklogStore, project: Path) -> N
 
 
 def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:
-    """Several servers that use a project for the first time at once import each session once."""
+    """Several servers that import a folder at once import each session once."""
     old_folder(project)
     stores = [WorklogStore(engines.database(tmp_path / "data")) for _ in range(4)]
     found: list[int] = []
 
     def use(store: WorklogStore) -> None:
-        found.append(len(store.sessions(str(project), archived=True)))
+        found.append(store.import_folder(str(project)).sessions)
 
     workers = [threading.Thread(target=use, args=(store,)) for store in stores]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert found == [3] * 4
+    assert sum(found) == 3
     assert sum(one.entry_count for one in stores[0].sessions(str(project), archived=True)) == 9
 
 
@@ -394,6 +318,7 @@ def test_what_is_no_session_is_left_alone(store: WorklogStore, project: Path, tm
     (sessions(project) / "inner").mkdir()
     (sessions(project) / "inner" / "worklog.jsonl").symlink_to(outside / "worklog.jsonl")
     os.mkfifo(sessions(project) / "inner" / "meta.json")
+    assert store.import_folder(str(project)) == Imported()
     assert store.sessions(str(project), archived=True) == ()
 
 
@@ -428,50 +353,140 @@ def test_a_worklog_too_large_is_not_taken_in(
     with (folder / "worklog.jsonl").open("wb") as file:
         file.truncate(256 * 1024 * 1024 + 1)
     with caplog.at_level(logging.WARNING, "npl_mcp"):
-        assert store.sessions(str(project)) == ()
+        assert store.import_folder(str(project)) == Imported()
     assert "'s1' cannot be imported" in caplog.text
 
 
-def test_what_a_killed_writer_left_is_removed(store: WorklogStore, project: Path) -> None:
-    """By the next write in that folder; files of others stay, whatever they are called."""
-    store.init(str(project), "s1")
-    folder = sessions(project) / "s1"
-    for place in (folder, project / ".npl"):
-        (place / ".npl-0123456789abcdef.tmp").write_text("half")
-    (folder / ".worklog.jsonl.new").write_text("not ours")
-    log(store, project, "one")
-    assert not list(project.rglob(".npl-*.tmp"))
-    assert {path.name for path in folder.iterdir()} == {
-        "meta.json",
-        "worklog.jsonl",
-        "tmp",
-        ".worklog.jsonl.new",
-    }
-
-
-def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: Path) -> None:
+def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: Path, tmp_path: Path) -> None:
     """Only links that leave it are refused."""
     (project / "elsewhere").mkdir()
     (project / ".npl").symlink_to("elsewhere")
     store.init(str(project), "s1")
     log(store, project, "one")
-    assert store.close(str(project), archive=True).exported is None
-    kept = project / "elsewhere" / "sessions" / "archive" / "s1"
-    assert [line["summary"] for line in lines(kept)] == ["one"]
+    store.close(str(project), archive=True)
+    folder = project / "elsewhere" / "sessions" / "archive" / "s1"
+    assert store.export(str(project), "archive/s1") == folder
+    other = WorklogStore(engines.database(tmp_path / "other"))
+    assert other.import_folder(str(project)).entries == 1
 
 
-def test_copies_of_worklogs_are_private(store: WorklogStore, project: Path) -> None:
+def test_exports_below_npl_are_private(store: WorklogStore, project: Path) -> None:
     """Whatever the umask; only ``.npl`` itself, which can hold prompts for others, follows it."""
     before = os.umask(0)
     try:
         store.init(str(project), "s1", "look")
         log(store, project, "one")
         store.read(str(project), "r")
-        store.close(str(project), archive=True)
-        store.init(str(project), "s2", "look")
-        log(store, project, "two")
+        store.export(str(project))
     finally:
         os.umask(before)
-    made = [path for path in (project / ".npl").rglob("*") if path.is_file() or path.is_dir()]
-    assert len(made) > 8
+    npl = project / ".npl"
+    made = [path for path in npl.rglob("*") if path.is_file() or path.is_dir()]
+    assert len(made) == 6
+    assert oct(npl.stat().st_mode & 0o777) == "0o777"
     assert {path: oct(path.stat().st_mode & 0o077) for path in made} == dict.fromkeys(made, "0o0")
+
+
+def old_log(project: Path, *lines: str) -> Path:
+    """Make a session that the predecessor wrote."""
+    folder = sessions(project) / "old"
+    folder.mkdir(parents=True)
+    meta = {"session_id": "old", "created": "2025-12-01T10:00:00+00:00", "task": None, "status": "active"}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "worklog.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_a_folder_that_may_only_be_read_is_imported(database: Database, project: Path) -> None:
+    """What a link leads to outside is not, and nothing is written there."""
+    folder = old_log(project, written(1, "x"))
+    for path in (folder, folder.parent, folder.parent.parent):
+        path.chmod(0o555)
+    try:
+        assert WorklogStore(database).import_folder(str(project)).entries == 1
+    finally:
+        for path in (folder.parent.parent, folder.parent, folder):
+            path.chmod(0o755)
+
+
+def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
+    """The lines after it are taken."""
+    old_log(project, written(1, "x"), f"{{{'x' * (2 * LONGEST_LINE)}}}", written(2, "y"), written(3, "z"))
+    done = WorklogStore(database).import_folder(str(project))
+    assert (done.entries, done.skipped_lines) == (3, 1)
+
+
+CURSORS = [
+    # numbers of the lines, number the cursor has, place it gets
+    ([1, 2, 3], 2, 2),
+    ([5, 3, 9], 4, 2),
+    ([5, 3, 9], 7, 1),
+    ([5, 3, 9], 2, 0),
+    ([1, 1, 2], 1, 1),
+    ([1, 2, 2, 3], 99, 4),
+    ([7], 7, 1),
+]
+
+
+@pytest.mark.parametrize(("numbers", "cursor", "place"), CURSORS)
+def test_a_cursor_is_translated(
+    database: Database, project: Path, numbers: list[int], cursor: int, place: int
+) -> None:
+    """To the first place of the highest number that is not above it, whatever other cursors there are."""
+    folder = old_log(project, *(written(number, "x") for number in numbers))
+    (folder / ".cursors").mkdir()
+    for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
+        (folder / ".cursors" / f"{agent}.cursor").write_text(json.dumps({"last_seq": number}))
+    WorklogStore(database).import_folder(str(project))
+    with database.read() as tx:
+        assert tx.value("SELECT last_seq FROM worklog_agent WHERE agent_id = 'r'") == place
+
+
+FOREIGN: dict[str, dict[str, str]] = {
+    "a description": {"meta.json": '{"name": "my web page"}'},
+    "a log": {"worklog.jsonl": "mine\n"},
+    "both": {"meta.json": "{}", "worklog.jsonl": "{}"},
+    "cursors": {".cursors/me.cursor": "{}"},
+    "no file at all": {"meta.json/inside": "mine"},
+}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_an_export_leaves_what_is_not_its_own(
+    database: Database, project: Path, tmp_path: Path, case: str
+) -> None:
+    """It is refused, and the folder is as it was."""
+    store = WorklogStore(database)
+    store.log(str(project), "a", "did", "s")
+    target = tmp_path / "site"
+    for name, text in FOREIGN[case].items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text)
+    with pytest.raises(AlreadyExistsError, match="choose another folder"):
+        store.export(str(project), target=target)
+    assert contents(target) == FOREIGN[case]
+
+
+def test_an_export_can_be_made_again(database: Database, project: Path, tmp_path: Path) -> None:
+    """Also beside other files, and one of another session is refused."""
+    store, target = WorklogStore(database), tmp_path / "site"
+    target.mkdir()
+    (target / "index.html").write_text("mine")
+    store.init(str(project), "one")
+    store.export(str(project), target=target)
+    for number in range(2):
+        store.log(str(project), "a", "did", f"{number}")
+        store.export(str(project), target=target)
+    assert len((target / "worklog.jsonl").read_bytes().splitlines()) == 2
+    store.init(str(project), "two")
+    store.log(str(project), "a", "did", "x")
+    with pytest.raises(AlreadyExistsError):
+        store.export(str(project), target=target)
+    (target / "worklog.jsonl").write_text("mine\n")
+    with pytest.raises(AlreadyExistsError):
+        store.export(str(project), "one", target=target)
+    assert contents(target)["index.html"] == "mine"

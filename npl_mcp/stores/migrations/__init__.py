@@ -1,1 +1,0 @@
-"""Migrations of the database, run by Alembic; one that was released is never edited."""

@@ -1,0 +1,392 @@
+"""The folder of a worklog, as the predecessor laid it out: an export writes it, an import reads it.
+
+::
+
+    .npl/current-session                          id of the current session, which an import reads
+    .npl/sessions/<id>/meta.json
+    .npl/sessions/<id>/worklog.jsonl
+    .npl/sessions/<id>/.cursors/<agent>.cursor
+    .npl/sessions/archive/<name>/                 the same, of archived sessions
+
+Folders of ``.npl`` may be links as long as they stay in the project. An import keeps every line once, in the
+order of the file. The predecessor could use one ``seq`` twice and skip others, so entries are numbered by
+their place. Cursors are translated; where a number was used twice, an agent gets entries again rather than
+not at all.
+
+A line of ``worklog.jsonl`` is one compact JSON object in ASCII: the fields in the order of
+:class:`~npl_mcp.stores.worklog.format.Entry` without those that are null, times with ``+00:00``.
+``meta.json`` and the cursors are JSON objects too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.files import Folder, below_root
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
+from npl_mcp.stores.base.folder import FOLDER
+from npl_mcp.stores.base.paging import stamp
+from npl_mcp.stores.worklog import rows
+from npl_mcp.stores.worklog.format import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
+
+logger = logging.getLogger(__name__)
+
+NPL = ".npl"
+SESSIONS = f"{NPL}/sessions"
+LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
+
+MAX_NEW_FOLDERS = 32
+"""Folders, one in the other, that an export makes; many programs cannot remove a thousand."""
+
+MAX_LOG_BYTES = 256 * 1024 * 1024
+"""Size of a log that is imported."""
+
+MAX_CURSORS = 10_000
+"""Cursors of a session that are imported."""
+
+LONGEST_LINE = 8 * 1024 * 1024
+"""Bytes of one entry; the limits of its parts keep it below, however they are escaped."""
+
+_SMALL_FILE = 1024 * 1024
+_BATCH = 1_000
+"""Entries that are read or written by one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Counts of an import.
+
+    :param sessions: sessions that were not known before.
+    :param entries: their entries.
+    :param skipped_lines: lines that are not an entry.
+    :param dropped_keys: keys of entries that are not known here.
+    """
+
+    sessions: int = 0
+    entries: int = 0
+    skipped_lines: int = 0
+    dropped_keys: int = 0
+
+
+def export(tx: Transaction, project: str, row: Row, target: Path | None) -> Path:
+    """Write the files of a session, each complete as soon as it has its name.
+
+    :param row: the session's.
+    :param target: the folder, made if need be; by default the session's own below :data:`SESSIONS`.
+    :returns: the folder.
+    :raises InvalidRequestError: too many folders above it are absent.
+    :raises AlreadyExistsError: it holds files of these names that no export of this session has written.
+    :raises StorageError: it cannot be written.
+    """
+    session = rows.described(row, None, {})
+    try:
+        root, below, mode = _place(project, session, target)
+        with Folder.opened(root, below, make=True, mode=mode) as folder:
+            _check_free(folder, session, _log_lines(tx, row["number"]))
+            # The description comes first: it says whose files these are if the export is interrupted.
+            folder.replace(META, meta_text(session).encode())
+            folder.replace(LOG, _log_lines(tx, row["number"]))
+            for agent, cursor in rows.cursors(tx, row["number"]):
+                with folder.inner(CURSORS, make=True) as cursors:
+                    cursors.replace(f"{cursor_name(agent)}.cursor", cursor_text(cursor).encode())
+            return Path(folder.path)
+    except OSError as error:
+        where = f"to {target.name[:64]!r}" if target is not None else f"below {SESSIONS}"
+        raise StorageError(
+            f"the worklog cannot be written {where}: {error.strerror}", hint="name another folder"
+        ) from error
+
+
+def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[str, str, int]:
+    """Return a folder that exists, the path below it to write to, and the permissions of new folders."""
+    if target is None:
+        # Private, but for ``.npl`` itself, which can hold prompts for others.
+        with Folder.opened(*below_root(project, NPL), make=True):
+            pass
+        archived = session.archived_as
+        name = session.session_id if archived is None else f"{ARCHIVE}/{archived}"
+        return *below_root(project, f"{SESSIONS}/{name}"), FOLDER
+    target = target.absolute()
+    root = next(place for place in (target, *target.parents) if place.is_dir())
+    absent = target.relative_to(root)
+    if len(absent.parts) > MAX_NEW_FOLDERS:
+        raise InvalidRequestError(
+            f"folder has {len(absent.parts):,} levels that do not exist",
+            parameter="folder",
+            hint=f"at most {MAX_NEW_FOLDERS} are made",
+        )
+    return str(root), absent.as_posix(), 0o777
+
+
+def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
+    """Refuse to write over files that this session's export has not written.
+
+    :param lines: of the session's log, of which the file must be a beginning.
+    """
+    taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
+    meta = read_object(_small_file(folder, META))
+    ours = meta.get("session_id") == session.session_id and read_time(meta.get("created")) == session.created
+    log = _raw_lines(folder) if LOG in taken else ()
+    if taken and not (ours and all(line == next(lines, None) for line in log)):
+        raise AlreadyExistsError(
+            f"{Path(folder.path).name!r} holds {' and '.join(taken)} that no export of"
+            f" {session.session_id} has written",
+            hint="choose another folder",
+        )
+
+
+def _log_lines(tx: Transaction, number: int) -> Iterator[bytes]:
+    first = 1
+    while page := rows.entries(tx, number, first, _BATCH):
+        yield from map(line_of, page)
+        first = page[-1].seq + 1
+
+
+def import_sessions(database: Database, project: str) -> Imported:
+    """Import the sessions of a project's folder that the database does not know, each in one transaction."""
+    done: Counter[str] = Counter()
+    folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
+    sessions = ((path, session) for path in folders if (session := _session(project, path)))
+    for path, session in sorted(sessions, key=lambda found: found[1].created):
+        with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
+            if not rows.is_known(tx, project, session):
+                done += _import(tx, project, session, folder)
+    return Imported(**done)
+
+
+def current_session(project: str) -> str:
+    """Return the id of the current session as the folder says it; empty if it does not."""
+    with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
+        return _small_file(folder, "current-session").decode("utf-8", "replace").strip()
+    return ""
+
+
+def _folders(project: str, path: str) -> list[str]:
+    """Return the paths of the folders in a folder; links, hidden ones and the archive are left out."""
+    try:
+        with Folder.opened(*below_root(project, path)) as folder, folder.scan() as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        logger.warning("worklogs cannot be imported: %s", error.strerror)
+        return []
+    return [f"{path}/{name}" for name in names if name[0] != "." and name.lower() != ARCHIVE]
+
+
+def _session(project: str, path: str) -> WorklogSession | None:
+    """Describe the session in a folder; ``None`` if there is none, or it cannot be imported."""
+    above, _, name = path.rpartition("/")
+    try:
+        with Folder.opened(*below_root(project, path)) as folder:
+            meta, log = read_object(_small_file(folder, META)), _log_state(folder)
+            if not meta and log is None:
+                return None
+            usable = checks.line(name, "session_id") == name
+            changed = folder.state().st_mtime
+            if log is not None:
+                os.close(folder.open(LOG))
+    except (OSError, InvalidRequestError):
+        usable, log = False, None
+    if not usable or (log is not None and log.st_size > MAX_LOG_BYTES):
+        logger.warning("worklog %r cannot be imported: its name, its size or its permissions", name)
+        return None
+    archived = above != SESSIONS
+    own_id, task = meta.get("session_id"), meta.get("task")
+    named = archived and isinstance(own_id, str) and FILE_NAME.fullmatch(own_id)
+    return WorklogSession(
+        session_id=str(own_id) if named else name,
+        status="active" if meta.get("status", "active") == "active" and not archived else "closed",
+        created=read_time(meta.get("created")) or stamp(datetime.fromtimestamp(changed, timezone.utc)),
+        task=task if isinstance(task, str) else None,
+        closed=read_time(meta.get("closed")),
+        archived_as=name if archived else None,
+    )
+
+
+def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
+    """Write a session and its entries; return what was counted, by the names of :class:`Imported`."""
+    counted, places = Counter(sessions=1), dict[int, int]()
+    number = rows.insert(tx, project, session)
+    entries = _entry_rows(number, folder, counted, places)
+    while batch := list(islice(entries, _BATCH)):
+        tx.run_many(rows.INSERT_ENTRY, batch)
+    rows.count(tx, number)
+    known = sorted(places)
+    for agent, cursor in _cursors(folder):
+        # The first place of the highest number that is not above the cursor's.
+        at = bisect_right(known, cursor.last_seq)
+        place = places[known[at - 1]] if at else 0
+        rows.move(tx, number, agent, Cursor(place, cursor.last_read))
+    return counted
+
+
+def _entry_rows(
+    number: int, folder: Folder, counted: Counter[str], places: dict[int, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a log's entries.
+
+    :param counted: gets the counts.
+    :param places: gets the first place of each number.
+    """
+    for raw in _raw_lines(folder) if _log_state(folder) else ():
+        if raw.isspace():
+            continue
+        parsed = parse_line(raw)
+        if parsed is None:
+            counted["skipped_lines"] += 1
+            continue
+        counted["entries"] += 1
+        counted["dropped_keys"] += parsed[1]
+        places.setdefault(parsed[0].seq, counted["entries"])
+        entry = replace(parsed[0], seq=counted["entries"])
+        row = {name: getattr(entry, name) for name in rows.ENTRY}
+        for name in ("data", "tags", "refs"):
+            row[name] = checks.maybe(checks.json_text, row[name], name, LONGEST_LINE)
+        yield {"session_number": number, **row}
+
+
+def _raw_lines(folder: Folder) -> Iterator[bytes]:
+    """Yield the lines of a log; of one that is longer than any entry only the beginning."""
+    with os.fdopen(folder.open(LOG), "rb") as file:
+        whole = True
+        for raw in iter(partial(file.readline, LONGEST_LINE), b""):
+            if whole:
+                yield raw
+            whole = raw.endswith(b"\n")
+
+
+def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
+    """Yield the cursor of each agent; none where the folder is absent or a link."""
+    with suppress(OSError), session.inner(CURSORS) as folder:
+        for file_name in sorted(folder.names())[:MAX_CURSORS]:
+            name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, no path
+            content = read_object(_small_file(folder, file_name)) if extension == ".cursor" else {}
+            last_seq = content.get("last_seq")
+            if type(last_seq) is int and last_seq > 0:
+                with suppress(InvalidRequestError):
+                    agent = checks.line(unquote(checks.line(name, "agent_id")), "agent_id")
+                    agent = agent if cursor_name(agent) == name else name
+                    yield agent, Cursor(last_seq, read_time(content.get("last_read")))
+
+
+def _log_state(folder: Folder) -> os.stat_result | None:
+    """Return the state of a session's log; ``None`` if it is no regular file."""
+    state = folder.stat(LOG)
+    return state if state is not None and stat.S_ISREG(state.st_mode) else None
+
+
+def _small_file(folder: Folder, name: str) -> bytes:
+    """Return at most the first MiB of a file; empty if there is none or it cannot be read."""
+    try:
+        return folder.read_start(name, _SMALL_FILE)
+    except OSError:
+        return b""
+
+
+def line_of(entry: Entry) -> bytes:
+    """Write an entry as a line of the log."""
+    body = {name: value for name in rows.ENTRY if (value := getattr(entry, name)) is not None}
+    body["ts"] = offset(entry.ts)
+    return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def parse_line(raw: bytes) -> tuple[Entry, int] | None:
+    """Read a line of the log.
+
+    :returns: the entry with the ``seq`` it has there, and how many of its keys had to be dropped; ``None``
+        if it is no entry, or holds what no database can hold.
+    """
+    found = read_object(raw)
+    seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
+    words = [found.get(name) for name in ("agent_id", "action", "summary")]
+    if type(seq) is not int or not 1 <= seq <= checks.LARGEST_ID or ts is None:
+        return None
+    if not all(isinstance(word, str) for word in words):
+        return None
+    kind = found.get("agent_type")
+    good_tags = tags is None or (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags))
+    good_refs = refs is None or isinstance(refs, dict)
+    entry = Entry(
+        seq=seq,
+        ts=ts,
+        agent_id=str(words[0]),
+        agent_type=kind if isinstance(kind, str) else "unknown",
+        action=str(words[1]),
+        summary=str(words[2]),
+        data=found.get("data"),
+        tags=tags if good_tags else None,
+        refs=refs if good_refs else None,
+    )
+    return entry, len(found.keys() - set(rows.ENTRY)) + (not good_tags) + (not good_refs)
+
+
+def meta_text(session: WorklogSession) -> str:
+    """Write a session's ``meta.json``; the predecessor never filled ``agents`` either."""
+    body: dict[str, Any] = {
+        "session_id": session.session_id,
+        "created": offset(session.created),
+        "task": session.task,
+        "status": session.status,
+        "agents": {},
+    }
+    if session.closed is not None:
+        body["closed"] = offset(session.closed)
+    return json.dumps(body, indent=2)
+
+
+def cursor_text(cursor: Cursor) -> str:
+    """Write a cursor."""
+    last_read = None if cursor.last_read is None else offset(cursor.last_read)
+    return json.dumps({"last_seq": cursor.last_seq, "last_read": last_read})
+
+
+def cursor_name(agent_id: str) -> str:
+    """Return the file name of an agent's cursor: its id where that can be one, else escaped or a digest."""
+    if FILE_NAME.fullmatch(agent_id):
+        return agent_id
+    name = quote(agent_id, safe="").replace(".", "%2E").replace("~", "%7E")
+    return name if len(name) <= 128 else sha256(agent_id.encode()).hexdigest()
+
+
+def offset(moment: str) -> str:
+    """Write a stored time as the predecessor wrote times."""
+    return moment.removesuffix("Z") + "+00:00"
+
+
+def read_time(text: object) -> str | None:
+    """Return a time that the predecessor wrote as it is stored here; ``None`` if it is not a time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return stamp(datetime.fromisoformat(text.replace("Z", "+00:00")))
+    except (ValueError, OverflowError):
+        return None
+
+
+def read_object(content: bytes) -> dict[str, Any]:
+    """Return a JSON object; empty if it is not one, or holds what no database can hold."""
+    try:
+        found = json.loads(content.decode("utf-8"))
+        checks.json_text(found, "object", LONGEST_LINE)
+    except (ValueError, RecursionError, InvalidRequestError):
+        return {}
+    return found if isinstance(found, dict) else {}

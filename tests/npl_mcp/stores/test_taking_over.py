@@ -1,0 +1,222 @@
+"""Contents that were files become rows when a data folder of a version before 0007 is opened: all or none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from npl_mcp.core.maintenance import back_up, check
+from npl_mcp.stores.base.database import HEAD
+from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
+from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.data_folder import Stores
+from tests import engines
+from tests.npl_mcp.stores.test_faults import largest_file
+
+pytestmark = pytest.mark.engine("sqlite")
+
+REVISIONS = 3
+BYTES = 2_000_000
+WRITTEN = (
+    "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, digest, purpose)"
+    " VALUES (1, :number, '2026-01-31T12:00:00.000000Z', 'a.txt', :size, :digest, 'p')"
+)
+
+
+DESCRIBED = b"""---
+artifact_name: plan
+created_at: '2026-01-31T12:00:00.000000Z'
+created_by: unknown
+filename: a.txt
+purpose: p
+revision: 1
+---
+
+"""
+
+
+def content_of(number: int) -> bytes:
+    """Return what a revision holds; the first and the last hold the same."""
+    return f"{number % (REVISIONS - 1)} ".encode() * (BYTES // 2)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder as version 0.2.0 left it."""
+    for file in MIGRATIONS.glob("*.sql"):
+        if file.name[:4] <= "0006":
+            (tmp_path / "then").mkdir(exist_ok=True)
+            shutil.copy(file, tmp_path / "then")
+    data = tmp_path / "data"
+    (data / "artifacts" / "1").mkdir(parents=True)
+    migrate(database_of(data).engine, Deadline(), "0005", tmp_path / "then")
+    engines.execute(
+        data,
+        "INSERT INTO artifact (name, type, created_at, revision_count)"
+        f" VALUES ('plan', 't', '2026-01-31T12:00:00.000000Z', {REVISIONS})",
+    )
+    engines.execute(data, "INSERT INTO total VALUES ('artifact', 1), ('recoveries', 7)")
+    for number in range(REVISIONS):
+        content = content_of(number)
+        digest = blake2b(content, digest_size=16).hexdigest()
+        row = {":number": str(number), ":size": str(len(content)), ":digest": f"'{digest}'"}
+        statement = WRITTEN
+        for name, value in row.items():
+            statement = statement.replace(name, value)
+        engines.execute(data, statement)
+        file_of(data, number).write_bytes(content)
+    return data
+
+
+def file_of(data: Path, number: int) -> Path:
+    return data / "artifacts" / "1" / f"revision-{number}-a.txt"
+
+
+def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
+    """The files may go; a reading makes them again."""
+    opened = Stores(data, BYTES)
+    opened.start()
+    shutil.rmtree(data / "artifacts")
+    for number in range(REVISIONS):
+        revision, content = opened.artifact.content(1, number)
+        assert content == Path(revision.file_path).read_bytes() == content_of(number)
+    assert opened.artifact.add_revision(1, b"new", "b.txt").revision_num == REVISIONS
+    assert check(opened).problems == ()
+    back_up(opened, data.with_name("copy"))
+    opened.close()
+    copied = Stores(data.with_name("copy"), BYTES)
+    assert copied.artifact.content(1, 0)[1] == content_of(0)
+    copied.close()
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "changed": lambda file: file.write_bytes(b"x" * BYTES),
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"more"),
+    "empty": lambda file: file.write_bytes(b""),
+    "a link": lambda file: file.symlink_to(file.rename(file.with_suffix(".moved"))),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_file_that_is_not_what_was_stored_is_reported_and_the_others_are_taken(
+    data: Path, harm: str
+) -> None:
+    """By the check, and by a reading; put back into its place, the file is given again."""
+    file = file_of(data, 1)
+    before = file.read_bytes()
+    HARMS[harm](file)
+    opened = Stores(data, BYTES)
+    opened.start()
+    said = "the content of revision 1 of artifact 1 is not the one that was stored"
+    assert check(opened).problems == (said,)
+    with pytest.raises(DatabaseError, match=said):
+        opened.artifact.content(1, 1)
+    assert [opened.artifact.content(1, number)[1] for number in (0, 2)] == [content_of(0)] * 2
+    file.unlink(missing_ok=True)
+    file.write_bytes(before)
+    (file.parent / "revision-1.meta.md").write_bytes(DESCRIBED)
+    assert opened.artifact.content(1, 1)[1] == before
+    opened.close()
+
+
+def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
+    """Two revisions hold the same; the file of the first is gone."""
+    file_of(data, 0).unlink()
+    opened = Stores(data, BYTES)
+    opened.start()
+    assert check(opened).problems == ()
+    assert opened.artifact.content(1, 0)[1] == content_of(0)
+    opened.close()
+
+
+@pytest.mark.parametrize("column", ["filename", "digest"])
+def test_a_damaged_row_keeps_no_data_folder_from_being_opened(data: Path, column: str) -> None:
+    """What it holds is no text; the check names it, and the other revisions are there."""
+    engines.execute(data, f"UPDATE revision SET {column} = CAST(x'7b22ff' AS TEXT) WHERE revision_num = 1")
+    opened = Stores(data, BYTES)
+    opened.start()
+    assert check(opened).problems
+    assert opened.artifact.content(1, 0)[1] == content_of(0)
+    opened.close()
+
+
+def is_whole(data: Path) -> bool:
+    """Return whether a folder was taken over; if so, all of it, and else nothing."""
+    taken = engines.query(data, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+    tables = {name for (name,) in engines.query(data, "SELECT name FROM sqlite_master")}
+    assert "revision_new" not in tables
+    assert ("content" in tables) == taken
+    if taken:
+        kept = engines.query(data, "SELECT data FROM content ORDER BY data")
+        assert [bytes(one) for (one,) in kept] == sorted({content_of(number) for number in range(REVISIONS)})
+    return taken
+
+
+OPENING = """
+import sys
+from pathlib import Path
+from npl_mcp.stores.data_folder import Stores
+
+stores = Stores(Path(sys.argv[1]), 0)
+print("ready", flush=True)
+sys.stdin.readline()
+stores.start()
+print("done", flush=True)
+"""
+
+
+def test_a_kill_leaves_the_former_state_or_the_new_one(data: Path) -> None:
+    """Whenever it comes; who opens the folder next finds everything."""
+    states = []
+    for wait in (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.6):
+        folder = data.with_name(f"killed{len(states)}")
+        shutil.copytree(data, folder)
+        with subprocess.Popen(
+            [sys.executable, "-c", OPENING, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            time.sleep(wait)
+            process.kill()
+            ended = process.stdout.read() == b"done\n"
+        states.append(is_whole(folder))
+        assert states[-1] or not ended
+        opened = Stores(folder, 0)
+        opened.start()
+        assert check(opened).problems == ()
+        opened.close()
+        assert is_whole(folder)
+
+
+def test_a_disk_that_is_full_leaves_the_former_state(data: Path) -> None:
+    """With room again the folder is opened."""
+    opened = Stores(data, 0)
+    with largest_file(1_000_000), pytest.raises(DatabaseError):
+        opened.start()
+    assert not is_whole(data)
+    opened.start()
+    opened.close()
+    assert is_whole(data)
+
+
+def test_a_program_of_the_version_before_adds_no_revision_without_its_content(data: Path) -> None:
+    """It has the database open and knows nothing of contents."""
+    opened = Stores(data, 0)
+    opened.start()
+    with pytest.raises(DatabaseError, match="contradicts"), opened.database.write() as tx:
+        tx.run(WRITTEN, number=REVISIONS, size=1, digest="d")
+    assert opened.artifact.history(1).total == REVISIONS
+    opened.close()
