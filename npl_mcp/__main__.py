@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(words: Sequence[str], display: Display) -> int:
     given = parser().parse_args(words)
     if given.command == "completion":
-        display.text(script(given.shell, NAME, parsers_of(parser())))
+        display.text(script(given.shell, parser()))
         return 0
     if given.command == "doctor":
         return _doctor(given, display)

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser, add
+from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.config.arguments import filled, path
@@ -144,9 +144,9 @@ def _main(given: Sequence[str], display: Display) -> int:
     options = reader.parse_args(given)
     command = _command(options, reader.error)
     if command == "completion":
-        shells = ProgramParser()
-        add(shells, *SHELL.arguments)
-        display.text(script(options.shell, NAME, {"": reader, command: shells}))
+        shells = next(action for action in reader._actions if action.dest == "shell")
+        shells.choices, shells.help = SHELLS, SHELL.help
+        display.text(script(options.shell, reader))
         return 0
     try:
         settings = _settings(options)

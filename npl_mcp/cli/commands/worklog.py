@@ -16,7 +16,7 @@ from npl_mcp.cli.terminal.arguments import (
     Command,
     Program,
     argument,
-    parsers,
+    parser_of,
     read_command,
     read_rest,
     switch,
@@ -105,7 +105,7 @@ PROGRAM = Program(
     (VIA,),
 )
 
-_NAMES = "npl-worklog list --all 2>/dev/null | sed 's/^..//; s/ .*//'"
+_NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
 """Lists the sessions, for the completion in shells."""
 
 
@@ -121,7 +121,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
         named = dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}
-        display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
+        display.text(script(given.shell, parser_of(PROGRAM), _NAMES, named))
         return 0
     connection = connect(given.via, display.note)
     try:

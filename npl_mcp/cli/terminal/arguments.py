@@ -221,9 +221,13 @@ def read_rest(given: argparse.Namespace) -> argparse.Namespace:
     return given
 
 
-def parsers(program: Program) -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parsers of all commands by name, and under ``""`` that of what stands before one."""
-    return {"": Parser(program)} | {name: Parser(program, name) for name in program.commands}
+def parser_of(program: Program) -> argparse.ArgumentParser:
+    """Return one parser for a program and all of its commands."""
+    parser = Parser(program)
+    commands = parser.add_subparsers(parser_class=ReportingParser)
+    for name, command in program.commands.items():
+        add(commands.add_parser(name, help=command.help), *command.arguments, *program.common)
+    return parser
 
 
 def version(program: str) -> Argument:
