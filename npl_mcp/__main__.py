@@ -166,7 +166,7 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
         with closing(of_stores.stores_of(settings)) as stores, Progress(what):
             done = _done(given, stores, settings)
     except NPLError as error:
-        problem = with_flags(str(error), FLAGS)
+        problem = with_flags(str(error), getattr(error, "parameter", None), FLAGS)
         display.note(problem.replace("worklog_init, or give session_id", "npl-worklog init, or name one"))
         return USAGE
     except OSError as error:

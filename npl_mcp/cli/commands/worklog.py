@@ -22,7 +22,6 @@ from npl_mcp.cli.terminal.arguments import (
     switch,
     version,
     whole_number,
-    with_flags,
 )
 from npl_mcp.cli.terminal.display import Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
@@ -357,9 +356,8 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
         if near.startswith("near: "):
             display.say(near)
         return NO_SESSION
-    problem = with_flags(problem, {**FLAGS, "session_id": session})
     problem = problem.replace("worklog_init, without session_id", f"{PROGRAM.name} init")
-    return display.failed({**reply, "error": problem})
+    return display.failed({**reply, "error": problem}, {**FLAGS, "session_id": session})
 
 
 if __name__ == "__main__":

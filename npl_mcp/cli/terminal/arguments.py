@@ -147,17 +147,22 @@ class ProgramParser(ReportingParser):
         self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
 
-def with_flags(problem: str, flags: Mapping[str, str]) -> str:
-    """Return a message in the words of a command line, if it begins with the name of a parameter.
+def with_flags(problem: str, parameter: str | None, flags: Mapping[str, str]) -> str:
+    """Return a message in the words of a command line.
 
     :param problem: e.g. ``tags[0] is empty``.
+    :param parameter: that it is about; others stand in quotes.
     :param flags: what is written on the command line, by parameter.
     """
-    found = re.match(r"'?(\w+)'?(?:\[(\d+)\])?(?= )", problem)
-    if found is None or found[1] not in flags:
+    name = (parameter or "").partition("[")[0]
+    if name not in flags:
         return problem
-    place = f" (word {int(found[2]) + 1})" if found[2] else ""
-    return f"{flags[found[1]]}{place}{problem[found.end() :]}"
+
+    def flag(found: re.Match[str]) -> str:
+        return flags[name] + (f" (word {int(found[1]) + 1})" if found[1] else "")
+
+    told = re.sub(rf"'?\b{name}\b(?:\[(\d+)\])?'?", flag, problem, count=1)
+    return re.sub(r"'(\w+)'", lambda found: flags.get(found[1], found[0]), told)
 
 
 class Parser(ReportingParser):
