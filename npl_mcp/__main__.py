@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(words: Sequence[str], display: Display) -> int:
     given = parser().parse_args(words)
     if given.command == "completion":
-        display.text(script(given.shell, NAME, parsers_of(parser())))
+        display.text(script(given.shell, parser()))
         return 0
     if given.command == "doctor":
         return _doctor(given, display)
@@ -166,7 +166,7 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
         with closing(of_stores.stores_of(settings)) as stores, Progress(what):
             done = _done(given, stores, settings)
     except NPLError as error:
-        problem = with_flags(str(error), FLAGS)
+        problem = with_flags(str(error), getattr(error, "parameter", None), FLAGS)
         display.note(problem.replace("worklog_init, or give session_id", "npl-worklog init, or name one"))
         return USAGE
     except OSError as error:

@@ -88,7 +88,6 @@ LATE = {
         "npl_mcp.cli.transports.in_process",
     ): "calls to servers do not need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.tools.domains"): "only a failed call to a server needs it",
-    ("npl_mcp.cli.transports.http", "npl_mcp.cli.transports.remote"): "httpx2 is for other machines",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.core.files"): "a command that needs no files does without",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.core.worklog"): "only worklogs need it",
     ("npl_mcp.cli.transports.in_process", "npl_mcp.config.settings"): "it takes long, and worklogs need none",

@@ -40,14 +40,14 @@ class Variables(dict[str, str]):
     """Variables by name, with the place that each comes from.
 
     :param values: of the variables.
-    :param places: of those that a file says: the file and the line, then the key.
+    :param places: of those that a file says: the file and the line, then the key; of an option its name.
     :param cloned: names of those that a project's file says, whoever wrote it.
     """
 
     def __init__(
         self,
         values: Mapping[str, str],
-        places: Mapping[str, tuple[str, str]] | None = None,
+        places: Mapping[str, tuple[str, ...]] | None = None,
         cloned: Iterable[str] = (),
     ) -> None:
         super().__init__(values)

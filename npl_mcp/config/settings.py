@@ -98,6 +98,32 @@ PORT = 8765
 
 _BESIDE_AN_ARTIFACT = 1024 * 1024
 
+# A variable, what it looks like, and what is said of anything else.
+_BUDGET = (
+    "NPL_TOKEN_BUDGET",
+    r"[0-9]{1,9}",
+    "is not a number of tokens",
+    f"e.g. {TOKEN_BUDGET}, or 0 for no limit",
+)
+_PATIENCE = (
+    "NPL_PATIENCE",
+    r"[0-9]{1,6}(?:[.][0-9]{1,3})?",
+    "is not a number of seconds",
+    "e.g. 5 or 0.5",
+)
+_PORT = (
+    "NPL_MCP_PORT",
+    "[0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]",
+    "is not a port",
+    f"use 0 to 65535, e.g. {PORT}",
+)
+_WEB_URL = (
+    "NPL_MCP_WEB_URL",
+    r"https?://[^\s/?#]+(?:/[^\s?#]*)?",
+    "is no address of pages",
+    "e.g. https://npl.example",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Listening:
@@ -264,7 +290,7 @@ class Settings:
             "database_url": database_url(variables),
             "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
             "web": _choice(variables, "NPL_MCP_WEB", "on", WEB),
-            "web_url": _web_address(variables),
+            "web_url": (_matched(variables, *_WEB_URL) or "").rstrip("/") or None,
             "cache_mode": _choice(variables, "NPL_CACHE_MODE", "disk", CACHE_MODES),
             "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
             "index_bytes": _number(variables, "NPL_INDEX_BYTES", INDEX_BYTES),
@@ -275,12 +301,10 @@ class Settings:
             "vocabulary": _choice(variables, "NPL_VOCABULARY", "o200k_base", VOCABULARIES),
             "vocabulary_folders": vocabulary_folders(variables),
             "format": _choice(variables, "NPL_FORMAT", "json", FORMATS),
-            "token_budget": parse_budget(
-                variables.label("NPL_TOKEN_BUDGET"), variables.get("NPL_TOKEN_BUDGET", str(TOKEN_BUDGET))
-            ),
+            "token_budget": int(_matched(variables, *_BUDGET) or TOKEN_BUDGET),
             "weights": _weights(variables),
             "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
-            "patience": parse_patience(variables.label("NPL_PATIENCE"), variables.get("NPL_PATIENCE")),
+            "patience": float(patience) if (patience := _matched(variables, *_PATIENCE)) else None,
             "log_calls": _choice(variables, "NPL_LOG_CALLS", "off", LOG_CALLS),
             "project": Path(project) if (project := project_folder(variables)) else None,
             "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
@@ -377,10 +401,10 @@ def _paths(text: str) -> tuple[Path, ...]:
 
 def _listening(variables: Variables) -> Listening:
     place = variables.get("NPL_MCP_SOCKET")
-    port = variables.get("NPL_MCP_PORT")
+    port = _matched(variables, *_PORT)
     return Listening(
         host=variables.get("NPL_MCP_HOST", HOST),
-        port=parse_port(variables.label("NPL_MCP_PORT"), port) if port else None if place else PORT,
+        port=int(port) if port else None if place else PORT,
         socket=Path(place) if place else None,
         token=variables.get("NPL_MCP_TOKEN"),
         no_token=_flag(variables, "NPL_MCP_NO_TOKEN"),
@@ -390,40 +414,15 @@ def _listening(variables: Variables) -> Listening:
     )
 
 
-def parse_port(name: str, text: str) -> int:
-    """Read the number of a port.
+def _matched(variables: Variables, name: str, pattern: str, problem: str, hint: str) -> str | None:
+    """Return what a variable says, if it says something.
 
-    :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is not one.
+    :raises InvalidRequestError: it does not have the pattern.
     """
-    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise InvalidRequestError(f"{name}={text[:32]!r} is not a port", hint=f"use 0 to 65535, e.g. {PORT}")
-    return int(text)
-
-
-def parse_patience(name: str, text: str | None) -> float | None:
-    """Read a number of seconds.
-
-    :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is not one.
-    """
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,6}(?:[.][0-9]{1,3})?", text):
-        raise InvalidRequestError(f"{name}={text[:32]!r} is not a number of seconds", hint="e.g. 5 or 0.5")
-    return float(text)
-
-
-def parse_budget(name: str, text: str | None) -> int | None:
-    """Read a number of tokens; 0 stands for no limit.
-
-    :param name: of the variable or flag, for the message.
-    :raises InvalidRequestError: it is not one.
-    """
-    if text is not None and not re.fullmatch(r"[0-9]{1,9}", text):
-        hint = f"e.g. {TOKEN_BUDGET}, or 0 for no limit"
-        raise InvalidRequestError(f"{name}={text[:32]!r} is not a number of tokens", hint=hint)
-    return None if text is None else int(text)
+    text = variables.get(name)
+    if text is not None and not re.fullmatch(pattern, text):
+        raise InvalidRequestError(f"{variables.label(name)}={text[:32]!r} {problem}", hint=hint)
+    return text
 
 
 def parse_words(text: str) -> tuple[str, ...]:
@@ -449,24 +448,9 @@ def _choice(variables: Variables, name: str, default: str, allowed: Sequence[str
 
 
 def _number(variables: Variables, name: str, default: int) -> int:
-    text = variables.get(name)
-    if text is None:
-        return default
     # More digits than that mean nothing, and Python refuses to read very many.
-    if not re.fullmatch(r"0*[1-9][0-9]{,14}", text):
-        hint = f"write a whole number above 0, of at most 15 digits, e.g. {default}"
-        raise InvalidRequestError(f"{variables.label(name)}={text[:32]!r} cannot be used", hint=hint)
-    return int(text)
-
-
-def _web_address(variables: Variables) -> str | None:
-    text = variables.get("NPL_MCP_WEB_URL", "").rstrip("/")
-    if text and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", text):
-        label = variables.label("NPL_MCP_WEB_URL")
-        raise InvalidRequestError(
-            f"{label}={text[:64]!r} is no address of pages", hint="e.g. https://npl.example"
-        )
-    return text or None
+    hint = f"write a whole number above 0, of at most 15 digits, e.g. {default}"
+    return int(_matched(variables, name, r"0*[1-9][0-9]{,14}", "cannot be used", hint) or default)
 
 
 def _flag(variables: Variables, name: str, default: str = "0") -> bool:

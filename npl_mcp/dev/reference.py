@@ -38,7 +38,8 @@ INTRODUCTION = """\
 # API
 
 Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
-`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. With `--format markdown`
+`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set; `parameter`
+names the argument that cannot be used. With `--format markdown`
 an answer that succeeds is Markdown: a line for each field; a table for a list of records, with the fields
 that all of them share above it; text of several lines last, in fences. A string in quotes is JSON, and times
 are given to the second. Plain HTTP calls get JSON unless they ask for `format`. With `--structured`

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser, add
+from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.config.arguments import filled, path
@@ -23,7 +23,7 @@ from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.completion import SHELLS, script
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
-from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment, parse_port
+from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
@@ -144,9 +144,9 @@ def _main(given: Sequence[str], display: Display) -> int:
     options = reader.parse_args(given)
     command = _command(options, reader.error)
     if command == "completion":
-        shells = ProgramParser()
-        add(shells, *SHELL.arguments)
-        display.text(script(options.shell, NAME, {"": reader, command: shells}))
+        shells = next(action for action in reader._actions if action.dest == "shell")
+        shells.choices, shells.help = SHELLS, SHELL.help
+        display.text(script(options.shell, reader))
         return 0
     try:
         settings = _settings(options)
@@ -195,21 +195,13 @@ def _command(options: argparse.Namespace, error: Callable[[str], NoReturn]) -> s
 def _settings(options: argparse.Namespace) -> Settings:
     settings = settings_of(options)
     listening = settings.listening
-    if options.socket is not None:
-        listening = replace(listening, socket=options.socket, port=None)
     if options.port is not None:
-        listening = replace(listening, port=parse_port("--port", options.port))
+        return settings
+    if options.socket is not None:
+        listening = replace(listening, port=None if options.host is None else PORT)
     elif options.host is not None and listening.port is None:
         listening = replace(listening, port=PORT)
-    given = {
-        "host": options.host,
-        "token": options.token,
-        "no_token": options.no_token,
-        "hosts": options.allow_host and tuple(options.allow_host),
-        "origins": options.allow_origin and tuple(options.allow_origin),
-    }
-    listening = replace(listening, **{name: value for name, value in given.items() if value})
-    return replace(settings, listening=listening, web=options.web or settings.web)
+    return replace(settings, listening=listening)
 
 
 def _flags(options: argparse.Namespace) -> str:

@@ -1,15 +1,13 @@
 """Completion of the parameters of documents' addresses and of prompts' arguments.
 
-An argument's name says what it is: a ``file``, the ``selector`` of a section in it, an ``item``, ``agent`` or
-``prompt``, the ``key`` of a change request, a ``session``, ``artifact`` or ``library``. Nothing is read
-that a tool would not show the same caller.
+An argument's name says what it is: a ``file``, the ``selector`` of a section in it, or an ``item``. Nothing
+is read that a tool would not show the same caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from fastmcp import Context, FastMCP
@@ -31,7 +29,6 @@ from npl_mcp.server.access import caller_of
 from npl_mcp.server.documents import DOMAIN, FILE, SECTION
 from npl_mcp.server.lanes import lane
 from npl_mcp.server.stdio import InFlight
-from npl_mcp.tools.domains import domains_named
 
 MOST = 100
 """Values of an answer; the protocol allows no more."""
@@ -109,8 +106,8 @@ def _files(app: App, typed: str, given: Given) -> Iterator[str]:
     yield from _items(app, typed, given)
 
 
-def _items(app: App, _: str, given: Given, *, kind: str | None = None) -> Iterator[str]:
-    wanted = kind or given.get("resource_type")
+def _items(app: App, _: str, given: Given) -> Iterator[str]:
+    wanted = given.get("resource_type")
     for one in app.library.catalog.kinds:
         if one.suffix in MARKDOWN_SUFFIXES and wanted in (None, one.name):
             with suppress(NPLError):
@@ -133,10 +130,6 @@ def _requests(app: App, _: str, __: Given) -> Iterator[str]:
         yield from app.documents.names(app.documents.find(DocumentRef(file=f"{_KEY}*")))
 
 
-def _keys(app: App, typed: str, given: Given) -> Iterator[str]:
-    return (name.removeprefix(_KEY) for name in _requests(app, typed, given))
-
-
 def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
     """Yield the names of the newest artifacts, and the one that is typed."""
     if app.sight.has_domain("artifact") and app.stores.database.engine.exists():
@@ -147,10 +140,6 @@ def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
                 yield f"{_ARTIFACT}{number}"
         for artifact in app.stores.artifact.list(MOST).items:
             yield f"{_ARTIFACT}{artifact.id}"
-
-
-def _numbers(app: App, typed: str, given: Given) -> Iterator[str]:
-    return (name.removeprefix(_ARTIFACT) for name in _artifacts(app, typed, given))
 
 
 def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
@@ -164,13 +153,6 @@ def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
                 yield f"{_LIBRARY}{revision.library}"
 
 
-def _sessions(app: App, _: str, __: Given) -> Iterator[str]:
-    shown = "session" in domains_named(app.settings.domains) and app.sight.has_domain("session")
-    if shown and app.stores.database.engine.exists():
-        for session in app.stores.session.list(limit=MOST).items:
-            yield session.id
-
-
 _DOCUMENTS = ("path", "file", "document", "item")
 """Arguments that name the document of a selector."""
 
@@ -181,12 +163,5 @@ _PARAMETERS: Mapping[str, Mapping[str, Source]] = {
 _ARGUMENTS: Mapping[str, Source] = {
     **dict.fromkeys(("path", "file", "document"), _files),
     **dict.fromkeys(("selector", "section"), _selectors),
-    **dict.fromkeys(("key", "change_request"), _keys),
-    **dict.fromkeys(("session", "session_id"), _sessions),
-    "artifact": _artifacts,
-    "artifact_id": _numbers,
-    "library": _libraries,
     "item": _items,
-    "agent": partial(_items, kind="agent"),
-    "prompt": partial(_items, kind="prompt"),
 }

@@ -11,7 +11,7 @@ from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
-from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomState
+from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
 from npl_mcp.stores.chat.store import Claim, Message, Reaction, Share
 from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
 from npl_mcp.tools.spec import ToolSpec, Wait
@@ -297,6 +297,41 @@ def chat_mark_read(
     return app.stores.chat.mark_read(notification_id, persona)
 
 
+def chat_room(app: App, room_id: int) -> RoomDetails:
+    """Show a room and its members.
+
+    :returns: a room, and whether it takes more.
+    :raises RoomNotFoundError: there is no such room.
+    :raises InvalidRequestError: the id cannot be one.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.room(room_id)
+
+
+def chat_events(
+    app: App, room_id: int, event_ids: Annotated[list[int], "Those it does not have are left out"]
+) -> tuple[Event, ...]:
+    """Show some events of a room.
+
+    :returns: each is something that happened in a room.
+    :raises RoomNotFoundError: there is no such room.
+    :raises InvalidRequestError: an id cannot be one.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.events(room_id, event_ids)
+
+
+def chat_thread(app: App, event_id: int, limit: int | None = None, offset: int | None = None) -> Page[Event]:
+    """Show an event with what it answers and what answers it, oldest first.
+
+    :returns: a page; each item is something that happened in a room.
+    :raises RecordNotFoundError: there is no such event.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises DatabaseError: the database cannot be used.
+    """
+    return app.stores.chat.thread(event_id, limit, offset)
+
+
 TOOLS = (
     ToolSpec(chat_create_room, title="Create Room", read_only=False, idempotent=False),
     ToolSpec(chat_update_room, title="Update Room", read_only=False),
@@ -311,4 +346,7 @@ TOOLS = (
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False, implied=("persona",)),
+    ToolSpec(chat_room, listed=False),
+    ToolSpec(chat_events, listed=False),
+    ToolSpec(chat_thread, listed=False),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from npl_mcp.changes.answers import (
+    Board,
     ChangedAttributes,
     ChangedStatus,
     ChangeRequest,
@@ -18,9 +19,11 @@ from npl_mcp.changes.answers import (
     Sections,
     Suggestions,
 )
-from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, Status, Type
+from npl_mcp.changes.creating import template
+from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.changes.store import Mode, Operation, UpdateMode
 from npl_mcp.core.app import App
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.tools.spec import ToolSpec
 
@@ -237,6 +240,60 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectIn
     return app.changes.project_info(key)
 
 
+def board_crs(
+    app: App,
+    project: Project = None,
+    filters: Annotated[Annotated[dict[str, Any], Properties()] | None, "As of list_crs"] = None,
+    limit: Annotated[int | None, "Most of each status"] = None,
+) -> Board:
+    """Show a project's CRs by status.
+
+    :returns: a project's change requests by their status.
+    :raises InvalidRequestError: an argument cannot be used.
+    :raises ProjectNotFoundError: there is no such project.
+    """
+    return app.changes.board(project, filters, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateList:
+    """The types of change requests, each of which has a template.
+
+    :param types: their names.
+    """
+
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The template of a type.
+
+    :param type: its name.
+    :param template: Markdown below the title.
+    """
+
+    type: str
+    template: str
+
+
+def list_cr_templates(app: App) -> TemplateList:  # noqa: ARG001 - the interface of all tools
+    """List the types of change requests.
+
+    :returns: the types of change requests, each of which has a template.
+    """
+    return TemplateList(TYPES)
+
+
+def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the interface of all tools
+    """Read the template of a type of change requests.
+
+    :returns: the template of a type.
+    :raises InvalidRequestError: there is no such type.
+    """
+    return Template(type, template(checks.choice(type, "type", TYPES)))
+
+
 TOOLS = (
     ToolSpec(list_projects, title="List Projects"),
     ToolSpec(get_project_info, title="Get Project"),
@@ -255,4 +312,7 @@ TOOLS = (
     ),
     ToolSpec(suggest_cr_improvements, title="Check CR"),
     ToolSpec(delete_cr, title="Delete CR", read_only=False, destructive=True),
+    ToolSpec(board_crs, listed=False),
+    ToolSpec(list_cr_templates, listed=False),
+    ToolSpec(get_cr_template, listed=False),
 )

@@ -28,17 +28,12 @@ UNLISTED: Mapping[str, str | None] = {
     "editing": "npl",
     "newest": "search",
     "worklog_commands": "worklog",
-    "cr_templates": "cr",
-    "chat_views": "chat",
-    "session_views": "session",
     "artifact_views": "artifact",
-    "review_views": "review",
     "worklog_views": "worklog",
-    "cr_board": "cr",
     "calls": None,
 }
-"""Modules of tools that only command lines and pages call, and of those that a setting lists, each with the
-domain it comes with, if any.
+"""Further modules of tools that only command lines and pages call, and of those that a setting lists, each
+with the domain it comes with, if any.
 """
 
 
@@ -59,14 +54,16 @@ def tool_module(name: str) -> ToolModule:
 def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools that agents are shown; the order never changes, so that prompt caches hit."""
     chosen = set(domains)
-    return tuple(spec for name in LISTED if name in chosen for spec in tool_module(name).TOOLS)
+    return tuple(spec for name in LISTED if name in chosen for spec in tool_module(name).TOOLS if spec.listed)
 
 
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools that only the command lines and the pages call."""
     chosen = set(domains)
-    modules = (name for name, domain in UNLISTED.items() if domain is None or domain in chosen)
-    return tuple(spec for name in modules for spec in tool_module(name).TOOLS)
+    modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in (None, *chosen)]
+    return tuple(
+        spec for name in modules for spec in tool_module(name).TOOLS if name in UNLISTED or not spec.listed
+    )
 
 
 def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:

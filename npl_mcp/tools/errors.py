@@ -132,7 +132,8 @@ def translate(error: BaseException, tool: str) -> Failure:
     if isinstance(error, NPLError):
         level = logging.WARNING if isinstance(error, _OURS) else logging.INFO
         logger.log(level, "%s: %s: %s", tool[:_SHOWN], code.value, error.message.partition("\n")[0][:_LOGGED])
-        return Failure(error=shortened(str(error)), error_code=code.value)
+        name = error.parameter if isinstance(error, InvalidRequestError) else None
+        return Failure(error=shortened(str(error)), error_code=code.value, parameter=name and name[:_SHOWN])
     logger.error("%s: %s", tool[:_SHOWN], code.value, exc_info=error)
     if isinstance(error, OSError):
         problem = f"the file system answered: {error.strerror or type(error).__name__}"

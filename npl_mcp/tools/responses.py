@@ -43,11 +43,13 @@ class Failure:
     :param success: always false.
     :param error: what is wrong, where, and what to write instead.
     :param error_code: a member of :class:`~npl_mcp.tools.errors.ErrorCode`.
+    :param parameter: name of the argument that cannot be used.
     """
 
     success: bool = False
     error: str
     error_code: str
+    parameter: str | None = None
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -9,6 +9,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page
 from npl_mcp.stores.review.annotation import Spot
 from npl_mcp.stores.review.overlay import MOST_PIXELS
+from npl_mcp.stores.review.places import Places
 from npl_mcp.stores.review.values import (
     AnnotatedRevision,
     Completion,
@@ -136,6 +137,19 @@ def review_complete(
     return app.stores.review.complete(review_id, overall_comment, reviewer_persona)
 
 
+def review_places(app: App, artifact_id: int, revision_id: int) -> Places:
+    """Show all comments on a revision, each with its place.
+
+    :returns: the comments on a revision.
+    :raises ArtifactNotFoundError: there is no such artifact.
+    :raises RecordNotFoundError: it has no such revision.
+    :raises InvalidRequestError: an id cannot be one.
+    :raises DatabaseError: the database cannot be used.
+    :raises StorageError: the file is gone, cannot be read, or was changed.
+    """
+    return app.stores.review.places(artifact_id, revision_id)
+
+
 TOOLS = (
     ToolSpec(review_create, title="Begin Review", read_only=False, idempotent=False),
     ToolSpec(review_add_comment, title="Comment", read_only=False, idempotent=False, lane="heavy"),
@@ -144,4 +158,5 @@ TOOLS = (
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False, implied=("reviewer_persona",)),
+    ToolSpec(review_places, listed=False, lane="heavy"),
 )

@@ -21,7 +21,7 @@ from npl_mcp.cli.terminal.arguments import JSON, add
 from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
-from npl_mcp.cli.transports.http import greet
+from npl_mcp.cli.transports.http import greeted
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import Settings, find_program
@@ -178,7 +178,7 @@ def _server(folder: Path) -> Finding:
     try:
         if address is None:
             raise TransportError("has no usable address")
-        greet(address)
+        greeted(address).close()
     except TransportError as error:
         return Finding("server", PROBLEM, f"{place} {error.problem}", restart)
     if state.version != __version__:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from npl_mcp.cli.commands.places import STANDARD_INPUT, located
-from npl_mcp.cli.terminal.arguments import UsageError, with_flags
+from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import connect
 
@@ -52,7 +52,7 @@ def run(given: Namespace, display: Display) -> int:
         connection.close()
     if not reply["success"]:
         flags = _FLAGS if given.content is not None else {**_FLAGS, "content": "standard input"}
-        return display.failed({**reply, "error": with_flags(str(reply["error"]), flags)})
+        return display.failed(reply, flags)
     if given.json:
         display.data(reply["data"], "json")
     else:

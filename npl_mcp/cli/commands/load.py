@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, SECTION_COMMANDS, TYPES, parse
-from npl_mcp.cli.terminal.arguments import parsers
+from npl_mcp.cli.terminal.arguments import parser_of
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
 from npl_mcp.config.completion import script
 
 _NAMES = r"""case $1 in
     agent) npl-load agent --list 2>/dev/null ;;
-    *) npl-load --quiet "$1" '**.*' 2>/dev/null | sed -n 's/^@.*+="\(.*\)"$/\1/p' | tr , '\n' ;;
+    *) npl-load --quiet "$1" "**.*" 2>/dev/null | sed -n "s/^@.*+=\"\(.*\)\"\$/\1/p" | tr , "\n" ;;
     esac"""
 """Lists the names that can follow a command, for the completion in shells."""
 
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
         named = dict.fromkeys((*TYPES, "agent"), ("",))
-        display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
+        display.text(script(given.shell, parser_of(PROGRAM), _NAMES, named))
         return 0
     if given.command == "edit":
         from npl_mcp.cli.commands import edit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from npl_mcp.cli.terminal.display import Display
@@ -26,11 +25,6 @@ _OPTIONS = {
 """The options of this command line by the parameters of the tools."""
 
 _WHOLE_FORMATS = ("markdown", "yaml", "json")
-# The name of a parameter, in quotes or as a word of the message; what else is in quotes is somebody's text.
-_PARAMETER = re.compile(
-    r"""(?<!document )'(?P<quoted>file|item|resource_type|filter)'|"[^"]*"|'[^']*'|`[^`]*`"""
-    r"""|\b(?P<plain>token_budget|resource_type|topics|selectors|depth(?=\ is))\b"""
-)
 _TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
 _FIELDS = {
     "code": "has_code",
@@ -69,11 +63,11 @@ def _each(given: Namespace, connection: Connection, display: Display) -> int:
         for item in group.names:
             where = {"resource_type": group.kind, "item": item}
             ask = _index if given.index else _selected
-            reply = _in_options(ask(given, connection, where), {**_OPTIONS, "item": "NAME"})
+            reply = ask(given, connection, where)
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
-                code = max(code, display.failed(reply))
+                code = max(code, display.failed(reply, {**_OPTIONS, "item": "NAME"}))
     if given.format != "text":
         shown = [_tree(item, data) if given.index else data for item, data in replies]
         display.data(shown[0] if len(shown) == 1 else shown, given.format)
@@ -160,10 +154,9 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> int
     if not any(text.strip() for text in (*given.words, *(given.topic or ()), *(given.select or ()))):
         given.parser.error("there is nothing to look for: give a task, --topic or --select")
     whole = given.format in _WHOLE_FORMATS
-    reply = _ask(
-        given,
-        connection,
+    reply = connection.call(
         "npl_load_tailored" if whole else "content_tailored",
+        **given.where,
         context=" ".join(given.words) or None,
         topics=given.topic,
         selectors=given.select,
@@ -172,7 +165,7 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> int
         format=_form(given) if whole else None,
     )
     if not reply["success"]:
-        return display.failed(reply)
+        return display.failed(reply, _OPTIONS)
     data = reply["data"]
     if whole:
         return _print(data, given, display)
@@ -188,26 +181,6 @@ def _form(given: Namespace) -> str:
     return "markdown" if given.format == "markdown" else "json"
 
 
-def _ask(given: Namespace, connection: Connection, tool: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool; its errors speak of this command's options."""
-    return _in_options(connection.call(tool, **arguments, **given.where), _OPTIONS)
-
-
-def _in_options(reply: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
-    """Return a reply whose error speaks of options.
-
-    :param options: by the parameters of the tools.
-    """
-    if not reply["success"]:
-        reply["error"] = _PARAMETER.sub(partial(_as_option, options), reply["error"])
-    return reply
-
-
-def _as_option(options: Mapping[str, str], found: re.Match[str]) -> str:
-    name = found["quoted"] or found["plain"]
-    return options[name] if name else found[0]
-
-
 def _print(data: Any, given: Namespace, display: Display) -> int:
     """Print an answer whole: as the text that agents get, or as data."""
     if given.format == "markdown":
@@ -220,16 +193,15 @@ def _print(data: Any, given: Namespace, display: Display) -> int:
 def _listed(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the outline of files as agents get it, or the index as data."""
     given.format = "markdown" if given.format in (None, "text") else given.format
-    reply = _ask(
-        given,
-        connection,
+    reply = connection.call(
         "npl_section_index",
+        **given.where,
         filter=_conditions(given) or None,
         depth=_depth(given),
         token_budget=given.budget,
         format=_form(given),
     )
-    return _print(reply["data"], given, display) if reply["success"] else display.failed(reply)
+    return _print(reply["data"], given, display) if reply["success"] else display.failed(reply, _OPTIONS)
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
@@ -264,10 +236,8 @@ def _search(given: Namespace, connection: Connection, display: Display) -> int:
     given.format = "markdown" if given.format in (None, "text") else given.format
     where = given.where if any(given.where.values()) else {"kinds": "document"}
     query = " ".join(given.words)
-    reply = _in_options(
-        connection.call("search", query=query, limit=given.limit, format=_form(given), **where), _OPTIONS
-    )
+    reply = connection.call("search", query=query, limit=given.limit, format=_form(given), **where)
     if not reply["success"]:
-        return display.failed(reply)
+        return display.failed(reply, _OPTIONS)
     data = reply["data"]
     return _print(data if given.format == "markdown" else data["items"], given, display)

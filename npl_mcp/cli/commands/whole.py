@@ -8,7 +8,6 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
-from npl_mcp.cli.terminal.arguments import with_flags
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection
 
@@ -40,7 +39,7 @@ def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
         display.text(reply["data"]["content"])
         return 0
     if reply["error_code"] != "NOT_FOUND":
-        return display.failed({**reply, "error": with_flags(str(reply["error"]), {"item": "NAME"})})
+        return display.failed(reply, {"item": "NAME", "name": "NAME"})
     _, _, near = str(reply["error"]).partition("; ")
     display.say(f"{missing}\n{near}" if near else missing)
     return 2

@@ -16,13 +16,12 @@ from npl_mcp.cli.terminal.arguments import (
     Command,
     Program,
     argument,
-    parsers,
+    parser_of,
     read_command,
     read_rest,
     switch,
     version,
     whole_number,
-    with_flags,
 )
 from npl_mcp.cli.terminal.display import Display, run_program
 from npl_mcp.cli.transports.connecting import Connection, connect
@@ -104,7 +103,7 @@ PROGRAM = Program(
     (VIA,),
 )
 
-_NAMES = "npl-worklog list --all 2>/dev/null | sed 's/^..//; s/ .*//'"
+_NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
 """Lists the sessions, for the completion in shells."""
 
 
@@ -120,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
         named = dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}
-        display.text(script(given.shell, PROGRAM.name, parsers(PROGRAM), _NAMES, named))
+        display.text(script(given.shell, parser_of(PROGRAM), _NAMES, named))
         return 0
     connection = connect(given.via, display.note)
     try:
@@ -341,9 +340,8 @@ def _failed(reply: Mapping[str, Any], display: Display, session: str = "--sessio
         if near.startswith("near: "):
             display.say(near)
         return NO_SESSION
-    problem = with_flags(problem, {**FLAGS, "session_id": session})
     problem = problem.replace("worklog_init, without session_id", f"{PROGRAM.name} init")
-    return display.failed({**reply, "error": problem})
+    return display.failed({**reply, "error": problem}, {**FLAGS, "session_id": session})
 
 
 if __name__ == "__main__":

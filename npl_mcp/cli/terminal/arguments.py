@@ -147,17 +147,22 @@ class ProgramParser(ReportingParser):
         self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
 
-def with_flags(problem: str, flags: Mapping[str, str]) -> str:
-    """Return a message in the words of a command line, if it begins with the name of a parameter.
+def with_flags(problem: str, parameter: str | None, flags: Mapping[str, str]) -> str:
+    """Return a message in the words of a command line.
 
     :param problem: e.g. ``tags[0] is empty``.
+    :param parameter: that it is about; others stand in quotes.
     :param flags: what is written on the command line, by parameter.
     """
-    found = re.match(r"'?(\w+)'?(?:\[(\d+)\])?(?= )", problem)
-    if found is None or found[1] not in flags:
+    name = (parameter or "").partition("[")[0]
+    if name not in flags:
         return problem
-    place = f" (word {int(found[2]) + 1})" if found[2] else ""
-    return f"{flags[found[1]]}{place}{problem[found.end() :]}"
+
+    def flag(found: re.Match[str]) -> str:
+        return flags[name] + (f" (word {int(found[1]) + 1})" if found[1] else "")
+
+    told = re.sub(rf"'?\b{name}\b(?:\[(\d+)\])?'?", flag, problem, count=1)
+    return re.sub(r"'(\w+)'", lambda found: flags.get(found[1], found[0]), told)
 
 
 class Parser(ReportingParser):
@@ -221,9 +226,13 @@ def read_rest(given: argparse.Namespace) -> argparse.Namespace:
     return given
 
 
-def parsers(program: Program) -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parsers of all commands by name, and under ``""`` that of what stands before one."""
-    return {"": Parser(program)} | {name: Parser(program, name) for name in program.commands}
+def parser_of(program: Program) -> argparse.ArgumentParser:
+    """Return one parser for a program and all of its commands."""
+    parser = Parser(program)
+    commands = parser.add_subparsers(parser_class=ReportingParser)
+    for name, command in program.commands.items():
+        add(commands.add_parser(name, help=command.help), *command.arguments, *program.common)
+    return parser
 
 
 def version(program: str) -> Argument:

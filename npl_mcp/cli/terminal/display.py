@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import UsageError
+from npl_mcp.cli.terminal.arguments import UsageError, with_flags
 
 NOT_THERE = 1
 """Exit code of ``--strict`` if an item is missing."""
@@ -107,13 +107,14 @@ class Display:
         """Write a line to standard error."""
         _write(sys.stderr, escaped(line, lines=True) + "\n")
 
-    def failed(self, reply: Mapping[str, Any]) -> int:
+    def failed(self, reply: Mapping[str, Any], flags: Mapping[str, str] = {}) -> int:
         """Report a tool that failed.
 
         :param reply: its envelope.
+        :param flags: what is written on the command line, by the parameters of the tool.
         :returns: the exit code.
         """
-        self.note(str(reply["error"]))
+        self.note(with_flags(str(reply["error"]), reply.get("parameter"), flags))
         return exit_code(reply)
 
 

@@ -17,9 +17,11 @@ class Transport(Protocol):
     """One way to run a tool.
 
     :param name: for messages, as the subject of a sentence.
+    :param local: it works on the data of this machine.
     """
 
     name: str
+    local: bool
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool.

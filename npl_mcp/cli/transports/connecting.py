@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import UsageError
+from npl_mcp.cli.terminal.display import EXIT_CODES
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.base import Transport, TransportError
 from npl_mcp.config.connection import ConnectionSettings
@@ -19,18 +20,17 @@ if TYPE_CHECKING:
     from npl_mcp.cli.transports.http import HttpTransport
     from npl_mcp.cli.transports.in_process import InProcess
 
-FILE_TOOLS = ("items_", "survey_", "npl_", "content_")
-"""Prefixes of the tools whose replies depend on where files are looked for."""
-
 
 class Connection:
     """Calls tools through one transport.
 
     :param transport: to call them with.
+    :param replaced: told once when calls go on in this process, because the server failed; by default a
+        server is not replaced.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: Transport, replaced: Callable[[str], object] | None = None) -> None:
+        self._transport, self._replaced = transport, replaced
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; a call that takes long is shown at a terminal.
@@ -39,69 +39,20 @@ class Connection:
         :param arguments: as JSON would hold them; those that are ``None`` are left out.
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         """
+        given = {name: value for name, value in arguments.items() if value is not None}
         with Progress("working"):
-            return self._reply(tool, _without_none(arguments))
-
-    def _reply(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
-        try:
-            return self._transport.call(tool, arguments)
-        except TransportError as error:
-            return _no_reply(self._transport, error)
+            try:
+                return self._transport.call(tool, given)
+            except TransportError as error:
+                if self._replaced is None or not _may_run_here(tool, self._transport, error):
+                    return _no_reply(self._transport, error)
+                self._replaced(f"{self._transport.name} {error.problem}; ran without a server")
+                self._transport, self._replaced = _in_process(), None
+                return self._transport.call(tool, given)
 
     def close(self) -> None:
         """Release what the transport holds."""
         self._transport.close()
-
-
-class ConnectionWithFallback(Connection):
-    """Calls tools on a server, and in this process once the server has failed.
-
-    :param server: to call as long as it answers.
-    :param places: where this environment looks for files. The data folder's own server is not asked for files
-        if it looks elsewhere.
-    :param note: told when the server fails.
-    """
-
-    def __init__(self, server: HttpTransport, places: str, note: Callable[[str], object]) -> None:
-        super().__init__(server)
-        self._server: HttpTransport | None = server
-        self._looks_elsewhere = server.state is not None and server.state.places != places
-        self._note = note
-        self._in_process: InProcess | None = None
-
-    def _reply(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
-        server = self._server
-        if server is not None and not (self._looks_elsewhere and tool.startswith(FILE_TOOLS)):
-            try:
-                return server.call(tool, arguments)
-            except TransportError as error:
-                if not _may_run_here(tool, server, error):
-                    return _no_reply(server, error)
-                self._server = None
-                # A stale state file is to be expected: the user need not hear of it.
-                if not (error.absent and server.state is not None):
-                    self._note(f"{server.name} {error.problem}; ran without a server")
-        if self._in_process is None:
-            self._in_process = _in_process()
-        return self._in_process.call(tool, arguments)
-
-    def close(self) -> None:
-        """Release what was opened."""
-        if self._in_process is not None:
-            self._in_process.close()
-
-
-class NoServer:
-    """Takes the place of the data folder's server if none runs."""
-
-    name = "a server of this data folder"
-
-    def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:  # noqa: ARG002
-        """Fail: there is nothing to call."""
-        raise TransportError("is not running", absent=True)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def connect(
@@ -120,37 +71,41 @@ def connect(
         insists.
     :param must_see: these and no others; a running server cannot be asked at all.
     :raises UsageError: a variable of the environment cannot be used, or a server cannot see the roots.
+    :raises SystemExit: a server is asked for, and none runs; that was reported.
     """
     try:
         settings = ConnectionSettings.from_env()
     except InvalidRequestError as error:
         raise UsageError(str(error)) from None
     chosen = transport or settings.transport
-    alone = settings.url is None and not os.path.exists(settings.state_file)  # noqa: PTH110
-    if chosen == "auto" and (alone or roots):
-        chosen = "direct"
-    if chosen == "direct":
-        return Connection(_in_process(roots, only=must_see))
     if chosen == "stdio":
         from npl_mcp.cli.transports.stdio import StdioTransport
 
         return Connection(StdioTransport(roots=roots, only=must_see))
-    if must_see:
+    if chosen == "http" and must_see:
         raise UsageError("--root is for this process: a running server searches its own roots; drop --via")
-    server = _server(settings)
-    if chosen == "auto":
-        # A server that was killed leaves its state file.
-        return ConnectionWithFallback(server, settings.places, note) if server else Connection(_in_process())
-    return Connection(server or NoServer())
+    if chosen == "http":
+        server = _server(settings)
+        if server is None:
+            hint = "start it with npl-mcp-server start, or use --via direct to run without it"
+            note(f"a server of this data folder is not running; {hint}")
+            raise SystemExit(EXIT_CODES["UNAVAILABLE"])
+        return Connection(server)
+    server = None if chosen == "direct" or roots else _server(settings, replaceable=True)
+    return Connection(server, note) if server else Connection(_in_process(roots, only=must_see))
 
 
-def _server(settings: ConnectionSettings) -> HttpTransport | None:
+def _server(settings: ConnectionSettings, *, replaceable: bool = False) -> HttpTransport | None:
     """Return the server that the environment names, or else the one of the data folder, if it runs.
 
     Only while the server of the data folder runs is the token of its state file for whoever listens there.
 
+    :param replaceable: this process can take its place, and does where the folder's server looks for files
+        elsewhere.
     :raises UsageError: ``NPL_MCP_URL`` is no address.
     """
+    if settings.url is None and not os.path.exists(settings.state_file):  # noqa: PTH110
+        return None
     from npl_mcp.cli.transports.addresses import parse_address
     from npl_mcp.cli.transports.http import HttpTransport
     from npl_mcp.config.server_state import running_server
@@ -159,17 +114,16 @@ def _server(settings: ConnectionSettings) -> HttpTransport | None:
     listens = [] if state is None else [state.socket and f"unix:{state.socket}", state.url]
     own = [address for text in listens if text and (address := parse_address(text))]
     if settings.url is None:
+        if state is None or not own or (replaceable and state.places != settings.places):
+            return None
         # The socket comes first: the mode of its file says who may connect.
-        return (
-            HttpTransport(own[0], state.token, settings.project, state) if own and state is not None else None
-        )
+        return HttpTransport(own[0], state.token, settings.project)
     address = parse_address(settings.url)
     if address is None:
         hint = "use e.g. http://127.0.0.1:8765, https://name, or unix:/path for a socket"
         raise UsageError(f"NPL_MCP_URL={settings.url!r} is not the address of a server; {hint}")
-    if state is not None and address.same_as(*own):
-        return HttpTransport(address, state.token, settings.project)
-    return HttpTransport(address, settings.token or "", settings.project)
+    own_token = state.token if state is not None and address.same_as(*own) else None
+    return HttpTransport(address, settings.token or "" if own_token is None else own_token, settings.project)
 
 
 def _in_process(roots: Sequence[str] = (), *, only: bool = False) -> InProcess:
@@ -178,35 +132,24 @@ def _in_process(roots: Sequence[str] = (), *, only: bool = False) -> InProcess:
     return InProcess(roots=roots, only=only)
 
 
-def _may_run_here(tool: str, server: HttpTransport, error: TransportError) -> bool:
+def _may_run_here(tool: str, server: Transport, error: TransportError) -> bool:
     """Return whether a call that a server has not answered can be made in this process.
 
     One that changes nothing always can. Any other must not have been sent, since the server may have carried
     it out; and a server on another machine has other data than this one.
     """
-    if server.address.local and not error.sent:
+    if server.local and not error.sent:
         return True
     from npl_mcp.tools.domains import tool_named
 
     return tool_named(tool).read_only
 
 
-def _without_none(arguments: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in arguments.items() if value is not None}
-
-
-UNAVAILABLE = "UNAVAILABLE"
-"""Error code of a call that no server took."""
-
-UNCERTAIN = "UNCERTAIN"
-"""Error code of a call that a server may have carried out."""
-
-
 def _no_reply(transport: Transport, error: TransportError) -> dict[str, Any]:
     if error.sent:
-        code, hint = UNCERTAIN, "the call may have succeeded: check before you retry"
+        code, hint = "UNCERTAIN", "the call may have succeeded: check before you retry"
     else:
-        code = UNAVAILABLE
+        code = "UNAVAILABLE"
         start = "start it with npl-mcp-server start, or " if error.absent else ""
         hint = f"{start}use --via direct to run without it"
     return {"success": False, "error": f"{transport.name} {error.problem}; {hint}", "error_code": code}

@@ -7,19 +7,41 @@ that was not sent can be made elsewhere.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
-from typing import Any
+import socket
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, NamedTuple
 
+from npl_mcp import __version__
 from npl_mcp.cli.transports.addresses import Address
 from npl_mcp.cli.transports.base import CALL_SECONDS, WORKLOG_TOOLS, TransportError, check_version
-from npl_mcp.cli.transports.local import Answer, LocalConnection
-from npl_mcp.config.server_state import ServerState
 
 GREETING_SECONDS = 1.0
 
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""Longest answer; the largest artifact fits several times."""
+
 REFUSED = (401, 413, 421, 429, 503)
 """Statuses of calls that a server refuses before it looks at them."""
+
+_BLOCK = 64 * 1024
+
+
+class Answer(NamedTuple):
+    """What a server sent.
+
+    :param status: HTTP status code.
+    :param headers: their names, in small letters.
+    :param body: its bytes.
+    """
+
+    status: int
+    headers: frozenset[str]
+    body: bytes
 
 
 class HttpTransport:
@@ -28,14 +50,11 @@ class HttpTransport:
     :param address: of the server.
     :param token: proves who calls; empty for none.
     :param project: path of the folder whose worklogs are meant; ``None`` means the working directory.
-    :param state: what the server says of itself, if it is the one of the data folder.
     """
 
-    def __init__(
-        self, address: Address, token: str, project: str | None = None, state: ServerState | None = None
-    ) -> None:
-        self.address, self._token, self.state = address, token, state
-        self._project = project
+    def __init__(self, address: Address, token: str, project: str | None = None) -> None:
+        self.address, self._token, self._project = address, token, project
+        self.local = address.local
         self.name = f"the server at {address.text}"
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
@@ -43,17 +62,12 @@ class HttpTransport:
         headers = {"Content-Type": b"application/json", "Connection": b"close", **self._caller(tool)}
         # In ASCII, so that half of a surrogate pair arrives as such and is refused, as it is in this process.
         body = json.dumps(arguments).encode("ascii")
-        prefix = self.address.prefix
-        connection = _connection(self.address)
-        try:
-            _greet(connection, prefix)
-            path = f"{prefix}/mcp/tools/{tool}"
-            answer = connection.request("POST", path, headers, body, CALL_SECONDS)
-            if answer.status == 200 and arguments.get("format") == "markdown":
-                return {"success": True, "data": answer.body.decode("utf-8", "replace")}
-            return _reply(answer)
-        finally:
-            connection.close()
+        with closing(greeted(self.address)) as line:
+            path = f"{self.address.prefix}/mcp/tools/{tool}"
+            answer = request(line, "POST", path, headers, body, CALL_SECONDS)
+        if answer.status == 200 and arguments.get("format") == "markdown":
+            return {"success": True, "data": answer.body.decode("utf-8", "replace")}
+        return _reply(answer)
 
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""
@@ -66,33 +80,132 @@ class HttpTransport:
                 raise TransportError("was not called: the token has characters that no token has")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # Another machine has other folders; its server uses its own.
-        if self.address.local:
+        if self.local:
             headers["NPL-Cwd"] = _folder(self._project if tool.startswith(WORKLOG_TOOLS) else None)
         return headers
 
 
-def greet(address: Address) -> None:
-    """Make sure that an npl server of this version answers.
+def greeted(address: Address) -> HTTPConnection:
+    """Return a connection to an npl server of this version.
 
-    :raises TransportError: none does.
+    :raises TransportError: none answers.
     """
-    connection = _connection(address)
+    line = connected(address)
     try:
-        _greet(connection, address.prefix)
-    finally:
-        connection.close()
+        greeting = request(line, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
+        body = _object(greeting.body)
+        version = body.get("version") if body.get("name") == "npl" else None
+        check_version(version if isinstance(version, str) else None)
+        if greeting.status != 200:
+            raise TransportError(f"is not ready (status {greeting.status})")
+    except TransportError:
+        line.close()
+        raise
+    return line
 
 
-def _greet(connection: Any, prefix: str) -> None:
-    _check_greeting(connection.request("GET", f"{prefix}/healthz", {}, b"", GREETING_SECONDS))
+def connected(address: Address) -> HTTPConnection:
+    """Return an open connection, which is never opened again.
+
+    :raises TransportError: nothing listens there.
+    """
+    seconds = 0.25 if address.local else 1.0
+    try:
+        line = _line(address, seconds)
+        line.connect()
+    except TimeoutError:
+        raise TransportError(f"does not answer within {seconds:g} s") from None
+    except (OSError, ValueError) as error:  # ValueError: an impossible host name, a path with a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TransportError(f"cannot be reached: {reason}", absent=True) from None
+    # Otherwise a server that closes after the greeting would get the call over a new connection, where
+    # another process may listen by then.
+    line.auto_open = 0
+    return line
 
 
-def _connection(address: Address) -> Any:
+def _line(address: Address, seconds: float) -> HTTPConnection:
+    """Return a connection that is not open. Servers of this machine are reached without a proxy."""
+    if not address.host:
+        return _UnixConnection(address.path, seconds)
+    kind = HTTPSConnection if address.secure else HTTPConnection
     if address.local:
-        return LocalConnection(address)
-    from npl_mcp.cli.transports.remote import RemoteConnection
+        return kind(address.host, address.port, timeout=seconds)
+    from urllib.parse import unquote, urlsplit
+    from urllib.request import getproxies, proxy_bypass
 
-    return RemoteConnection(address)
+    proxies = {} if proxy_bypass(f"{address.host}:{address.port}") else getproxies()
+    proxy = urlsplit(proxies.get("https" if address.secure else "http") or proxies.get("all") or "")
+    if not proxy.hostname:
+        return kind(address.host, address.port, timeout=seconds)
+    line = kind(proxy.hostname, proxy.port or 80, timeout=seconds)
+    user = unquote(f"{proxy.username}:{proxy.password or ''}") if proxy.username else ""
+    known = {"Proxy-Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"} if user else {}
+    line.set_tunnel(address.host, address.port, known)
+    return line
+
+
+class _UnixConnection(HTTPConnection):
+    """A connection to a Unix socket.
+
+    :param path: of the socket.
+    """
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the connection."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(self._path)
+        except BaseException:
+            self.close()
+            raise
+
+
+def request(
+    line: HTTPConnection,
+    method: str,
+    path: str,
+    headers: Mapping[str, bytes],
+    body: bytes | None,
+    seconds: float,
+) -> Answer:
+    """Send a request and return its answer.
+
+    :param headers: values without control characters; http.client adds ``Host`` and ``Content-Length``.
+    :param seconds: longest time without a byte.
+    :raises TransportError: there is no answer, or it is too long.
+    """
+    sent = False
+    try:
+        if line.sock is not None:
+            line.sock.settimeout(seconds)
+        line.request(method, path, body, {"User-Agent": f"npl-cli/{__version__}", **headers})
+        sent = method != "GET"  # which changes nothing
+        with line.getresponse() as response:
+            return Answer(response.status, frozenset(map(str.lower, response.headers)), _body(response, sent))
+    except TimeoutError:
+        raise TransportError(f"does not answer within {seconds:g} s", sent=sent) from None
+    except (OSError, HTTPException) as error:
+        raise TransportError(f"closed the connection: {error or type(error).__name__}", sent=sent) from None
+
+
+def _body(response: HTTPResponse, sent: bool) -> bytes:
+    """Read in small parts, so that the limit also holds for a body that announces a false length, or none."""
+    data = bytearray()
+    too_long = (response.length or 0) > MAX_BODY_BYTES
+    while not too_long and (part := response.read1(_BLOCK)):
+        data += part
+        too_long = len(data) > MAX_BODY_BYTES
+    if too_long:
+        raise TransportError(f"answers with more than {MAX_BODY_BYTES >> 20} MiB", sent=sent)
+    if response.length:  # read1 reports no missing bytes
+        raise HTTPException("the answer is not complete")
+    return bytes(data)
 
 
 def _folder(project: str | None) -> bytes:
@@ -104,15 +217,6 @@ def _folder(project: str | None) -> bytes:
     if here != here.strip() or any(byte < 0x20 or byte == 0x7F for byte in here):
         raise TransportError("was not called: the name of the working directory has control characters")
     return here
-
-
-def _check_greeting(greeting: Answer) -> None:
-    """Check the answer to ``GET /healthz``."""
-    body = _object(greeting.body)
-    version = body.get("version") if body.get("name") == "npl" else None
-    check_version(version if isinstance(version, str) else None)
-    if greeting.status != 200:
-        raise TransportError(f"is not ready (status {greeting.status})")
 
 
 def _reply(answer: Answer) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class InProcess:
     :param only: and not those at all.
     """
 
-    name = "this process"
+    name, local = "this process", True
 
     def __init__(
         self, settings: Settings | None = None, *, roots: Sequence[str] = (), only: bool = False

@@ -34,7 +34,7 @@ class StdioTransport:
     :param call_seconds: how long a tool may take.
     """
 
-    name = "the server over standard streams"
+    name, local = "the server over standard streams", True
 
     def __init__(
         self,

@@ -58,13 +58,9 @@ ARGUMENTS = [
     ("file", "guid", {}, ["guide.md", "npl-tool-guide"]),
     ("selector", "drip", {"file": "guide.md"}, ["guide ### Drip lines"]),
     ("item", "code-rev", {"resource_type": "style"}, ["code-review"]),
-    ("agent", "code-rev", {}, ["code-reviewer"]),
-    ("session_id", "", {}, ["spring"]),
     ("file", "artifact:", {}, ["artifact:2", "artifact:1"]),
-    ("artifact_id", "1", {}, ["1"]),
-    ("artifact", "artifact:3", {}, []),
-    ("library", "lib:", {}, []),
-    ("key", "", {}, []),
+    ("file", "artifact:3", {}, []),
+    ("file", "lib:", {}, []),
     ("plant", "", {}, []),
 ]
 FILE_OF = {"artifact_type": "document", "file_content_base64": "IyBQ", "filename": "p.md"}
@@ -74,7 +70,6 @@ def test_arguments_of_prompts(settings: Settings) -> None:
     """Their names say what they are."""
 
     async def ask(client: Client[Any]) -> list[list[str]]:
-        await client.call_tool("session_create", {"session_id": "spring"})
         for name in ("plan", "list"):
             await client.call_tool("artifact_create", {"name": name, **FILE_OF})
         ref = PromptReference(type="ref/prompt", name="bed")

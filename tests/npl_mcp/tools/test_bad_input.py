@@ -283,3 +283,20 @@ def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
             assert ("selectors found nothing" in text) is ("selectors" in request)
 
     with_client(settings, ask)
+
+
+MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
+    ("npl_load_tailored", {"context": "x", "token_budget": -1}, "token_budget"),
+    ("npl_load_tailored", {"context": "x", "file": ""}, "file"),
+    ("npl_load_tailored", {"contxt": "x"}, "contxt"),
+    ("artifact_get", {}, "artifact_id"),
+    ("npl_load_tailored", {"context": "x", "file": "gide.md"}, None),
+    ("session_get", {"session_id": "none"}, None),
+]
+
+
+def test_an_error_names_the_argument_that_cannot_be_used(settings: Settings) -> None:
+    """A program need not look for it in the message; other errors have none."""
+    answers = calls(settings, [(tool, given) for tool, given, _ in MISTAKES])
+    assert [answer.get("parameter") for answer in answers] == [name for *_, name in MISTAKES]
+    assert not any(answer["success"] for answer in answers)

@@ -295,8 +295,8 @@ def test_completion_knows_commands_and_options(run: Run, tmp_path: Path) -> None
     script = run("completion", "bash")
     (tmp_path / "c.sh").write_text(script.out, encoding="utf-8")
     ask = (
-        "source c.sh; COMP_CWORD=1; COMP_WORDS=(npl-load tail); _npl_load; echo ${COMPREPLY[@]};"
-        "COMP_CWORD=2; COMP_WORDS=(npl-load tailored --bu); _npl_load; echo ${COMPREPLY[@]}"
+        "source c.sh; COMP_CWORD=1; COMP_WORDS=(npl-load tail); _shtab_npl_load; echo ${COMPREPLY[@]};"
+        "COMP_CWORD=2; COMP_WORDS=(npl-load tailored --bu); _shtab_npl_load; echo ${COMPREPLY[@]}"
     )
     done = subprocess.run(
         ["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30

@@ -280,7 +280,8 @@ def test_a_broken_pipe_is_silent(run: Run, project: Path) -> None:
 
 
 COMPLETIONS = [
-    ("", ["init", "log", "--via"]),
+    ("", ["init", "log"]),
+    ("--v", ["--via"]),
     ("log --s", ["--summary", "--session"]),
     ("read --session ", ["night"]),
     ("--via ", ["auto", "http", "stdio", "direct"]),
@@ -300,7 +301,7 @@ def test_completion(typed: str, offered: list[str], run: Run, project: Path, tmp
     words = ["npl-worklog", *typed.split(" ")]
     script = (
         f"{run('completion', 'bash').out}\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
-        f"COMP_CWORD={len(words) - 1}\n_npl_worklog\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        f"COMP_CWORD={len(words) - 1}\n_shtab_npl_worklog\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     )
     done = subprocess.run(
         ["bash", "-c", script],

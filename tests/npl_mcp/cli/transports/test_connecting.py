@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +162,17 @@ def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
     if named:
         monkeypatch.setenv("NPL_MCP_URL", url(theatre))
     told: Told = []
-    reply = call_once(transport, told, "worklog_init", session_id="secret")
+    gone = transport == "http" and not named
+    with pytest.raises(SystemExit) if gone else nullcontext() as ended:
+        reply = call_once(transport, told, "worklog_init", session_id="secret")
     if named:
         assert said
         assert all(b"own-token" not in part and b"secret" not in part for part in said)
     else:
         assert said == []
-        assert reply["success"] is (transport is None)
-        assert told == []
+        assert gone or reply["success"]
+        assert len(told) == gone
+        assert not gone or ended.value.code == 69
 
 
 def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Play], Stage]) -> None:
@@ -307,7 +311,7 @@ def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None
 def test_files_are_looked_for_where_this_environment_says(
     data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that looks elsewhere is asked for all else, and for files only by name."""
+    """A server that looks elsewhere is asked only by name."""
     theatre = stage(playing(message(HEALTHY), message(DONE)))
     play_server(data, url=url(theatre))
     told: Told = []
@@ -315,7 +319,6 @@ def test_files_are_looked_for_where_this_environment_says(
     assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
     monkeypatch.setenv("NPL_HOME", "/nowhere")
     assert "content" in call_once(None, told, "items_raw", **arguments)["data"]
-    assert call_once(None, told)["data"] == {"n": 1}
     assert call_once("http", told, "items_raw", **arguments)["data"] == {"n": 1}
     play_server(data, url=url(theatre), places="NPL_HOME=/nowhere")
     assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
@@ -352,7 +355,11 @@ def test_variables_that_cannot_be_used(
 def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``NPL_VIA`` counts where no ``--via`` is given."""
     monkeypatch.setenv("NPL_VIA", "http")
-    assert call_once(None, [])["error"].startswith("a server of this data folder is not running")
+    told: Told = []
+    with pytest.raises(SystemExit) as ended:
+        call_once(None, told)
+    assert ended.value.code == 69
+    assert told[0].startswith("a server of this data folder is not running")
     assert call_once("direct", [])["success"]
 
 
