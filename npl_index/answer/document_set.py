@@ -180,6 +180,14 @@ class DocumentSet:
             found = self.name(document, by_path=by_path) + indexed.steps[index]
         return narrowed(found, own=only_own, lines=lines)
 
+    def end_of_range(self, document: int, start: int, end: int) -> str:
+        """Write the end of a selector that runs from one section to another of the same document."""
+        sections = self.tree(document).sections
+        heading = sections[end].level, heading_label(sections[end].name)
+        if heading[0] and all((one.level, heading_label(one.name)) != heading for one in sections[start:end]):
+            return f"{'#' * heading[0]} {spell(heading[1])}"
+        return self.name(document) + self.collection.documents[document].steps[end]
+
     def _unnamed(self, document: int, index: int) -> str | None:
         """Return the selector of a section from a heading that only it, or one above it, has."""
         indexed = self.collection.documents[document]

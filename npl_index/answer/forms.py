@@ -30,6 +30,7 @@ from npl_index.answer.assembling import digest, row, selector
 from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
+from npl_index.answer.pointers import pointer
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
@@ -242,7 +243,8 @@ def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
 
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
-    return f"{_quoted(pointer.selector)} {pointer.tokens}{line}"
+    number = f" in {pointer.sections} sections" if pointer.sections else ""
+    return f"{_quoted(pointer.selector)} {pointer.tokens}{number}{line}"
 
 
 def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
@@ -302,7 +304,7 @@ class Pricing:
 
     def trace(self, unit: Unit) -> int:
         """Return the cost of naming a unit."""
-        return self.pointer(Pointer(selector(self._documents, unit), unit.tokens))
+        return self.pointer(pointer(self._documents, unit))
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""
