@@ -174,21 +174,23 @@ def digest(documents: DocumentSet, unit: Unit) -> str | None:
     )
 
 
-def selector(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
+def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path: bool = False) -> str:
     """Return what selects a unit.
 
+    :param above: name all headings above it but the document's title.
     :param by_path: name its document by its path.
     """
     first, last = unit.parts[0], unit.parts[-1]
     lines = None if documents.is_whole(first) else first.lines
     alone = len(unit.parts) == 1
-    start = documents.selector((first.document, first.section), own=alone, lines=lines, by_path=by_path)
+    place = first.document, first.section
+    start = documents.selector(place, own=alone, lines=lines, above=above, by_path=by_path)
     if not unit.ranges:
         return start
     tree = documents.tree(first.document)
-    above = (one for one in tree.ancestors(last.section) if one > first.section)
-    end = next((one for one in above if tree.subtree(one)[-1] == last.section), last.section)
-    return f"{start}...{documents.end_of_range(first.document, first.section, end)}"
+    inside = (one for one in tree.ancestors(last.section) if one > first.section)
+    end = next((one for one in inside if tree.subtree(one)[-1] == last.section), last.section)
+    return f"{start}...{documents.end_of_range(first.document, end)}"
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
