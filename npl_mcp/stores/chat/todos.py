@@ -3,8 +3,8 @@
 A claim is a lease. When it is over and the todo is not done, the todo is as if nobody had begun it: free for
 all, or still that of the persona it was assigned to. Nothing has to happen for that, because the state is
 worked out when it is read. The row of a todo that its assignee claims stays ``pending``: with a lease that
-means in progress, and the end of the lease leaves the assignment. The functions work inside a transaction of a
-caller.
+means in progress, and the end of the lease leaves the assignment. The functions work inside a transaction of
+a caller.
 """
 
 from __future__ import annotations
