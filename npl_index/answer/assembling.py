@@ -174,15 +174,23 @@ def digest(documents: DocumentSet, unit: Unit) -> str | None:
     )
 
 
-def selector(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
+def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path: bool = False) -> str:
     """Return what selects a unit.
 
+    :param above: name all headings above it but the document's title.
     :param by_path: name its document by its path.
     """
-    first = unit.parts[0]
+    first, last = unit.parts[0], unit.parts[-1]
     lines = None if documents.is_whole(first) else first.lines
     alone = len(unit.parts) == 1
-    return documents.selector((first.document, first.section), own=alone, lines=lines, by_path=by_path)
+    place = first.document, first.section
+    start = documents.selector(place, own=alone, lines=lines, above=above, by_path=by_path)
+    if not unit.ranges:
+        return start
+    tree = documents.tree(first.document)
+    inside = (one for one in tree.ancestors(last.section) if one > first.section)
+    end = next((one for one in inside if tree.subtree(one)[-1] == last.section), last.section)
+    return f"{start}...{documents.end_of_range(first.document, end)}"
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
@@ -191,4 +199,25 @@ def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
     return [
         *(Unit(group, 1.0) for group in families(documents, chosen)),
         *(unit for unit in dropped if not unit.parts[0].chosen),
+    ]
+
+
+def joined(documents: DocumentSet, units: Iterable[Unit]) -> list[Unit]:
+    """Join units that are whole sections and follow one another."""
+    runs: list[list[Unit]] = []
+    following = None
+    for unit in units:
+        first = unit.parts[0]
+        family = documents.tree(unit.document).subtree(first.section)
+        whole = documents.is_whole(first) and unit.parts[-1].section == family[-1]
+        if whole and following == (unit.document, first.section):
+            runs[-1].append(unit)
+        else:
+            runs.append([unit])
+        following = (unit.document, family.stop) if whole else None
+    return [
+        Unit(tuple(part for unit in run for part in unit.parts), run[0].score, ranges=True)
+        if len(run) > 1
+        else run[0]
+        for run in runs
     ]

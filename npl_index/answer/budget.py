@@ -80,11 +80,13 @@ class Unit(NamedTuple):
     :param parts: of one document, in its order.
     :param score: 0 to 1; 1 for what a selector asked for.
     :param cut: it ends before its section's end, or begins after its beginning, for lack of room.
+    :param ranges: its parts are several sections that follow one another; it is only named.
     """
 
     parts: tuple[Part, ...]
     score: float
     cut: bool = False
+    ranges: bool = False
 
     @property
     def document(self) -> int:
@@ -154,7 +156,7 @@ def pack(
     :param units: best first.
     :param room: tokens.
     :param names: tokens to reserve for selectors, the least and the most; a piece of the best unit may take
-        the difference, and in the last resort all.
+        the difference, and in the last resort all, unless a selector asked for it.
     :param most: tokens of one text; a longer one is cut.
     """
     packing = _Packing(room, names, most, prices, cut)
@@ -217,7 +219,8 @@ class _Packing:
                 pieces = self._piece(part, room - self._names - trace) or pieces
         if pieces is None and not self.kept and self._failed < MOST_FAILED_CUTS:
             pieces = self._piece(part, room - self._least_names, at_any_cost=True)
-            pieces = pieces or self._piece(part, room, at_any_cost=True)
+            if pieces is None and not part.chosen:
+                pieces = self._piece(part, room, at_any_cost=True)
             self._failed += pieces is None
         if pieces is None:
             self.dropped.append(unit)

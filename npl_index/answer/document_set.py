@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -11,14 +12,14 @@ from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.library.references import document_name, path_ends
-from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.register import CollectionRegister
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.writing import narrowed
+from npl_index.selectors.writing import narrowed, steps_of
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
@@ -166,29 +167,61 @@ class DocumentSet:
         return spell(label(path if by_path else document_name(path)))
 
     def selector(
-        self, place: Place, *, own: bool = False, lines: Span | None = None, by_path: bool = False
+        self,
+        place: Place,
+        *,
+        own: bool = False,
+        lines: Span | None = None,
+        above: bool = False,
+        by_path: bool = False,
     ) -> str:
         """Write the selector of a section, of its own text, or of some lines of that: as short as may be.
 
+        :param above: name all headings above it but the document's title.
         :param by_path: name the document by its path with its suffix.
         """
         document, index = place
-        indexed = self.collection.documents[document]
-        only_own = own and bool(indexed.tree.sections[index].children)
-        found = self._unnamed(document, index) if self.complete and not by_path else None
+        tree = self.tree(document)
+        if above:
+            steps = self.once(("steps", document), lambda: steps_of(tree, short=False))
+        else:
+            steps = self.collection.documents[document].steps
+        anchors: Sequence[int] = (index, *reversed(tree.ancestors(index)))
+        if above:
+            anchors = [one for one in anchors if one and steps[index].startswith(steps[one])][-1:]
+        found = None if by_path else self._unnamed(place, steps, anchors)
         if found is None:
-            found = self.name(document, by_path=by_path) + indexed.steps[index]
-        return narrowed(found, own=only_own, lines=lines)
+            path = steps[index]
+            if above and anchors and (heading := self._sole_step(document, anchors[-1])):
+                path = f" {heading}{path.removeprefix(steps[anchors[-1]])}"
+            found = self.name(document, by_path=by_path) + path
+        return narrowed(found, own=own and bool(tree.sections[index].children), lines=lines)
 
-    def _unnamed(self, document: int, index: int) -> str | None:
-        """Return the selector of a section from a heading that only it, or one above it, has."""
-        indexed = self.collection.documents[document]
-        for one in (index, *reversed(indexed.tree.ancestors(index))):
-            section = indexed.tree.sections[one]
+    def end_of_range(self, document: int, end: int) -> str:
+        """Write the end of a selector that runs from a section to another of the same document."""
+        heading = self._sole_step(document, end)
+        return heading or self.name(document) + self.collection.documents[document].steps[end]
+
+    def _sole_step(self, document: int, index: int) -> str | None:
+        """Return the heading of a section as a step, if no other of its document equals it."""
+        sections = self.tree(document).sections
+        equals = self.once(("headings", document), lambda: Counter(map(_step, sections)))
+        step = _step(sections[index])
+        return step if sections[index].level and equals[step] == 1 else None
+
+    def _unnamed(self, place: Place, steps: Sequence[str], anchors: Sequence[int]) -> str | None:
+        """Return the selector of a section from a heading that only it, or one above it, has.
+
+        :param steps: of all sections.
+        :param anchors: the sections that may have that heading.
+        """
+        document, index = place
+        for one in anchors if self.complete else ():
+            section = self.tree(document).sections[one]
             if section.level and self.collection.is_unique(document, one):
-                below = indexed.steps[index].removeprefix(indexed.steps[one])
+                below = steps[index].removeprefix(steps[one])
                 if not below or below.startswith(" > #"):  # not by the name of a part of a file
-                    return f"{'#' * section.level} {spell(heading_label(section.name))}{below}"
+                    return _step(section) + below
         return None
 
     def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
@@ -227,3 +260,8 @@ class DocumentSet:
         places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
+
+
+def _step(section: Section) -> str:
+    """Return a heading as selectors have it."""
+    return f"{'#' * section.level} {spell(heading_label(section.name))}"

@@ -1,18 +1,17 @@
 """The forms of an answer: how its parts are written, and so what they cost.
 
 ``json`` is for programs: the fields of :class:`~npl_index.answer.values.Tailored` by name. ``markdown`` is
-what a model reads best: the passages as they are, each under one mark, and a last mark with pointers to the
-next sections::
+what a model reads best: the passages as they are, each under one mark, which names the headings above it, and
+a last mark with pointers to the next sections::
 
-    <!-- guide.md > ## Pruning .92 -->
-    ## Pruning
+    <!-- guide.md ## Trees > ### Pruning .92 -->
+    ### Pruning
 
     Prune fruit trees in late winter.
 
     <!-- more:
     "guide > ## Compost" 210: Turn the heap every two weeks.
-    no section has: bonsai
-    -->
+    no section has: bonsai -->
 
 What a part costs is counted on the text as it is sent. Counts of parts add up because each part starts a new
 token: in Markdown as :mod:`~npl_index.tokens.counting` says, in JSON because every text begins with the
@@ -30,6 +29,7 @@ from npl_index.answer.assembling import digest, row, selector
 from npl_index.answer.budget import Part, Unit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import in_mark, note
+from npl_index.answer.pointers import pointer
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
@@ -209,7 +209,7 @@ class Markdown:
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return the last mark with all its lines but the pointers."""
-        return self.write(nothing, documents, (), Guide((), held)) + note("more:\n", documents.tag)
+        return self.write(nothing, documents, (), Guide((), held)) + note("more:", documents.tag)
 
     def write(
         self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
@@ -225,7 +225,7 @@ class Markdown:
         notes = [*map(_pointer, guide.pointers), *_notes(answer, guide)]
         if guide.pointers or answer.absent or answer.weak:
             head = "more:\n" if guide.pointers else "\n"
-            pieces.append(note(head + "\n".join(notes) + "\n", documents.tag))
+            pieces.append(note(head + "\n".join(notes), documents.tag))
         elif notes:
             pieces.append(note("; ".join(notes), documents.tag))
         if answer.ranking is not None:
@@ -234,15 +234,16 @@ class Markdown:
 
 
 def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
-    ends = (" cut" if unit.cut else "") + (f" ={shown}" if (shown := digest(documents, unit)) else "")
-    return note(
-        f"{in_mark(selector(documents, unit, by_path=by_path))} {_score(unit.score)}{ends}", documents.tag
-    )
+    """Return the mark of a unit. A text like "Options" tells little without the headings above it."""
+    place = in_mark(selector(documents, unit, above=True, by_path=by_path))
+    shown = digest(documents, unit)
+    return note(f"{place} {_score(unit.score)}{f' ={shown}' if shown else ''}", documents.tag)
 
 
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
-    return f"{_quoted(pointer.selector)} {pointer.tokens}{line}"
+    number = f" in {pointer.sections} sections" if pointer.sections else ""
+    return f"{_quoted(pointer.selector)} {pointer.tokens}{number}{line}"
 
 
 def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
@@ -302,7 +303,7 @@ class Pricing:
 
     def trace(self, unit: Unit) -> int:
         """Return the cost of naming a unit."""
-        return self.pointer(Pointer(selector(self._documents, unit), unit.tokens))
+        return self.pointer(pointer(self._documents, unit))
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""

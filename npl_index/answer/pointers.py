@@ -18,7 +18,7 @@ _BEFORE = LINE_CHARACTERS // 4
 
 def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
     """Return the pointer to a unit, without a line."""
-    return Pointer(selector(documents, unit), unit.tokens)
+    return Pointer(selector(documents, unit), unit.tokens, sections=len(unit.parts) if unit.ranges else None)
 
 
 def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from npl_index.answer.assembling import left_out, selector, split
+from npl_index.answer.assembling import joined, left_out, selector, split
 from npl_index.answer.budget import Packed, Part, Unit, pack
 from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
@@ -65,6 +65,11 @@ class Wanted(NamedTuple):
     others: Sequence[Unit]
     best: frozenset[Place]
     pointers: int
+
+    @property
+    def chosen(self) -> bool:
+        """Whether selectors ask for the units."""
+        return bool(self.units) and self.units[0].parts[0].chosen
 
     def holds_best(self, unit: Unit) -> bool:
         """Return whether a unit is among the best hits."""
@@ -135,13 +140,21 @@ class Room:
 
     def _reserve(self, wanted: Wanted) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all."""
-        chosen = bool(wanted.units) and wanted.units[0].parts[0].chosen
         named = [*wanted.units[1:MAX_CHOSEN_NAMED], *wanted.others]
-        best = [] if chosen else list(filter(wanted.holds_best, named))
+        best = self._widest(wanted) if wanted.chosen else list(filter(wanted.holds_best, named))
         costs = accumulate(map(self._prices.trace, named[: wanted.pointers]), initial=0)
         room = max(0, self._left) // MOST_FOR_POINTERS
         least = sum(map(self._prices.trace, best))
         return least, max(least, *(total for total in costs if total <= room))
+
+    def _widest(self, wanted: Wanted) -> list[Unit]:
+        """Return ranges of what selectors ask for, as long as those may be that name what has no room."""
+        first = wanted.units[0]
+        if len(first.parts) < 2:
+            return []
+        steps = self._documents.collection.documents[first.document].steps
+        longest = max(first.parts, key=lambda part: len(steps[part.section]))
+        return [Unit((longest, *first.parts), 1.0, ranges=True)]
 
     def _cut(self, part: Part, room: int, at_any_cost: bool) -> Sequence[Part] | None:
         """Cut a part to a room in tokens as they are sent."""
@@ -175,6 +188,8 @@ class Room:
         dropped = left_out(self._documents, packed.dropped)
         owed = {part for unit in packed.dropped[: packed.owed] for part in unit.parts}
         owed |= {part for unit in packed.rests for part in unit.parts}
+        if wanted.chosen:
+            dropped = self._joined(dropped, packed.rests)
         units = [*dropped, *packed.rests, *wanted.others]
         first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
         then = [unit for unit in units if unit not in first]
@@ -183,7 +198,7 @@ class Room:
             # What to ask for is the least that an answer says.
             named.append((units[0], self._least(units[0])))
         for number, unit in enumerate((*first, *then)):
-            most = MAX_CHOSEN_NAMED if unit.parts[0].chosen else wanted.pointers
+            most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
             if number >= len(first) and len(named) >= most:
                 break
             one = pointer(self._documents, unit)
@@ -200,6 +215,15 @@ class Room:
             named[at] = unit, self._with_line(unit, one)
         return tuple(one for _, one in named)
 
+    def _joined(self, units: list[Unit], rests: Sequence[Unit]) -> list[Unit]:
+        """Return units to name: as many alone as there is room for, the others joined."""
+        room = self._left - sum(map(self._prices.trace, rests))
+        for alone in (min(len(units), MAX_CHOSEN_NAMED), *range(POINTERS, -1, -1)):
+            named = [*units[:alone], *joined(self._documents, units[alone:])]
+            if sum(map(self._prices.trace, named)) <= room:
+                break
+        return named
+
     def _least(self, unit: Unit) -> Pointer:
         """Name a unit, or its document if there is no room for more."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
@@ -212,7 +236,11 @@ class Room:
         return one
 
     def _with_line(self, unit: Unit, one: Pointer) -> Pointer:
-        if not self._form.shows_lines or (line := matching_line(self._documents, unit.parts[0])) is None:
+        if (
+            unit.ranges
+            or not self._form.shows_lines
+            or (line := matching_line(self._documents, unit.parts[0])) is None
+        ):
             return one
         full = one._replace(line=line[1])
         return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one

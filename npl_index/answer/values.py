@@ -42,11 +42,13 @@ class Pointer(NamedTuple):
     :param selector: selects it; it can be sent back as it is.
     :param tokens: of its text.
     :param line: its line that holds most terms of the question, where there is room.
+    :param sections: how many it stands for, if it is a range.
     """
 
     selector: str
     tokens: int
     line: str | None = None
+    sections: int | None = None
 
 
 class Guide(NamedTuple):

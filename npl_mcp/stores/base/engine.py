@@ -136,32 +136,14 @@ class Commits(ABC):
         """Close its connection."""
 
 
-class Migration(NamedTuple):
-    """How SQLAlchemy is brought to migrate a database.
-
-    :param dialect: an address without a place.
-    :param options: of SQLAlchemy's ``create_engine``.
-    :param raw: the connection that migrates, and nothing else.
-    :param begin: the statement that begins the transaction, or the first in it.
-    :param finish: called before the transaction ends, with a function that executes SQL, and what becomes
-        :attr:`Schema.oldest`.
-    """
-
-    dialect: str
-    options: Mapping[str, Any]
-    raw: Any
-    begin: str
-    finish: Callable[[Callable[[str], Any], str], None]
-
-
 class Engine(ABC):
     """One database as its driver reaches it; opens nothing when made.
 
     ``raw`` is a connection of the driver: it has ``execute``, ``cursor`` and ``close``.
     """
 
-    keeps_contents = False
-    """Whether the contents of artifacts are kept in the database; else they are files beside it."""
+    dialect: str
+    """Which files of SQL are for this engine alone; see :mod:`npl_mcp.stores.base.migrating`."""
 
     idle_seconds: float | None = None
     """How long an unused connection stays open; ``None``: as long as the database."""
@@ -277,8 +259,23 @@ class Engine(ABC):
         """Keep what a migration might spoil."""
 
     @abstractmethod
-    def migration(self, deadline: Deadline) -> Migration:
-        """Open a connection for a migration."""
+    def migration(self, deadline: Deadline) -> AbstractContextManager[Any]:
+        """Begin a transaction for migrations, on a connection of its own, while no other program writes.
+
+        It is committed at the end, or rolled back on any error.
+        """
+
+    @abstractmethod
+    def run_script(self, raw: Any, text: str) -> None:
+        """Execute the statements of a migration, which are written in the words of SQLite."""
+
+    @abstractmethod
+    def finish(self, raw: Any, oldest: str) -> None:
+        """Say whose tables these are, and check what a migration may have broken.
+
+        :param oldest: becomes :attr:`Schema.oldest`.
+        :raises DatabaseError: it broke references.
+        """
 
     def after_migration(self) -> None:  # noqa: B027
         """Put right what a migration made."""

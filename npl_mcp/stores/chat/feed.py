@@ -258,9 +258,9 @@ def present_data(row: Row, moment: str) -> dict[str, Any]:
     if row["status"] is not None:
         over = row["lease_until"] is not None and row["lease_until"] <= moment
         data["status"] = "pending" if over else row["status"]
-        data["assigned_to"] = None if over else row["assigned_to"]
+        data["assigned_to"] = None if over and row["status"] == "in_progress" else row["assigned_to"]
         if row["lease_until"] is not None and not over:
-            data["lease_until"] = row["lease_until"]
+            data |= {"status": "in_progress", "lease_until": row["lease_until"]}
     if row["ack_event_id"] is not None:
         data["ack_event_id"] = row["ack_event_id"]
     return data

@@ -1,8 +1,10 @@
 """Todos of a room: created, claimed for a time, reassigned, finished; a todo may wait for others.
 
-A claim is a lease. When it is over and the todo is not done, the todo is as if nobody had begun it; nothing
-has to happen for that, because the state is worked out when it is read. The functions work inside a
-transaction of a caller.
+A claim is a lease. When it is over and the todo is not done, the todo is as if nobody had begun it: free for
+all, or still that of the persona it was assigned to. Nothing has to happen for that, because the state is
+worked out when it is read. The row of a todo that its assignee claims stays ``pending``: with a lease that
+means in progress, and the end of the lease leaves the assignment. The functions work inside a transaction of
+a caller.
 """
 
 from __future__ import annotations
@@ -252,23 +254,26 @@ def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, d
         parts.append(f"{room} = :room")
         values["room"] = room_id
     if which == "mine" or (which == "ready" and persona is not None):
-        mine = f"(todo.assigned_to = :persona AND NOT {_OVER})"
-        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_OVER})")
+        mine = f"(todo.assigned_to = :persona AND NOT {_RELEASED})"
+        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_RELEASED})")
         values["persona"] = persona
     elif which == "ready":
-        parts.append(f"(todo.assigned_to IS NULL OR {_OVER})")
+        parts.append(f"(todo.assigned_to IS NULL OR {_RELEASED})")
     return " AND ".join(parts), values
 
 
 _OVER = "coalesce(todo.lease_until <= :moment, FALSE)"
+_RELEASED = f"({_OVER} AND todo.status = 'in_progress')"
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 
 _SELECT = (
     "SELECT event.id AS event_id, event.room_id, event.persona AS creator, event.data,"
     " todo.assigned_to AS holder,"
-    f" CASE WHEN {_OVER} THEN 'pending' ELSE todo.status END AS status,"
-    f" CASE WHEN {_OVER} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
+    f" CASE WHEN {_OVER} THEN 'pending' WHEN todo.lease_until IS NULL THEN todo.status"
+    " ELSE 'in_progress' END AS status,"
+    f" CASE WHEN {_RELEASED} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
+    " CASE WHEN todo.lease_until IS NULL OR todo.status = 'pending' THEN todo.assigned_to END AS assignee,"
     f" CASE WHEN {_OVER} THEN NULL ELSE todo.lease_until END AS lease_until"
 )
 
@@ -278,7 +283,8 @@ _BLOCKED = (
 )
 
 _CONDITIONS = {
-    "ready": f"(todo.status = 'pending' OR {_OVER}) AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
+    "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {_OVER})"
+    f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
     "open": f"todo.status IN {_OPEN}",
     "mine": f"todo.status IN {_OPEN}",
     "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
@@ -336,7 +342,7 @@ def _change(
     tx.run(
         "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
         " lease_until = :until WHERE event_id = :event",
-        status=status,
+        status=STATUSES[0] if lease_until and doer == before["assignee"] else status,
         doer=doer,
         moment=event.timestamp,
         persona=persona,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -117,3 +118,29 @@ def test_no_file_name_and_no_heading_breaks_out_of_a_mark(name: str) -> None:
         if selector and not selector.startswith(("more:", "see also:")):
             again = tailor(TailorRequest.parse(selectors=[selector]), documents)
             assert "water" in again.content
+
+
+NESTED = "# Deploying\n\n## {}\n\nOn your own machine.\n\n### Workers\n\n#### {}\n\nSet how many listen.\n"
+PLACES = [
+    ("Docker", "Number", "deploying.md ## Docker > ### Workers > #### Number"),
+    ("Twice", "Twice", "deploying.md ## Twice > ### Workers > #### Twice"),
+    ("Other", "Number", "deploying.md > ## Other [2] > ### Workers > #### Number"),
+]
+
+
+@pytest.mark.parametrize(("above", "heading", "expected"), PLACES)
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_mark_names_all_headings_above_its_text(
+    above: str, heading: str, expected: str, complete: bool
+) -> None:
+    """But the title, which the document's name stands for; it selects the same text."""
+    first = "# Deploying\n\n## Other\n\nNothing.\n\n## Else\n\nNothing.\n"
+    text = first + NESTED.format(above, heading).removeprefix("# Deploying\n")
+    documents = replace(document_set({"deploying.md": text, "z.md": "# Z\n\nwater\n"}), complete=complete)
+    written = write(TailorRequest.parse(context="how many listen"), documents, Markdown())
+    mark = re.match(r"<!-- (.*) [.\d]+ -->\n", written.text)
+    assert mark is not None
+    assert mark[1] == expected
+    again = tailor(TailorRequest.parse(selectors=[mark[1]]), documents)
+    assert again.content.endswith("Set how many listen.\n")
+    assert len(again.sections) == 1

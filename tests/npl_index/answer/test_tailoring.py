@@ -25,6 +25,8 @@ from npl_index.errors import (
 )
 from npl_index.markdown.sections import Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import count_ahead, count_sections
 from tests.npl_index.conftest import document_set, exact_counter
@@ -266,6 +268,33 @@ def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> No
         seen += lines
         wanted = list(answer.request_more)
     assert seen == [*(f"- item {n}" for n in range(100))]
+
+
+MANY = "# Reference\n\nWhat every option does.\n" + "".join(
+    f"\n## Option {number}\n\n{'It sets one thing of many. ' * 6}\n"
+    f"\n### Example\n\n{'run --option here. ' * 4}\n\n### Notes {number}\n\n{'Mind the order. ' * 4}\n"
+    for number in range(40)
+)
+
+
+@pytest.mark.parametrize("selector", ["reference", "reference ## Option 7", "## Option 3...## Option 22"])
+@pytest.mark.parametrize("budget", [150, 300, 450, 1000])
+@pytest.mark.parametrize("form", [Json(), Markdown()])
+def test_every_subsection_that_was_left_out_is_named(form: Form, budget: int, selector: str) -> None:
+    """Alone, or in a range from the first to the last of those that follow one another."""
+    on = document_set({"reference.md": MANY, "other.md": "# Other\n\n## Option 1\n\nNothing.\n"})
+
+    def sections(selectors: Iterable[str]) -> set[int]:
+        found = (select_in(on.scope(), compile_selector(one)) for one in selectors)
+        return {index for selections in found for one in selections for index in one.sections if index}
+
+    request = TailorRequest.parse(context="which option", selectors=[selector], token_budget=budget)
+    written = write(request, on, form)
+    here = sections(row.selector for row in written.value.sections)
+    named = sections(written.value.request_more)
+    assert here | named == sections([selector])
+    assert any("..." in one for one in written.value.request_more) or len(named) < 20
+    assert size_of(written, on) <= budget
 
 
 def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:

@@ -155,6 +155,30 @@ def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: 
     assert late["error_code"] == "OPERATION_FAILED"
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_an_assignment_outlives_the_claim(den: Call, settings: Settings, renewed: bool) -> None:
+    """After its time the todo is its assignee's alone, who may claim it again; another may be assigned."""
+    one = todo(den, assigned_to="bo")
+    for _ in range(1 + renewed):
+        assert claim(den, event_id=one)["todo"]["status"] == "in_progress"
+    assert den("chat_list_todos", room_id=1)["data"]["items"][0]["status"] == "in_progress"
+    assert listed(den, filter="ready", persona="bo") == []
+    end_leases(settings)
+    shown = den("chat_list_todos", room_id=1)["data"]["items"][0]
+    assert (shown["status"], shown["assigned_to"], "lease_until" in shown) == ("pending", "bo", False)
+    event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
+    assert (event["data"]["status"], event["data"]["assigned_to"]) == ("pending", "bo")
+    assert not claim(den, "cy", room_id=1)["claimed"]
+    assert den("chat_claim_todo", persona="cy", event_id=one)["error_code"] == "OPERATION_FAILED"
+    for persona, ready in (("bo", [one]), ("cy", [])):
+        assert listed(den, filter="mine", persona=persona) == ready
+        assert listed(den, filter="ready", persona=persona) == ready
+    assert claim(den, room_id=1)["todo"]["status"] == "in_progress"
+    end_leases(settings)
+    den("chat_update_todo", event_id=one, persona="ann", status="pending", assigned_to="cy")
+    assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
+
+
 def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Settings) -> None:
     """The work is not lost because the time was."""
     one = todo(den)

@@ -451,7 +451,7 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
         first, heading, *_ = text.split("\n")
         found = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
         assert found is not None
-        assert found[1] == "guide.md > ## Pruning [depth=0]"
+        assert found[1] == "guide.md ## Pruning [depth=0]"
         assert heading == "## Pruning"
         again = await ask(client, selectors=[found[1]], file="guide.md")
         assert again.split("\n")[1:6] == text.split("\n")[1:6]
@@ -459,14 +459,14 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
         text = await ask(client, selectors=["## Pruning", "## Watering"], file="**/*.md", token_budget=130)
         assert estimator().count(text) <= 130
         *_, more = text.partition("<!-- more:\n")
-        *lines, end = more.rstrip("\n").split("\n")
-        assert end == "-->"
+        assert more.endswith(" -->\n")
+        lines = more.rstrip("\n").split("\n")
         selectors = [json.JSONDecoder().raw_decode(line)[0] for line in lines]
         rest = await ask(client, selectors=selectors, file="**/*.md")
         assert rest.count("\n## ") + text.count("\n## ") >= 3
 
         text = await ask(client, context="zzzz qqqq", file="guide.md")
-        assert text == "<!--\nno section has: zzzz, qqqq\n-->\n"
+        assert text == "<!--\nno section has: zzzz, qqqq -->\n"
 
     with_client(settings, work)
 
