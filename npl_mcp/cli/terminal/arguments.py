@@ -147,6 +147,9 @@ class ProgramParser(ReportingParser):
         self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
 
+_WORD = re.compile(r"'?\b(\w+)(?:\[(\d+)\])?'?")
+
+
 def with_flags(problem: str, parameter: str | None, flags: Mapping[str, str]) -> str:
     """Return a message in the words of a command line.
 
@@ -158,11 +161,11 @@ def with_flags(problem: str, parameter: str | None, flags: Mapping[str, str]) ->
     if name not in flags:
         return problem
 
-    def flag(found: re.Match[str]) -> str:
-        return flags[name] + (f" (word {int(found[1]) + 1})" if found[1] else "")
-
-    told = re.sub(rf"'?\b{name}\b(?:\[(\d+)\])?'?", flag, problem, count=1)
-    return re.sub(r"'(\w+)'", lambda found: flags.get(found[1], found[0]), told)
+    found = next((one for one in _WORD.finditer(problem) if one[1] == name), None)
+    if found is not None:
+        place = f" (word {int(found[2]) + 1})" if found[2] else ""
+        problem = problem[: found.start()] + flags[name] + place + problem[found.end() :]
+    return re.sub(r"'(\w+)'", lambda found: flags.get(found[1], found[0]), problem)
 
 
 class Parser(ReportingParser):

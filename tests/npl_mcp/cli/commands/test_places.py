@@ -100,7 +100,7 @@ def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) ->
     assert "docs/guide/build > ## Library mode" in err
     code, out, err = run(*request, "--format", "markdown")
     assert (code, err) == (0, "")
-    assert out.startswith("<!-- docs/guide/build.md > ## Library mode")
+    assert out.startswith("<!-- docs/guide/build.md ## Library mode")
     assert run(*request, "--json", "-o", "answer.json") == (0, "", "")
     kept = json.loads((tmp_path / "work" / "answer.json").read_text(encoding="utf-8"))
     assert json.loads(run(*request, "--format", "json")[1]) == kept
