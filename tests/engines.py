@@ -132,8 +132,9 @@ def close_gaps(folder: Path) -> None:
 
 
 def tables(folder: Path) -> list[str]:
-    """Name the tables of a database."""
+    """Name the tables of a database, without those of its indexes of words."""
     sqlite = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    sqlite += r" AND name NOT LIKE '%\_words%' ESCAPE '\'"
     postgres = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
     return sorted(name for (name,) in query(folder, sqlite if SERVER is None else postgres))
 

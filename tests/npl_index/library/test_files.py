@@ -75,7 +75,7 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to("real")
     with Folder.opened(tmp_path / "linked", "a/b", make=True) as opened:
-        opened.write_new("file", b"x")
+        assert opened.create("file", b"x")
     assert (tmp_path / "real" / "a" / "b" / "file").read_bytes() == b"x"
 
 

@@ -105,7 +105,7 @@ def test_markdown_is_sent_as_such(server: Running) -> None:
     params = {"name": "npl_load_tailored", "arguments": arguments}
     text = plain.body.decode()
     assert mcp(server, "tools/call", params).data["result"]["content"] == [{"type": "text", "text": text}]
-    assert text.startswith("<!-- guide.md > ## Pruning ")
+    assert text.startswith("<!-- guide.md ## Pruning ")
     assert plain.headers["content-type"].startswith("text/markdown")
     failed = call(server, "npl_load_tailored", {**arguments, "file": "nope.md"})
     assert (failed.status, failed.data["error_code"]) == (404, "NOT_FOUND")

@@ -447,13 +447,6 @@ def completed(site: Site, who: str, path: str) -> list[str]:
     return values
 
 
-def argued(site: Site, who: str, name: str) -> list[str]:
-    ref = {"type": "ref/prompt", "name": "siphons"}
-    answer = site.ask(who, "completion/complete", ref=ref, argument={"name": name, "value": ""})
-    values: list[str] = answer["result"]["completion"]["values"]
-    return values
-
-
 def test_completions_tell_of_nothing_hidden(site: Site) -> None:
     """Neither files of other roots, nor keys or items of a domain that somebody does not see."""
     assert "other.md" in completed(site, "alice", "oth")
@@ -468,8 +461,6 @@ def test_completions_tell_of_nothing_hidden(site: Site) -> None:
     assert completed(site, "guides", "lib:secrets/") == []
     assert completed(site, "alice", "artifact:") == completed(site, "guides", "artifact:1") == ["artifact:1"]
     assert completed(site, "no-artifact", "artifact:") == []
-    assert argued(site, "alice", "session") == ["s"]
-    assert argued(site, "no-session", "session") == argued(site, "no-npl", "session") == []
 
 
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:

@@ -209,7 +209,7 @@ def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, chang
             rows = json.loads(await read("npl_load_tailored", selectors=[selector]))["data"]["sections"]
             assert [row["selector"].removeprefix("note > ") for row in rows] == [selector]
             marked = await read("npl_load_tailored", selectors=[selector], format="markdown")
-            mark = re.match(r"<!-- note\.md > (.*) 1 =([0-9a-f]{8}) -->\n", marked)
+            mark = re.match(r"<!-- note\.md (.*) 1 =([0-9a-f]{8}) -->\n", marked)
             assert mark is not None
             assert mark[1] == selector
             return {rows[0]["digest"], mark[2]}
