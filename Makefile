@@ -19,7 +19,7 @@ setup: $(SETUP)
 
 $(SETUP): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -69,6 +69,7 @@ hostile: $(SETUP)
 # Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and thirty claim a thousand todos
 # through replicas; the tests do less of it.
 durability: $(SETUP)
+	NPL_THOROUGH=1 $(BIN)/python -m pytest -q tests/npl_mcp/core/test_index_faults.py -k kill
 	$(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server $(BIN)/python -m tests.npl_mcp.stores.claiming

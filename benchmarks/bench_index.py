@@ -11,8 +11,8 @@ from common import corpus_texts, long_file
 from timing import best_ms, document
 
 from npl_index.markdown.sections import parse_sections
-from npl_index.ranking.indexing import Collection, index_document
-from npl_index.ranking.storing import dump, restore
+from npl_index.ranking.indexing import KnownCollection, index_document
+from npl_index.ranking.storing import dump_sections, restore_sections
 
 FILES = 1_000
 
@@ -27,18 +27,18 @@ def main() -> None:
     print(f"one file, {size * 1e3:.0f} kB, {len(indexed.tree.sections)} sections")
     print(f"  parse {parsing:8.2f} ms")
     print(f"  terms and counts {whole - parsing:8.2f} ms, {(whole - parsing) / size:.0f} ms/MB")
-    print(f"  collection of one {best_ms(lambda: Collection.build([indexed])):8.2f} ms")
-    kept = dump(indexed)
-    stored = sum(len(text.encode()) for text in kept) / 1e3
-    print(f"  dump {best_ms(lambda: dump(indexed)):8.2f} ms, {stored:.0f} kB")
-    print(f"  restore {best_ms(lambda: restore(long, *kept)):8.2f} ms")
+    print(f"  collection of one {best_ms(lambda: KnownCollection([indexed])):8.2f} ms")
+    kept = dump_sections(indexed)
+    print(f"  dump {best_ms(lambda: dump_sections(indexed)):8.2f} ms, {len(kept) / 1e3:.0f} kB")
+    restored = best_ms(lambda: restore_sections(kept, lambda _: long, lambda: long.data))
+    print(f"  restore {restored:8.2f} ms")
     texts = corpus_texts()
     many = [
         index_document(document(f"{texts[n % len(texts)]}\n\nnumber{n}\n", f"f{n}.md")) for n in range(FILES)
     ]
-    joined = Collection.build(many)
+    joined = KnownCollection(many)
     print(f"{FILES} files, {len(joined)} sections")
-    print(f"  join {best_ms(lambda: Collection.build(many), rounds=3):8.2f} ms")
+    print(f"  join {best_ms(lambda: KnownCollection(many), rounds=3):8.2f} ms")
     tracemalloc.start()
     hundred = [index_document(document(texts[n % len(texts)], f"g{n}.md")) for n in range(100)]
     for one in hundred:

@@ -10,8 +10,8 @@ from timing import best_ms, document
 
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
-from npl_index.ranking.indexing import Collection, index_document
-from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.ranking.scoring import Query, look
 
 FILES = 1_000
 
@@ -20,20 +20,21 @@ def ask(collection: Collection) -> None:
     """Ask every context."""
     for context in CONTEXTS:
         query = Query(extract_keywords(context))
-        cut(rank(collection, query), collection, query, generous=True)
+        looked = look(collection, query)
+        cut(looked.hits, collection, query, generous=True, looked=looked)
 
 
 def query_topics(collection: Collection) -> None:
     """Ask every context with two topics."""
     for context in CONTEXTS:
-        rank(collection, Query(extract_keywords(context), ("formatting", "agent declaration")))
+        look(collection, Query(extract_keywords(context), ("formatting", "agent declaration")))
 
 
 def main() -> None:
     """Print one figure per line."""
     texts = corpus_texts()
     one = index_document(document(long_file(), "long.md")).collection
-    many = Collection.build(
+    many = KnownCollection(
         [
             index_document(document(f"{texts[n % len(texts)]}\n\nnumber{n}\n", f"f{n}.md"))
             for n in range(FILES)

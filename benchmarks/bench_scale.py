@@ -6,7 +6,7 @@ Usage: ``python -m benchmarks.bench_scale [FILES]... [--keep FILE] [--svg FILE] 
 Fair: both tools are called in turn by one client in one run; every question is asked once of each server; the
 restart is of a server that has answered a question about another small file before. Files are older than two
 seconds when questions are counted. ``rank``, and how long it takes to know that nothing changed, are measured
-in this process on the segment that the server kept. Memory is that of the server and of all processes that it
+in this process on the index that the server kept. Memory is that of the server and of all processes that it
 started. One file alone is measured in a run of its own, times the no-op of that run.
 """
 
@@ -249,7 +249,7 @@ async def one_file(place: Path) -> dict[str, float]:
 
 
 def in_process(folder: Path, data: Path) -> dict[str, float]:
-    """Measure what a call is made of, on the segment that the server kept."""
+    """Measure what a call is made of, on the index that the server kept."""
     app = App(settings(folder, data_dir=data))
     try:
         # What has just been edited is compared by content until its time stamps are old enough.
@@ -284,7 +284,7 @@ def measure(files: int) -> Figures:
         found = asyncio.run(over_stdio(folder, data))
         alone = {key: value * found["noop"] for key, value in asyncio.run(one_file(place)).items()}
         inside = in_process(folder, data)
-        disk = sum(path.stat().st_size for path in (data / "index").glob("*")) / 1e6
+        disk = sum(path.stat().st_size for path in data.glob("index-*")) / 1e6
         sections = int(inside.pop("sections"))
         return Figures(
             files=files, sections=sections, megabytes=megabytes, disk=disk, **found, **alone, **inside

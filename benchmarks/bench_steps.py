@@ -20,14 +20,14 @@ from npl_index import DocumentSet, TailorRequest, estimator, index_document, tai
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.scoring import Query, rank
-from npl_index.ranking.storing import dump, restore
+from npl_index.ranking.storing import dump_sections, restore_sections
 from npl_index.tokens.sections import count_sections
 
 LONG = document(long_file(), "long.md")
 INDEXED = index_document(LONG)
 COUNTER = estimator()
 COUNTS = count_sections(INDEXED.tree, COUNTER)
-STORED = dump(INDEXED)
+STORED = dump_sections(INDEXED)
 OKAPI = BM25Okapi(
     [INDEXED.tree.text(section.own).lower().split() or [""] for section in INDEXED.tree.sections]
 )
@@ -55,7 +55,7 @@ COLD = {
     "parse": lambda: parse_sections(LONG.data, LONG.name),
     "index": lambda: index_document(LONG),
     "count tokens": lambda: count_sections(INDEXED.tree, COUNTER),
-    "restore": lambda: restore(LONG, *STORED),
+    "restore": lambda: restore_sections(STORED, lambda _: LONG, lambda: LONG.data),
 }
 
 

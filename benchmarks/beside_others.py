@@ -46,7 +46,7 @@ from benchmarks.relevance.__main__ import FEWEST_HEADINGS, Label, Question, Scop
 from benchmarks.relevance.plain import PlainSearch
 from benchmarks.tokens_to_answer import BUDGET, WAYS, best_counter, measure, pages, sets_of
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.indexing import KnownCollection
 from npl_mcp.server.server import create_server
 
 KEPT = Path(__file__).with_suffix(".json")
@@ -128,7 +128,7 @@ async def of_folder(count: Callable[[str], int], peer: str) -> Figures:
         folder.mkdir()
         scale_corpus.write(folder, FILES)
         command = ["-m", "npl_mcp", "--root", str(folder), "--data-dir", str(data)]
-        plain = PlainSearch(Collection.build(list(relevance.read_documents(folder).values())))
+        plain = PlainSearch(KnownCollection(list(relevance.read_documents(folder).values())))
         times: dict[str, list[float]] = {"tailored": [], "peer": [], "fts5": [], "grep": []}
         async with (
             Client(StdioTransport(sys.executable, command, keep_alive=False)) as client,

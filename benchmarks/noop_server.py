@@ -6,7 +6,10 @@ It is set up as ``npl-mcp`` is, so that both tools run as they do for users.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
+
+import anyio
 
 from npl_mcp.server.startup import lasting
 
@@ -16,7 +19,7 @@ with lasting():
     from npl_mcp.server.registry import register_all
     from npl_mcp.server.server import create_server, quiet_libraries
     from npl_mcp.server.startup import prepare_process
-    from npl_mcp.server.stdio import open_streams, requests_in_flight
+    from npl_mcp.server.stdio import connect, serve
     from npl_mcp.tools.spec import ToolSpec
 
 
@@ -29,8 +32,6 @@ if __name__ == "__main__":
     quiet_libraries()
     prepare_process()
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
-    in_flight = requests_in_flight(chosen.body_limit)
-    server = create_server(chosen, in_flight=in_flight)
+    server = create_server(chosen)
     register_all(server, App(chosen), (ToolSpec(noop),))
-    open_streams(chosen.body_limit, in_flight)
-    server.run(transport="stdio", show_banner=False)
+    anyio.run(partial(serve, server, connect(), chosen.body_limit))

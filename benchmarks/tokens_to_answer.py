@@ -33,7 +33,7 @@ from benchmarks.figures import drawing, put_between, text_at
 from benchmarks.relevance.__main__ import HERE, Label, Question, read_documents, read_questions
 from benchmarks.relevance.plain import PlainSearch
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import Collection, IndexedDocument
+from npl_index.ranking.indexing import IndexedDocument, KnownCollection
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
@@ -102,7 +102,7 @@ class Agent:
 
     def __init__(self, folder: Mapping[str, IndexedDocument], app: App, count: Callable[[str], int]) -> None:
         self._folder, self._app, self._count = folder, app, count
-        self._collection = Collection.build(list(folder.values()))
+        self._collection = KnownCollection(list(folder.values()))
         self._plain = PlainSearch(self._collection)
 
     def costs(self, question: Question, page: Page, *, known: bool) -> dict[str, int]:
@@ -167,7 +167,7 @@ class Agent:
         plain = PlainSearch(collection) if known else self._plain
         shown: list[str] = []
         room = BUDGET
-        for document, number in map(collection.place, plain.rank(question.text)):
+        for document, number in plain.rank(question.text):
             indexed = collection.documents[document]
             text = indexed.tree.text(indexed.tree.sections[number].own)
             needed = self._count(text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from npl_index.choices import Weights
     from npl_index.errors import NPLError
     from npl_index.items.loading import Loaded, flag_header, load, load_agent
-    from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
+    from npl_index.library.cache import BuildingCache, MemoryIndexCache
     from npl_index.library.catalog import Catalog, Root, places
     from npl_index.library.documents import Document, Library
     from npl_index.library.fingerprints import Fingerprint
@@ -48,7 +48,6 @@ __all__ = [
     "DocumentSet",
     "Fingerprint",
     "Hit",
-    "IndexCache",
     "IndexedDocument",
     "Keywords",
     "Library",
@@ -101,7 +100,7 @@ _MODULES = {
     "choices": "Weights",
     "errors": "NPLError",
     "items.loading": "Loaded flag_header load load_agent",
-    "library.cache": "BuildingCache IndexCache MemoryIndexCache",
+    "library.cache": "BuildingCache MemoryIndexCache",
     "library.catalog": "Catalog Root places",
     "library.documents": "Document Library",
     "library.fingerprints": "Fingerprint",

@@ -30,9 +30,10 @@ PACKAGES = {
     "npl_index.items": "errors library markdown selectors",
     "npl_index.tokens": "errors choices priority library markdown",
     "npl_index.ranking": "errors choices priority library markdown selectors tokens",
+    "npl_index.index": "errors library markdown selectors tokens ranking",
     "npl_index.answer": "errors choices library markdown selectors tokens ranking",
     "npl_index.api": "errors choices library markdown selectors tokens ranking answer",
-    "npl_index": "errors choices library markdown selectors items tokens ranking answer api",
+    "npl_index": "errors choices library markdown selectors items tokens ranking index answer api",
     "npl_mcp": "",
     "npl_mcp.config": "npl_index",
     "npl_mcp.stores": "npl_index",
@@ -116,7 +117,7 @@ LATE = {
 BY_NAME = {
     "npl_index": "public names are imported when they are first used",
     "npl_mcp.tools.domains": "a command imports the module of the tool it calls, and a server those it lists",
-    "npl_mcp.stores.base.sqlite": "one of two drivers, whichever is newer",
+    "npl_index.index.driver": "one of two drivers, whichever is newer",
 }
 
 # A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.

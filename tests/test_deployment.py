@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from npl_mcp.__main__ import parser
 from npl_mcp.config import settings
-from npl_mcp.http.guard import OPEN, READY
+from npl_mcp.http.policy import OPEN, READY
 from tests.packaging.forms import Compose
 from tests.replicas import REPLICAS
 

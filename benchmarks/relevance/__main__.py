@@ -36,13 +36,15 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.relevance.indexed import indexed_collection
 from benchmarks.relevance.packing import measure_tasks, pack
 from benchmarks.relevance.plain import PlainSearch
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.scoring import Hit, Query, rank
+from npl_index.ranking.indexing import IndexedDocument, index_document
+from npl_index.ranking.scoring import Query, look
+from npl_index.selectors.matching import Node
 
 HERE = Path(__file__).parent
 BUDGET = 3_000
@@ -117,22 +119,26 @@ class Scope:
             whole, first_lines = join(files)
             self.collection = whole.collection
             at_line = {section.heading_lines.start: section.index for section in whole.tree.sections}
-            self._numbers = {
-                (name, section.index): at_line.get(first_lines[name] + section.heading_lines.start)
+            self._places: dict[tuple[str, int], Node | None] = {
+                (name, section.index): None if at is None else (0, at)
                 for name, indexed in files.items()
                 for section in indexed.tree.sections
+                for at in [at_line.get(first_lines[name] + section.heading_lines.start)]
             }
         else:
-            self.collection = Collection.build(list(files.values()))
-            self._numbers = {
-                (name, number): self.collection.number(document, number)
+            several = [one.document for one in files.values()]
+            self.collection = (
+                indexed_collection(several) if len(files) > 1 else next(iter(files.values())).collection
+            )
+            self._places = {
+                (name, number): (document, number)
                 for document, (name, indexed) in enumerate(files.items())
                 for number in range(len(indexed.tree.sections))
             }
         self.plain = PlainSearch(self.collection)
 
-    def numbers(self, label: Label) -> set[int]:
-        """Number the sections that a label stands for."""
+    def places(self, label: Label) -> set[Node]:
+        """Return the sections that a label stands for."""
         tree = self.files[label.file].tree
         chosen: Iterable[int] = range(len(tree.sections))
         if label.heading is not None and label.line is None:
@@ -142,12 +148,8 @@ class Scope:
             if not at:
                 raise SystemExit(f"{label.file} has no heading in line {label.line} any more; label it again")
             chosen = tree.subtree(at[0])
-        numbers = {self._numbers[label.file, index] for index in chosen}
-        return {number for number in numbers if number is not None}
-
-    def number(self, hit: Hit) -> int:
-        """Number the section of a hit."""
-        return self.collection.number(hit.document, hit.section)
+        places = {self._places[label.file, index] for index in chosen}
+        return {place for place in places if place is not None}
 
 
 def join(files: dict[str, IndexedDocument]) -> tuple[IndexedDocument, dict[str, int]]:
@@ -187,26 +189,27 @@ class Tally:
     def add(self, scope: Scope, question: Question, labels: Sequence[Label]) -> None:
         """Ask a question and count."""
         collection = scope.collection
-        wanted = [scope.numbers(label) for label in labels]
+        wanted = [scope.places(label) for label in labels]
         union = set().union(*wanted)
         query = Query(extract_keywords(question.text))
-        hits = rank(collection, query)
-        right = [scope.number(hit) in union for hit in hits]
+        looked = look(collection, query)
+        hits = looked.hits
+        right = [hit[:2] in union for hit in hits]
         self.questions += 1
         self.reciprocal_rank += reciprocal_rank(right)
         self.first += any(right[:1])
         self.first_three += any(right[:3])
         self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
-        kept = {scope.number(hit) for hit in cut(hits, collection, query)}
+        kept = {hit[:2] for hit in cut(hits, collection, query, looked=looked)}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = pack(collection, cut(hits, collection, query, generous=True), BUDGET)
-        held = {scope.number(hit) for hit, _ in packed}
+        packed = pack(collection, cut(hits, collection, query, generous=True, looked=looked), BUDGET)
+        held = {hit[:2] for hit, _ in packed}
         self.in_budget += sum(bool(numbers & held) for numbers in wanted) / len(wanted)
-        if sum(len(one.document.data) for one in collection.documents) > LARGE_FILE:
+        if sum(one.document.fingerprint.size for one in collection.documents) > LARGE_FILE:
             self.tokens.append(sum(tokens for _, tokens in packed))
 
     def row(self) -> dict[str, float]:

@@ -28,6 +28,7 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.coverage import FIRST
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, look
+from npl_index.selectors.matching import Node
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
 _NEARLY = 1 - 1e-9
@@ -48,12 +49,12 @@ class Asked(NamedTuple):
     rank: int | None = None
 
 
-def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[int] = frozenset()) -> Asked:
+def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Node] = frozenset()) -> Asked:
     """Ask a collection."""
     looked = look(collection, query)
     spoken = [*looked.coverage.spoken()[:FIRST].tolist(), 0.0]
-    numbers = [collection.number(hit.document, hit.section) for hit in looked.hits[:FIRST]]
-    right = [rank for rank, number in enumerate(numbers) if number in wanted]
+    places = [hit[:2] for hit in looked.hits[:FIRST]]
+    right = [rank for rank, place in enumerate(places) if place in wanted]
     return Asked(kind, max(spoken), spoken[0], right[0] if right else None)
 
 
@@ -93,14 +94,14 @@ def true(scope: Scope, questions: Sequence[dict[str, Any]]) -> Iterator[Asked]:
         if row.get("scope", "section") != "section":
             continue
         question = question_of(row)
-        wanted = frozenset().union(*map(scope.numbers, question.labels))
+        wanted = frozenset().union(*map(scope.places, question.labels))
         yield ask("folder", scope.collection, Query(extract_keywords(question.text)), wanted)
         page = scope.files[question.labels[0].file]
         if sum(section.level > 0 for section in page.tree.sections) >= FEWEST_HEADINGS:
             alone = Scope({question.labels[0].file: page}, joined=False)
             here = [label for label in question.labels if label.file == question.labels[0].file]
-            numbers = frozenset().union(*map(alone.numbers, here))
-            yield ask("file", alone.collection, Query(extract_keywords(question.text)), numbers)
+            places = frozenset().union(*map(alone.places, here))
+            yield ask("file", alone.collection, Query(extract_keywords(question.text)), places)
 
 
 def report(asked: Sequence[Asked]) -> None:

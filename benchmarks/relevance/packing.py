@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.relevance.indexed import indexed_collection
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument
-from npl_index.ranking.scoring import Hit, Query, rank
+from npl_index.ranking.scoring import Hit, Query, look
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import trimmed_text
 
@@ -38,14 +39,15 @@ def measure_tasks(files: dict[str, IndexedDocument], tasks: Path) -> dict[str, d
 
     :param tasks: a list of objects with ``q`` and ``gold``, the names of the files that are needed.
     """
-    collection = Collection.build(list(files.values()))
+    collection = indexed_collection([one.document for one in files.values()])
     names = list(files)
     recalls: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
     precisions: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        hits = cut(rank(collection, query), collection, query, generous=True)
+        looked = look(collection, query)
+        hits = cut(looked.hits, collection, query, generous=True, looked=looked)
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)

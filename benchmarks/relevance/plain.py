@@ -8,6 +8,7 @@ import sqlite3
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import stop_words
 from npl_index.ranking.indexing import Collection
+from npl_index.selectors.matching import Node
 
 HEADING_WEIGHT = 4.0
 LIMIT = 80
@@ -17,24 +18,27 @@ class PlainSearch:
     """Headings and texts of a collection's sections in a table of FTS5."""
 
     def __init__(self, collection: Collection) -> None:
+        self._places: list[Node] = []
         self._database = sqlite3.connect(":memory:")
         self._database.execute(
             "CREATE VIRTUAL TABLE t USING fts5(heading, body, tokenize='porter unicode61')"
         )
-        rows = (
-            (
-                section.name if section.level else "",
-                tree.text(Span(section.heading_lines.stop, section.own.stop)),
-            )
-            for indexed in collection.documents
-            for tree in [indexed.tree]
-            for section in tree.sections
-        )
+        rows = []
+        for document, indexed in enumerate(collection.documents):
+            tree = indexed.tree
+            for section in tree.sections:
+                self._places.append((document, section.index))
+                rows.append(
+                    (
+                        section.name if section.level else "",
+                        tree.text(Span(section.heading_lines.stop, section.own.stop)),
+                    )
+                )
         numbered = ((number, *row) for number, row in enumerate(rows, 1))
         self._database.executemany("INSERT INTO t(rowid, heading, body) VALUES (?, ?, ?)", numbered)
 
-    def rank(self, question: str) -> list[int]:
-        """Number the best sections for a question, best first."""
+    def rank(self, question: str) -> list[Node]:
+        """Return the best sections for a question, best first."""
         words = re.findall(r"\w+", question.lower())
         wanted = [word for word in words if word not in stop_words()] or words
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(wanted))
@@ -42,4 +46,4 @@ class PlainSearch:
             "SELECT rowid - 1 FROM t WHERE t MATCH ? ORDER BY bm25(t, ?, 1.0), rowid LIMIT ?",
             (match, HEADING_WEIGHT, LIMIT),
         )
-        return [number for (number,) in found]
+        return [self._places[number] for (number,) in found]

@@ -324,7 +324,7 @@ class _View:
 
     def _shown_sections(self, document: int) -> Sequence[int]:
         """Return the sections of a document that are rows: all but an empty beginning."""
-        size = int(self._documents.collection.sizes[document])
+        size = self._documents.collection.sections(document).size
         before = (document, 0) in self._states or self._documents.collection.size_of(document, 0) > 0
         return range(0 if before else 1, size)
 
@@ -332,7 +332,7 @@ class _View:
         return AuditedFile(
             file=self._documents.path(document),
             tokens=sum(self._documents.counts(document).last),
-            sections=int(self._documents.collection.sizes[document]),
+            sections=self._documents.collection.sections(document).size,
             states=self._by_document.get(document, {}),
             open=is_open,
             continued=continued,

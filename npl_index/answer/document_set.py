@@ -15,7 +15,6 @@ from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
-from npl_index.ranking.register import CollectionRegister
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
@@ -111,7 +110,7 @@ class DocumentSet:
             [tuple(path_ends(self.path(document))) for document in number],
             self.clock,
             [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
-            CollectionRegister(self.collection) if len(number) > 1 else None,
+            self.collection.names if len(number) > 1 else None,
         )
 
     def text(self, place: Place) -> str:
@@ -245,11 +244,11 @@ class DocumentSet:
 
     def ancestors(self, place: Place) -> Iterator[Place]:
         """Return the sections above a section, from its parent up; its document is not looked at."""
-        parents, number = self.collection.parents, self.collection.number(*place)
-        first = number - place[1]
-        while (parent := int(parents[number])) != number:
-            number = parent
-            yield place[0], number - first
+        document, section = place
+        parents = self.collection.sections(document).parents
+        while (parent := int(parents[section])) != section:
+            section = parent
+            yield document, section
 
     def mark(self, document: int) -> str:
         """Return the line that tells a reader which file follows."""

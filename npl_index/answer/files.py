@@ -22,7 +22,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
 from npl_index.library.references import DocumentRef, document_name
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.indexing import IndexedDocument, KnownCollection, index_document
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.exact import best_counter
@@ -47,7 +47,7 @@ def tailored(path: str, request: TailorRequest, counter: TokenCounter | None) ->
         return count_sections(indexed[document].tree, counter)
 
     documents = DocumentSet(
-        collection=Collection.build(indexed) if len(indexed) > 1 else indexed[0].collection,
+        collection=KnownCollection(indexed) if len(indexed) > 1 else indexed[0].collection,
         several=len(indexed) > 1 or Path(path).is_dir(),
         file=path,
         counts=counts,

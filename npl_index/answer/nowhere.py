@@ -23,7 +23,7 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
 
     The ranking takes a misspelt word for the right one; here it is absent, and the right one is near.
     """
-    row = documents.collection.postings.terms.row
+    row = documents.collection.vocabulary.row
     absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
     return {
@@ -34,11 +34,10 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
 
 def _alike(documents: DocumentSet, word: Word) -> Iterator[str]:
     """Yield words whose terms are variants of a word's term, as a section writes them."""
-    postings = documents.collection.postings
-    variants = sorted(postings.variants(word.terms[-1]), key=lambda one: -one[1])[:_TRIED]
-    for row, term in zip(variants, postings.terms.texts([row for row, _ in variants]), strict=True):
-        document, section = documents.collection.place(int(postings.find([row[0]]).sections[0]))
-        text = documents.text((document, section))
+    vocabulary = documents.collection.vocabulary
+    variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_TRIED]
+    for (row, _), term in zip(variants, vocabulary.texts([row for row, _ in variants]), strict=True):
+        text = documents.text(documents.collection.holder(row))
         for place in find_all(text, 0, len(text), [(term, 1.0)])[:1]:
             found = _WORD.match(text, place.at)
             if found:

@@ -22,6 +22,7 @@ from npl_index.ranking.coverage import Evidence, evidence
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look
+from npl_index.ranking.weighing import idf as weigh
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -154,9 +155,10 @@ def write(
 
     :param form: of the text, which the budget bounds.
     """
-    found = find(request, documents, weights)
     companions = companions or Companions()
-    answered = answer(request, found, documents, form, companions)
+    with documents.collection.reading():
+        found = find(request, documents, weights)
+        answered = answer(request, found, documents, form, companions)
     companions.record(documents.collection, found.used)
     return answered.written
 
@@ -385,8 +387,8 @@ def _terms(
     """Return the index terms that a request asks for, and how much: what is rare says best what is meant."""
     named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
     wanted = {**dict(keywords.weights), **named}
-    rows = {term: row for term in wanted if (row := collection.postings.terms.row(term)) is not None}
-    idf = dict(zip(rows, collection.weighing.idf(list(rows.values())).tolist(), strict=True))
+    rows = {term: row for term in wanted if (row := collection.vocabulary.row(term)) is not None}
+    idf = dict(zip(rows, weigh(collection.vocabulary, list(rows.values())).tolist(), strict=True))
     # A term that is nowhere may begin others, which is a guess.
     least = min(idf.values(), default=1.0)
     return tuple((term, weight * idf.get(term, least)) for term, weight in wanted.items())

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -23,22 +23,6 @@ from npl_index.library.fingerprints import Fingerprint, is_settled
 V = TypeVar("V")
 
 _FAILURES_KEPT = 256
-
-
-class IndexCache(Protocol[V]):
-    """Keeps one value per path, valid for one content of the file."""
-
-    def get(self, document: Document) -> V | None:
-        """Return the value made from exactly this content, or ``None``."""
-        ...
-
-    def put(self, document: Document, value: V) -> None:
-        """Keep a value; it replaces what was kept for the path."""
-        ...
-
-    def discard(self, path: str) -> None:
-        """Forget what is kept for a path, if anything."""
-        ...
 
 
 @dataclass(slots=True)
@@ -118,36 +102,31 @@ class CacheStatistics:
     """How calls were served.
 
     :param hits: from memory.
-    :param restored: from the cache below.
     :param built: made from the file.
     """
 
     hits: int = 0
-    restored: int = 0
     built: int = 0
 
 
 class BuildingCache(Generic[V]):
-    """Memory in front, an optional slower cache below, and a builder for what neither has.
+    """Memory in front, and a builder for what it has not.
 
     Concurrent requests for one state of a file share one build, or its failure. After a failure the file
     is not tried again until it changes.
 
     :param memory: the first cache.
     :param build: makes a value from a document; may raise :class:`DocumentError`.
-    :param below: asked before building, told after.
     """
 
     def __init__(
         self,
         memory: MemoryIndexCache[V],
         build: Callable[[Document], V],
-        below: IndexCache[V] | None = None,
     ) -> None:
         self.memory = memory
         self.statistics = CacheStatistics()
         self._build = build
-        self._below = below
         self._lock = threading.Lock()
         self._running: dict[Fingerprint, Future[V]] = {}
         self._failures: LRUCache[Fingerprint, tuple[str, DocumentError]] = LRUCache(_FAILURES_KEPT)
@@ -197,18 +176,12 @@ class BuildingCache(Generic[V]):
             failure = self._failures.get(document.fingerprint)
         if failure is not None and failure[0] == document.digest:
             raise failure[1].with_traceback(None)
-        value = self._below.get(document) if self._below is not None else None
-        if value is not None:
-            self.statistics.restored += 1
-        else:
-            try:
-                value = self._build(document)
-            except DocumentError as error:
-                with self._lock:
-                    self._failures[document.fingerprint] = (document.digest, error)
-                raise
-            self.statistics.built += 1
-            if self._below is not None:
-                self._below.put(document, value)
+        try:
+            value = self._build(document)
+        except DocumentError as error:
+            with self._lock:
+                self._failures[document.fingerprint] = (document.digest, error)
+            raise
+        self.statistics.built += 1
         self.memory.put(document, value)
         return value

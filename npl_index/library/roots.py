@@ -150,6 +150,8 @@ class Roots:
 
         Then the root's label stands before it; see :meth:`spelled`.
         """
+        if not any(map(self._earlier.get, set(map(_ROOT, files)))):
+            return [one.path for one in files]
         holds: dict[tuple[str, str], bool] = {}
 
         def is_there(root: Root, path: str) -> bool:

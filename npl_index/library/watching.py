@@ -1,14 +1,13 @@
-"""Which files lie below a folder, and in what state, without asking the file system about each of them.
+"""The files below a folder and their states, without asking the file system about each of them.
 
-On local file systems of Linux, inotify says what changed. The system queues an event before the change
-returns to the program that made it, and a call reads the queue in its own thread before anything else, so
-that it sees all that was written before it began. Nothing in the queue means that what is remembered is how
-things are; else the files that events name are looked at again, or everything where a folder changed.
+On local file systems of Linux, inotify reports changes. The system queues an event before the change returns
+to the program that made it, and a call reads the queue in its own thread first, so it sees everything written
+before it began. An empty queue means that the remembered list is current. After events the named files are
+looked at again, or all files where a folder or a name changed.
 
-Not every change makes an event: those over a network, through another name of a file (a hard link), at the
-end of a link that leads elsewhere. Such files and folders are asked each time, as without this module. What
-nobody can foresee (a name that a file gets elsewhere later, a write through mapped memory) is found by a
-sweep every minute.
+Some changes make no event: those over a network, through another name of a file (a hard link), at the end of
+a link that leads elsewhere. Such folders are asked each time, as without this module. Changes that cannot be
+foreseen (a later hard link, a write through mapped memory) are found by a comparison once a minute.
 """
 
 # A path object costs more than the system call it is made for, once per file.
@@ -28,12 +27,11 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
-from npl_index.library.fingerprints import Fingerprint, is_settled
+from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.listing import Listed, fingerprint_of, is_file, state_of, status_of
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Found, Visitor, is_walked
@@ -47,61 +45,28 @@ LOCAL = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F
 """File systems that only this machine changes, as statfs(2) numbers them: ext2 to ext4, XFS, Btrfs, tmpfs,
 ZFS, F2FS. Layered ones (overlayfs) do not report what changes below them."""
 
-MOST_FOLDERS = 4_096
+MAX_FOLDERS = 4_096
 """Folders that are watched: half of what older systems allow all programs of a user together."""
 
-MOST_TREES = 64
-MOST_CHANGES = 1_024
-"""Events of a tree that are kept; with more, all its files are looked at."""
+MAX_TREES = 64
+MAX_CHANGES = 1_024
+"""Changed files of a tree that are remembered; with more, all its files are looked at."""
 
 SWEEP_SECONDS = 60.0
-IDLE_SECONDS = 3_600.0
-"""A tree that nobody asked for so long is not watched any longer."""
 
 # Of linux/inotify.h.
 _CONTENT = 0x002 | 0x004 | 0x008  # modified, attributes changed, closed after writing
-_APPEARED = 0x080 | 0x100  # moved to, created
-_GONE = 0x040 | 0x200  # moved from, deleted
+_NAMES = 0x080 | 0x100 | 0x040 | 0x200  # moved to, created, moved from, deleted
 _SELF = 0x400 | 0x800  # the watched folder itself deleted, moved
 _LOST = 0x2000 | 0x8000  # unmounted, no longer watched
 _OVERFLOW = 0x4000
-_ATTRIBUTES = 0x004
-_UNMOUNTED = 0x2000
 _IS_FOLDER = 0x40000000
-_MASK = _CONTENT | _APPEARED | _GONE | _SELF | 0x01000000 | 0x02000000  # a folder only, and no link
+_MASK = _CONTENT | _NAMES | _SELF | 0x01000000 | 0x02000000  # a folder only, and no link
 
 # Why a folder cannot be watched that is not there, or may not be read; the one it is in tells of a change.
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 
 Look = Callable[["Visitor | None"], "tuple[Found, ...]"]
-
-
-@dataclass(slots=True)
-class _News:
-    """What happened below a folder.
-
-    :param stale: it is not known what.
-    :param moved: folders came or went.
-    :param changed: files that are another way; those that may be new are ``True``.
-    """
-
-    stale: bool = False
-    moved: bool = False
-    changed: dict[str, bool] = field(default_factory=dict)
-
-    def add(self, folder: str, event: Event) -> None:
-        """Take down what happened in a folder."""
-        if not event.name:
-            # Who changed the mode of a folder may have changed what can be seen of all its files.
-            self.stale = self.stale or bool(event.mask & (_ATTRIBUTES | _UNMOUNTED))
-            self.moved = True
-        elif is_walked(event.name):
-            path = os.path.join(folder, event.name)
-            self.changed[path] = self.changed.get(path, False) or bool(event.mask & _APPEARED)
-            self.moved = self.moved or bool(event.mask & _IS_FOLDER)
-            self.stale = self.stale or len(self.changed) > MOST_CHANGES
-        if self.stale:
-            self.changed = {}
 
 
 class UnwatchableError(Exception):
@@ -111,25 +76,25 @@ class UnwatchableError(Exception):
 class Watcher:
     """Opens nothing when made; safe for several threads.
 
-    :param sweep_seconds: time between two comparisons with the file system.
+    :param sweep_seconds: time between two comparisons of a tree with the file system.
     :param most: folders that are watched.
     :param local: numbers of the file systems that are.
     """
 
     def __init__(
-        self, sweep_seconds: float = SWEEP_SECONDS, most: int = MOST_FOLDERS, local: Set[int] = LOCAL
+        self, sweep_seconds: float = SWEEP_SECONDS, most: int = MAX_FOLDERS, local: Set[int] = LOCAL
     ) -> None:
         self.sweep_seconds, self.local, self._most = sweep_seconds, local, most
         self._lock = threading.Lock()
         self._notify: INotify | None = None
         self._trees: OrderedDict[Hashable, _Tree] = OrderedDict()
         self._watched: dict[int, set[tuple[_Tree, str]]] = {}
-        self._closing = threading.Event()
+        self._closed = False
 
     def find(self, key: Hashable, start: str, look: Look) -> tuple[Found, ...]:
-        """Return what is found below a folder now.
+        """Return the files below a folder as they are now.
 
-        :param key: what the result depends on, beside the files.
+        :param key: identifies the result for equal files.
         :param start: real path of the folder.
         :param look: finds the files; tells the visitor where it looks.
         :returns: :class:`Listed` where changes are noticed.
@@ -137,20 +102,20 @@ class Watcher:
         with self._lock:
             tree = self._trees.setdefault(key, _Tree(self, start, look))
             self._trees.move_to_end(key)
-            if len(self._trees) > MOST_TREES:
+            if len(self._trees) > MAX_TREES:
                 self._drop(next(iter(self._trees)))
         return tree.now()
 
     def doubt(self) -> None:
-        """Look at everything again when it is asked for next."""
+        """Look at everything again at the next call."""
         with self._lock:
             for tree in self._trees.values():
-                tree.news.stale = True
+                tree.changed = None
 
     def close(self) -> None:
         """Stop watching, for good."""
-        self._closing.set()
         with self._lock:
+            self._closed = True
             for key in list(self._trees):
                 self._drop(key)
             if self._notify is not None:
@@ -159,22 +124,22 @@ class Watcher:
 
     @property
     def watched(self) -> int:
-        """How many folders are watched."""
+        """Number of watched folders."""
         return len(self._watched)
 
-    def news(self, tree: _Tree) -> _News:
-        """Read what happened, and return what of it concerns a tree."""
+    def changed(self, tree: _Tree) -> set[str] | None:
+        """Read the queue; return the paths that changed in a tree, ``None`` where all may have."""
         with self._lock:
             for event in () if self._notify is None else self._notify.read(0):
                 if event.mask & _OVERFLOW:
                     for one in self._trees.values():
-                        one.news.stale = True
+                        one.changed = None
                 for one, folder in self._watched.get(event.wd, ()):
-                    one.news.add(folder, event)
+                    one.note(folder, event)
                 if event.mask & _LOST:
                     self._watched.pop(event.wd, None)
-            news, tree.news = tree.news, _News()
-        return news
+            changed, tree.changed = tree.changed, set()
+        return changed
 
     def watch(self, tree: _Tree, folder: str) -> int | None:
         """Watch a folder for a tree.
@@ -183,7 +148,7 @@ class Watcher:
         :raises UnwatchableError: it cannot be.
         """
         with self._lock:
-            if self._closing.is_set() or tree.dropped or len(self._watched) >= self._most:
+            if self._closed or tree.dropped or len(self._watched) >= self._most:
                 raise UnwatchableError
             try:
                 number: int = self._opened().add_watch(folder, _MASK)
@@ -198,7 +163,7 @@ class Watcher:
     def unwatch(self, tree: _Tree, folders: Iterable[tuple[str, int]]) -> None:
         """Stop watching folders for a tree."""
         with self._lock:
-            # Whoever dropped the tree meanwhile did not know of its new folders.
+            # A tree may be dropped while it adds folders.
             self._unwatch(tree, {*folders, *tree.folders.items()} if tree.dropped else folders)
 
     def _unwatch(self, tree: _Tree, folders: Iterable[tuple[str, int]]) -> None:
@@ -211,7 +176,7 @@ class Watcher:
 
     def _drop(self, key: Hashable) -> None:
         tree = self._trees.pop(key)
-        tree.dropped = tree.news.stale = True
+        tree.dropped, tree.changed = True, None
         self._unwatch(tree, tree.folders.items())
 
     def _opened(self) -> INotify:
@@ -222,38 +187,13 @@ class Watcher:
 
             self._notify = inotify_simple.INotify(nonblocking=True)
             weakref.finalize(self, self._notify.close)
-            # The thread must not keep alive what nobody uses any longer.
-            arguments = (weakref.ref(self), self._closing, self.sweep_seconds)
-            threading.Thread(target=_sweep, args=arguments, name="npl-sweep", daemon=True).start()
         return self._notify
-
-    def sweep(self) -> None:
-        """Compare what is remembered with the file system; forget what nobody asks for."""
-        with self._lock:
-            trees = dict(self._trees)
-        for key, tree in trees.items():
-            if self._closing.is_set():
-                return
-            wrong = tree.is_wrong()
-            with self._lock:
-                tree.news.stale = tree.news.stale or wrong
-                if self._trees.get(key) is tree and time.monotonic() - tree.used > IDLE_SECONDS:
-                    self._drop(key)
-
-
-def _sweep(watcher: weakref.ref[Watcher], closing: threading.Event, seconds: float) -> None:
-    while not closing.wait(seconds):
-        one = watcher()
-        if one is None:
-            return
-        one.sweep()
-        del one
 
 
 class _Tree:
-    """What is known of the files below a folder.
+    """The known files below a folder.
 
-    ``news`` belongs to the watcher's lock, the rest to the tree's own.
+    ``changed`` belongs to the watcher's lock, the rest to the tree's own.
     """
 
     def __init__(self, watcher: Watcher, start: str, look: Look) -> None:
@@ -263,107 +203,85 @@ class _Tree:
         self._identity: tuple[int, int] | None = None
         self._links: frozenset[str] = frozenset()
         self._places: dict[str, int] = {}
-        self._shared: set[int] = set()
-        self._asked_until = 0.0
+        self._next = 0.0
         self.folders: dict[str, int] = {}
-        self.used = time.monotonic()
         self.dropped = False
-        self.news = _News()
+        self.changed: set[str] | None = None
+
+    def note(self, folder: str, event: Event) -> None:
+        """Note an event in a folder."""
+        if self.changed is None or (event.name and not is_walked(event.name)):
+            return
+        self.changed.add(os.path.join(folder, event.name))
+        # An event without a name is one of the folder itself: the mode of all its files may count.
+        if not event.name or event.mask & _IS_FOLDER or len(self.changed) > MAX_CHANGES:
+            self.changed = None
 
     def now(self) -> tuple[Found, ...]:
         """Return the files as they are now."""
-        self.used = time.monotonic()
-        if self.used < self._asked_until:
-            return self._look(None)
         with self._lock:
-            news = self._watcher.news(self)
-            if self._listed is None or news.stale or _identity(self._start) != self._identity:
-                self._look_at_all({})
-            elif news.moved or not self._look_again(news.changed):
-                self._look_at_all(self._unchanged(news.changed))
+            due = time.monotonic() >= self._next
+            if due:
+                self._next = time.monotonic() + self._watcher.sweep_seconds
+            if due or self._listed is not None:
+                changed = self._watcher.changed(self)
+                same = changed is not None and _identity(self._start) == self._identity
+                if not (self._listed is not None and same and self._look_again(changed or ())):
+                    self._look_at_all()
+                elif due:
+                    threading.Thread(target=self._compare, name="npl-sweep", daemon=True).start()
             listed = self._listed
         return self._look(None) if listed is None else listed
 
-    def is_wrong(self) -> bool:
-        """Tell whether files are another way than is remembered."""
+    def _compare(self) -> None:
+        """Compare the remembered files with the file system."""
         listed = self._listed
-        if listed is None:
-            return False
         try:
             found = self._look(None)
+            same = found == listed and tuple(map(state_of, found)) == listed.states
         except NPLError:
-            return True
-        return self._listed is listed and (found != listed or tuple(map(state_of, found)) != listed.states)
+            same = False
+        with self._lock:
+            if not same and self._listed is listed:
+                self._listed, self._next = None, 0.0
 
-    def _look_again(self, changed: Mapping[str, bool]) -> bool:
-        """Look at the files that may have changed; say whether that was enough."""
-        listed = self._listed
+    def _look_again(self, changed: Iterable[str]) -> bool:
+        """Look at the files that may have changed; return whether that was enough."""
+        listed, states = self._listed, dict[int, Fingerprint]()
         assert listed is not None
-        if not changed and not self._shared:
-            return True
-        if not self._places:
+        if changed and not self._places:
             self._places = {found.absolute: place for place, found in enumerate(listed)}
-        states: dict[int, Fingerprint] = {}
-        for path, appeared in changed.items():
+        for path in changed:
             place, status = self._places.get(path), status_of(path)
-            if path in self._links or (place is not None and not is_file(status)):
-                return False
-            if place is not None and status is not None:
+            if place is not None and status is not None and is_file(status) and status.st_nlink == 1:
                 states[place] = Fingerprint.of(path, status)
-                (self._shared.add if status.st_nlink > 1 else self._shared.discard)(place)
-            elif appeared and status is not None and _matters(path, status.st_mode):
+            elif place is not None or path in self._links or (status and _matters(path, status.st_mode)):
                 return False
-        for place in self._shared.difference(states):
-            state = state_of(listed[place])
-            if state is None:
-                return False
-            if state != listed.states[place] or not is_settled(state.mtime_ns, time.time_ns()):
-                states[place] = state
         if states:
             # Equal fingerprints may be those of different contents, so that this is a new object anyway.
             every = (states.get(place, state) for place, state in enumerate(listed.states))
             self._listed = Listed.of(listed, every)
         return True
 
-    def _unchanged(self, changed: Mapping[str, bool]) -> dict[str, Fingerprint]:
-        """Return the states of the files that nothing happened to, by path."""
-        listed = self._listed or Listed.of((), ())
-        return {
-            state.path: state
-            for place, state in enumerate(listed.states)
-            if state is not None and state.path not in changed and place not in self._shared
-        }
-
-    def _look_at_all(self, unchanged: Mapping[str, Fingerprint]) -> None:
-        """Watch each folder, then look what is in it: what comes in between makes an event.
-
-        :param unchanged: states of files that need not be looked at, if their folders are where they were.
-        """
+    def _look_at_all(self) -> None:
+        """Watch each folder, then look into it: a change in between makes an event."""
         before, self._listed, self.folders = self.folders, None, {}
         visit = _Visit(self._watcher, self)
         try:
             self._identity = _identity(self._start)
             found = self._look(visit)
             visit.check(self._start)
-            stayed = {folder for folder, number in visit.folders.items() if before.get(folder) == number}
-            states, self._shared = [], set()
-            for place, one in enumerate(found):
-                path = one.absolute
-                state = unchanged.get(path) if path.rpartition("/")[0] in stayed else None
-                if state is None:
-                    status = status_of(path)
-                    state = fingerprint_of(one, status)
-                    if status is not None and status.st_nlink > 1:
-                        self._shared.add(place)
-                states.append(state)
-            self._listed = Listed.of(found, states)
+            every = [status_of(one.absolute) for one in found]
+            if any(status is not None and status.st_nlink > 1 for status in every):
+                raise UnwatchableError
+            self._listed = Listed.of(found, map(fingerprint_of, found, every))
             self._places, self._links = {}, frozenset(os.path.join(*link) for link in visit.links)
             self.folders = visit.folders
         except UnwatchableError:
-            self._asked_until = time.monotonic() + self._watcher.sweep_seconds
+            logger.debug("the files below %s are asked for each time", self._start)
         finally:
-            every = {*before.items(), *visit.folders.items()}
-            self._watcher.unwatch(self, every.difference(self.folders.items()))
+            watched = {*before.items(), *visit.folders.items()}
+            self._watcher.unwatch(self, watched.difference(self.folders.items()))
 
 
 class _Visit(Visitor):
@@ -397,16 +315,16 @@ class _Visit(Visitor):
         self.links.append((folder, name))
 
     def check(self, start: str) -> None:
-        """Check that nothing depends on what is not watched.
+        """Check that the result depends on watched folders alone.
 
-        :raises UnwatchableError: the first folder is not, or a link leads elsewhere.
+        :raises UnwatchableError: the first folder is not watched, or a link leads elsewhere.
         """
         if start not in self.folders or not all(_stays(*link, self.folders) for link in self.links):
             raise UnwatchableError
 
 
 def _stays(folder: str, name: str, folders: Mapping[str, int]) -> bool:
-    """Return whether a link leads straight to a name in a watched folder, so that each change is noticed."""
+    """Return whether a link leads straight to a name in a watched folder: each change makes an event."""
     try:
         text = os.readlink(os.path.join(folder, name))
     except OSError:
@@ -426,7 +344,7 @@ def _matters(path: str, mode: int) -> bool:
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """Return what tells the folder at a path from another one that takes its place."""
+    """Return the device and inode of a folder: another folder at the same path has others."""
     try:
         status = os.stat(folder, follow_symlinks=False)
     except OSError:

@@ -7,9 +7,8 @@ and Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004). For
     mass  = sum over fields of  weight * count / (1 - b + b * length / average length)
     score = idf * mass / (mass + K1)
 
-A section's score is the sum over the terms of the query. Segments hold counts alone; masses and idf are
-worked out for the terms that a query has (:mod:`~npl_index.ranking.weighing`), so that an edit changes
-nothing that is stored.
+A section's score is the sum over the terms of the query. Masses and idf are worked out for the terms that a
+query has (:mod:`~npl_index.ranking.weighing`), so that an edit changes nothing that is stored of others.
 With one field the score is that of rank-bm25's ``BM25Plus`` with ``delta = 0``, divided by ``K1 + 1``.
 
 Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (holders + 12 * share))``, since
@@ -18,25 +17,26 @@ Three sections, the file's own among them; the idf is ``log((3 + 12 + 1) / (hold
     >>> import numpy as np
     >>> from npl_index.library.documents import Document, Fingerprint
     >>> from npl_index.ranking.indexing import index_document
+    >>> from npl_index.ranking.weighing import idf
     >>> text = b"# Tea\n\nKettle, kettle.\n\n# Pot\n\nKettle, teapot.\n"
     >>> state = Fingerprint("/brew.md", 0, len(text))
     >>> collection = index_document(Document("brew", "brew.md", "", state, text, "", npl=False)).collection
-    >>> postings = collection.postings
-    >>> [term for _, term in postings.terms.all()]
+    >>> vocabulary, weighing = collection.vocabulary, collection.whole.weighing
+    >>> [term for _, term in vocabulary.between("", "~")]
     ['brew', 'kettl', 'pot', 'tea', 'teapot']
-    >>> collection.weighing.idf([1, 3, 4]).round(2).tolist()
+    >>> idf(vocabulary, [1, 3, 4]).round(2).tolist()
     [2.07, 2.75, 2.75]
 
 "kettl" stands twice in the body of section 1, once in that of section 2, and "tea" in the heading of 1, where
 it counts 4 times as much; bodies are longer than on average, since that of the file is empty::
 
-    >>> collection.weighing.body_norms(np.array([1, 2])).round(3).tolist()
+    >>> weighing.body_norms(np.array([1, 2])).round(3).tolist()
     [1.35, 1.35]
     >>> masses = [round(count / 1.35, 3) for count in (2, 1)]
     >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
     [1.0, 0.66]
     >>> kettle = Concept(2.07, ((1, 1.0),))
-    >>> match(collection.weighing, collection.pages, [kettle], Weights()).scores.round(2).tolist()
+    >>> match(weighing, [kettle], Weights()).scores.round(2).tolist()
     [0.0, 1.0, 0.66]
 """
 
@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.variants import Variants
-from npl_index.ranking.weighing import Weighing
+from npl_index.ranking.weighing import Weighed, Weighing
 
 K1 = 1.6
 """Saturation: a section whose mass is ``K1`` has half of what a term can add."""
@@ -59,8 +59,6 @@ HEADING_SHARE = 0.25
 
 NAME_ON_PAGE = 1.5
 """What a word in a heading or the file's name says about a page, compared with one in the text."""
-
-_MAX_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,8 @@ class Concept:
 
 
 class Matches(NamedTuple):
-    """What the fields say about a query; arrays have one number for each section that may match.
+    """What the fields say about a query; arrays have one number for each section.
 
-    :param numbers: of those sections, ascending.
-    :param places: of all sections among them, -1 for the others.
     :param scores: by BM25F, with what a covered heading adds.
     :param names: share of the query, by weight of its terms, that heading and path cover.
     :param covered: share of the query that heading, path and body cover.
@@ -83,54 +79,39 @@ class Matches(NamedTuple):
         page.
     """
 
-    numbers: NDArray[Any]
-    places: NDArray[Any]
     scores: NDArray[Any]
     names: NDArray[Any]
     covered: NDArray[Any]
     pages: NDArray[Any]
 
 
-def match(
-    weighing: Weighing,
-    pages: NDArray[Any],
-    concepts: Sequence[Concept],
-    weights: Weights,
-    also: Sequence[int] = (),
-) -> Matches:
+def match(weighing: Weighing, concepts: Sequence[Concept], weights: Weights) -> Matches:
     """Look a query up.
 
     What concepts say of a section is added up one after another, so that sums are the same however many
     sections there are beside it.
 
-    :param pages: page of each section.
     :param weights: how much headings and paths (``name``) and bodies (``content``) count.
-    :param also: sections that are among those that may match in any case.
     """
-    postings = weighing.postings
-    rows = [row for concept in concepts for row, _ in concept.variants]
-    numbers, places = postings.holders(rows, also)
-    scores, names, covered, headed = np.zeros((4, len(numbers)))
-    several = postings.statistics.pages > 1
-    page_of = pages[numbers]
-    on_pages = np.zeros(int(page_of[-1]) + 1 if several and len(page_of) else 0)
+    size = weighing.postings.size
+    scores, names, covered, headed = np.zeros((4, size))
+    several, page_of = weighing.vocabulary.pages > 1, weighing.postings.pages
+    on_pages = np.zeros(int(page_of[-1]) + 1)
     weight_of = np.array([concept.weight for concept in concepts])
-    # A long query in a large collection is looked up a few terms at a time, so that tables stay small enough
-    # for the processor's cache.
-    step = max(1, _MAX_CELLS // max(1, len(numbers)))
-    for begin in range(0, len(concepts), step):
-        cells = _cells(weighing, concepts[begin : begin + step], places, len(numbers), weights, headed)
-        weight = weight_of[begin + cells.concepts]
-        if several:
-            worth = np.where(cells.named, NAME_ON_PAGE, cells.masses > 0)
-            _add_best(on_pages, cells.concepts, page_of[cells.sections], worth, weight)
-        np.add.at(scores, cells.sections, weight * (cells.masses / (cells.masses + K1)))
-        np.add.at(names, cells.sections, weight * cells.named)
-        np.add.at(covered, cells.sections, weight * cells.held)
+    asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
+    rows, numbers, shares = zip(*asked, strict=True) if asked else ((), (), ())
+    weighed = weighing.find(rows)
+    cells = _cells(weighed, np.array(numbers, np.intp), np.array(shares, float), size, weights, headed)
+    weight = weight_of[cells.concepts]
+    if several:
+        worth = np.where(cells.named, NAME_ON_PAGE, cells.masses > 0)
+        _add_best(on_pages, cells.concepts, page_of[cells.sections], worth, weight)
+    np.add.at(scores, cells.sections, weight * (cells.masses / (cells.masses + K1)))
+    np.add.at(names, cells.sections, weight * cells.named)
+    np.add.at(covered, cells.sections, weight * cells.held)
     scores *= 1 + HEADING_SHARE * np.minimum(headed, 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
-    on_page = on_pages[page_of] if several else np.zeros(len(numbers))
-    return Matches(numbers, places, scores, names / whole, covered / whole, on_page)
+    return Matches(scores, names / whole, covered / whole, on_pages[page_of])
 
 
 def _add_best(
@@ -163,34 +144,26 @@ class _Cells(NamedTuple):
 
 
 def _cells(
-    weighing: Weighing,
-    concepts: Sequence[Concept],
-    places: NDArray[Any],
+    weighed: Weighed,
+    numbers: NDArray[Any],
+    row_shares: NDArray[Any],
     size: int,
     weights: Weights,
     headed: NDArray[Any],
 ) -> _Cells:
-    """Look some concepts up.
+    """Add up what the rows of a concept say of a section.
 
-    :param places: of sections among those that may match.
-    :param size: number of those.
+    :param numbers: the concept of each row that was asked for.
+    :param row_shares: the share of the concept's weight that each has.
+    :param size: number of sections.
     :param headed: what is added to for each term in a section's heading: its share of that.
     """
-    asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
-    rows, numbers, row_shares = zip(*asked, strict=True) if asked else ((), (), ())
-    weighed = weighing.find(rows)
-    shares, sections = np.array(row_shares, float)[weighed.runs], places[weighed.sections]
+    shares, sections = row_shares[weighed.runs], weighed.sections
     in_headings = weighed.headings.nonzero()[0]
     np.add.at(headed, sections[in_headings], weighed.headings[in_headings] * shares[in_headings])
-    cells = np.array(numbers, np.intp)[weighed.runs] * size + sections
     # Variants of one concept meet in one cell: their masses add up before they saturate, as counts of one
     # term in several fields do.
-    marks = np.zeros(len(concepts) * size, dtype=bool)
-    marks[cells] = True
-    there = marks.nonzero()[0]
-    number_of = np.empty(len(marks), dtype=np.int32)
-    number_of[there] = np.arange(len(there), dtype=np.int32)
-    cell = number_of[cells]
+    there, cell = np.unique(numbers[weighed.runs] * size + sections, return_inverse=True)
     name_factor, body_factor = _field_factors(weights)
     masses = body_factor * np.bincount(cell, weighed.masses * shares, len(there))
     if name_factor != body_factor:
@@ -199,8 +172,6 @@ def _cells(
     named[cell[weighed.names > 0]] = True
     held = np.empty(len(there))
     held[cell[::-1]] = shares[::-1]  # from the end: the term itself comes before its variants
-    if len(concepts) == 1:
-        return _Cells(np.zeros(len(there), np.intp), there, masses, named, held)
     return _Cells(*np.divmod(there, size), masses, named, held)
 
 

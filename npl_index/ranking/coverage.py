@@ -20,10 +20,10 @@ from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.indexing import Collection
-from npl_index.ranking.parts import Postings
+from npl_index.ranking.indexing import Passages
 from npl_index.ranking.variants import VARIANT_WEIGHT
-from npl_index.ranking.weighing import BACKGROUND
+from npl_index.ranking.vocabulary import Vocabulary
+from npl_index.ranking.weighing import BACKGROUND, idf
 
 MANY = 1_000
 """Sections that are many; what chance finds grows with the logarithm of their number."""
@@ -93,21 +93,19 @@ class Evidence(NamedTuple):
     verdict: Literal["held", "weak", "absent"]
 
 
-def cover(
-    collection: Collection, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]
-) -> Coverage:
+def cover(passages: Passages, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]) -> Coverage:
     """Return how much of a question and its topics some sections hold, best first."""
     words = _asked(keywords, topics)
     terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
     standing = [
         (place, row, worth)
         for place, (_, term) in enumerate(terms)
-        for row, worth in _standing_for(collection.postings, term)
+        for row, worth in _standing_for(passages.vocabulary, term)
     ]
     asked, rows, worths = zip(*standing, strict=True) if standing else ((), (), ())
-    places = np.full(collection.postings.size, -1)
+    places = np.full(passages.postings.size, -1)
     places[numbers] = np.arange(len(numbers))
-    runs, sections, *_ = collection.postings.find(rows)
+    runs, sections, *_ = passages.postings.find(rows)
     here = (places[sections] >= 0).nonzero()[0]
     there = np.array(asked, np.intp)[runs[here]], places[sections[here]]
     held = np.zeros((len(terms), len(numbers)))
@@ -116,11 +114,13 @@ def cover(
     np.add.at(shares, owners, held / np.array([len(words[number].meant) for number in owners]).reshape(-1, 1))
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
     np.maximum.at(
-        weights, owners, [min(1.0, weight_of.get(term, 1.0)) * _rarity(collection, term) for _, term in terms]
+        weights,
+        owners,
+        [min(1.0, weight_of.get(term, 1.0)) * _rarity(passages.vocabulary, term) for _, term in terms],
     )
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, weights, found, collection.postings.statistics.sections, shares)
+    return Coverage(words, weights, found, passages.vocabulary.sections, shares)
 
 
 def evidence(coverage: Coverage) -> Evidence:
@@ -148,20 +148,19 @@ def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
     return list({word.terms: word for word in words}.values())
 
 
-def _standing_for(postings: Postings, term: str) -> list[tuple[int, float]]:
+def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
     """Return the rows that stand for a term and their worth: 1 for the term or its right spelling."""
-    misspelt = len(term) >= _MISSPELT and postings.terms.row(term) is None
+    misspelt = len(term) >= _MISSPELT and vocabulary.row(term) is None
     full = VARIANT_WEIGHT if misspelt else 1.0
-    return [(row, 1.0 if share >= full else share) for row, share in postings.variants(term)]
+    return [(row, 1.0 if share >= full else share) for row, share in vocabulary.variants(term)]
 
 
-def _rarity(collection: Collection, term: str) -> float:
+def _rarity(vocabulary: Vocabulary, term: str) -> float:
     """Return how rare a term is in the documents, or in English if they do not have it."""
-    row = collection.postings.terms.row(term)
+    row = vocabulary.row(term)
     if row is not None:
-        return float(collection.weighing.idf([row])[0])
-    sections = collection.postings.statistics.sections
-    return log((sections + BACKGROUND + 1) / (BACKGROUND * commonness(term)))
+        return float(idf(vocabulary, [row])[0])
+    return log((vocabulary.sections + BACKGROUND + 1) / (BACKGROUND * commonness(term)))
 
 
 def _names(word: Word) -> bool:

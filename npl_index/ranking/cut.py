@@ -24,7 +24,7 @@ from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.evidence import OTHER_FORM
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, held, read
-from npl_index.ranking.scoring import Hit, Looked, Query, concepts_in
+from npl_index.ranking.scoring import Hit, Looked, Query
 
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
@@ -91,7 +91,7 @@ def cut(
     query: Query,
     *,
     generous: bool = False,
-    looked: Looked | None = None,
+    looked: Looked,
 ) -> list[Hit]:
     """Keep the hits that are worth handing over, best first; further ones of a document come later.
 
@@ -102,8 +102,7 @@ def cut(
     :param generous: a budget limits the answer, so that more may be of use.
     :param looked: what the hits come from; what was read there is not read again.
     """
-    concepts = concepts_in(collection, query) if looked is None else looked.concepts
-    shares = _Shares(collection, concepts, None if looked is None else looked.texts)
+    shares, concepts = _Shares(looked), looked.concepts
     demand, opened = (MANY if generous else FEW), _Open(concepts, len(query.keywords.weights))
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
@@ -122,7 +121,7 @@ def cut(
 
 
 def best_of_each_subject(
-    hits: Sequence[Hit], collection: Collection, query: Query, *, looked: Looked | None = None
+    hits: Sequence[Hit], collection: Collection, query: Query, *, looked: Looked
 ) -> list[Hit]:
     """Keep the best hit, those as good, and the best one of each further subject of the question.
 
@@ -131,12 +130,11 @@ def best_of_each_subject(
     :param hits: best first.
     :param looked: what the hits come from.
     """
-    concepts = concepts_in(collection, query) if looked is None else looked.concepts
-    shares = _Shares(collection, concepts, None if looked is None else looked.texts)
+    shares, concepts = _Shares(looked), looked.concepts
     opened = _Open(concepts, len(query.keywords.weights))
     first = [hit for hit in hits[:_NEAR_TOP] if collection.size_of(hit.document, hit.section)]
     kept: list[Hit] = []
-    few = len(collection.firsts) <= FEW_DOCUMENTS
+    few = len(collection.paths) <= FEW_DOCUMENTS
     for hit, held_by in zip(first, shares.of(first), strict=True):
         share = hit.score.total / kept[0].score.total if kept else 1.0
         other = few and all(hit.document != one.document for one in kept)
@@ -187,20 +185,21 @@ class _Open:
 class _Shares:
     """The shares that sections have of the concepts; those that were read before are not read again."""
 
-    def __init__(self, collection: Collection, concepts: Sequence[Concept], texts: Texts | None) -> None:
-        self._collection, self._concepts = collection, concepts
+    def __init__(self, looked: Looked) -> None:
+        self._looked = looked
         self._columns: dict[int, NDArray[Any]] = {}
-        if texts is not None:
-            self._add(texts)
+        if looked.texts is not None:
+            self._add(looked.texts)
 
     def _add(self, texts: Texts) -> None:
         self._columns.update(zip(texts.numbers.tolist(), held(texts).T, strict=True))
 
     def of(self, hits: Sequence[Hit]) -> Iterator[NDArray[Any]]:
         """Return for each hit its shares."""
-        numbers = [self._collection.number(hit.document, hit.section) for hit in hits]
+        passages, concepts = self._looked.passages, self._looked.concepts
+        numbers = [passages.number(hit.document, hit.section) for hit in hits]
         others = [number for number in numbers if number not in self._columns]
         if others:
-            self._add(read(self._collection.postings, np.array(others), Sought.of(self._concepts)))
-        nothing = np.zeros(len(self._concepts))  # what is too long to be read covers nothing
+            self._add(read(passages.postings, np.array(others), Sought.of(concepts)))
+        nothing = np.zeros(len(concepts))  # what is too long to be read covers nothing
         return (self._columns.get(number, nothing) for number in numbers)

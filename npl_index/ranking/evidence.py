@@ -7,17 +7,18 @@ The constants are those that found labelled sections best (``benchmarks/relevanc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 from typing import Any
 
 from npl_index.ranking.analysis import identifier_parts, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import K1, Concept, Matches
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.weighing import FIELD_WEIGHTS
+from npl_index.ranking.weighing import FIELD_WEIGHTS, idf
 from npl_index.selectors.labels import fold
+from npl_index.selectors.matching import Node
 
 PAGE_SHARE = 0.25
 """What the best page adds to its sections, compared with the best section's own score."""
@@ -88,10 +89,10 @@ def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
     return np.where(scores > 0, PAGE_SHARE * best / best_page * matches.pages, 0)
 
 
-def above(collection: Collection, matches: Matches) -> NDArray[Any]:
-    """Return the places of their parents among sections that may match; -1 for those without."""
-    parents = collection.parents[matches.numbers]
-    return np.where(parents == matches.numbers, -1, matches.places[parents])
+def above(passages: Passages) -> NDArray[Any]:
+    """Return the number of each section's parent; -1 for those without."""
+    parents = passages.postings.parents
+    return np.where(parents == np.arange(len(parents)), -1, parents)
 
 
 def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
@@ -100,12 +101,12 @@ def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     A subsection answers in the frame of its parent and rarely repeats the parent's words (as in Arvola,
     Junkkari and Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
 
-    :param parents: place of each parent among the values, -1 where there is none.
+    :param parents: number of each parent, -1 where there is none.
     """
     return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
-def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
+def from_word_pairs(passages: Passages, texts: Texts) -> NDArray[Any]:
     """Return what words that stand side by side in the query and in a section add to the sections read.
 
     "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
@@ -114,9 +115,9 @@ def from_word_pairs(collection: Collection, texts: Texts) -> NDArray[Any]:
     single words in the same way). Only the best sections are read, since postings have no positions.
     """
     in_heading, in_body = counts_of(texts)
-    mass = in_body / collection.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
+    mass = in_body / passages.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
-    weight = PAIR_SHARE * np.log((len(collection) + 1) / holders)
+    weight = PAIR_SHARE * np.log((passages.vocabulary.sections + 1) / holders)
     # One pair after another: numpy's own sum takes another order where one section is read alone.
     return sum(weight * mass / (mass + K1), np.zeros(len(texts.numbers)))
 
@@ -132,7 +133,7 @@ def from_nearness(texts: Texts) -> NDArray[Any]:
     return shares
 
 
-def from_titles(collection: Collection, texts: Texts, best: float) -> NDArray[Any]:
+def from_titles(passages: Passages, texts: Texts, best: float) -> NDArray[Any]:
     """Return for all sections what titles add to those that are read: scores of ``BM25Plus``, scaled.
 
     A title is a heading and its path, words of the file's name included. The model holds the titles that name
@@ -145,14 +146,14 @@ def from_titles(collection: Collection, texts: Texts, best: float) -> NDArray[An
     from rank_bm25 import BM25Plus  # slow to import, see arrays
 
     rows = texts.sought.rows[: len(texts.sought.concepts)].tolist()
-    runs, sections, in_heading, in_path, _ = collection.postings.find(rows)
+    runs, sections, in_heading, in_path, _ = passages.postings.find(rows)
     read = np.isin(sections, texts.numbers)
-    times = in_heading[read].astype(np.intp) + in_path[read]
+    times = in_heading[read] + in_path[read]
     titles: dict[int, list[int]] = {}
     words = texts.sought.concepts[runs[read]].repeat(times).tolist()
     for number, word in zip(sections[read].repeat(times).tolist(), words, strict=True):
         titles.setdefault(number, []).append(word)
-    added = np.zeros(collection.postings.size)
+    added = np.zeros(passages.postings.size)
     if titles:
         model = BM25Plus(list(titles.values()), b=0, delta=0)
         scores = model.get_scores(list(model.idf))
@@ -160,85 +161,76 @@ def from_titles(collection: Collection, texts: Texts, best: float) -> NDArray[An
     return added
 
 
-def headed_by(collection: Collection, asked: Iterable[Sequence[str]], written: Sequence[str]) -> list[int]:
+def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Node]:
     """Return the sections whose heading is what is asked for: who names a section wants that one.
 
     "Test" is not called "Testing", and ``--force`` not "Force": where identifiers are asked for, the heading
     has them.
 
-    :param asked: terms of the context, and of each topic.
-    :param written: topics, and words of the context.
+    :param asked: terms of the context.
+    :param written: words of the context.
     """
-    found, spelt = [], set(fold(" ".join(written)).split())
-    for words in asked:
-        identifiers = {word for word in words if word.startswith("--") or not _MARKS.isdisjoint(word)}
-        for number in collection.headed(" ".join(without_compounds(words))).tolist():
-            heading = collection.postings.fold_of(number)
-            if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(number)):
-                found.append(number)
-    return found
+    spelt = set(fold(" ".join(written)).split())
+    identifiers = {word for word in asked if word.startswith("--") or not _MARKS.isdisjoint(word)}
+    return [
+        node
+        for node, heading in collection.names.headed(" ".join(without_compounds(asked)))
+        if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(*node))
+    ]
 
 
 def named_pages(
-    collection: Collection, matches: Matches, concepts: Sequence[Concept], asked: int
+    passages: Passages, matches: Matches, concepts: Sequence[Concept], asked: int
 ) -> NDArray[Any]:
-    """Return for matching sections how well the query fits the name of the page that they begin, up to 1.
+    """Return for sections how well the query fits the name of the page that they begin, up to 1.
 
     A query that names a page is answered by its first text, which says what the name means. That is the text
     below its title, or without one the next text.
 
     :param asked: number of the query's terms, with those that no section has.
     """
-    titled = matches.numbers[(matches.covered > 0) & (collection.postings.levels[matches.numbers] <= 1)]
-    shares, weights = np.zeros((2, len(collection.postings.statistics.any)))
-    for concept in concepts:
-        for row, share in concept.variants:
-            shares[row], weights[row] = share, share * concept.weight
-    rows, lengths = collection.postings.named(titled)
-    owners, rarity = np.arange(len(titled)).repeat(lengths), collection.weighing.idf(rows)
+    postings = passages.postings
+    titled = ((matches.covered > 0) & (postings.levels <= 1)).nonzero()[0]
+    rows, owners = postings.named(titled)
+    worth = {row: (share, share * one.weight) for one in concepts for row, share in one.variants}
+    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
+    rarity = idf(passages.vocabulary, rows)
     held, whole, said = (
-        np.bincount(owners, values, len(titled)) for values in (rarity * shares[rows], rarity, weights[rows])
+        np.bincount(owners, values, len(titled)) for values in (rarity * shares, rarity, weights)
     )
     query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
     fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
     first = titled
     for _ in range(_ABOVE_FIRST):
-        behind = np.minimum(first + 1, len(collection.pages) - 1)
-        blank = (collection.text_sizes[first] == 0) & (collection.pages[behind] == collection.pages[first])
+        behind = np.minimum(first + 1, postings.size - 1)
+        blank = (postings.sizes[first] == 0) & (postings.pages[behind] == postings.pages[first])
         first = np.where(blank, behind, first)
-    found, places = np.zeros(len(matches.numbers)), matches.places[first]
-    np.maximum.at(found, places[places >= 0], fits[places >= 0])
+    found = np.zeros(postings.size)
+    np.maximum.at(found, first, fits)
     return found
 
 
-def from_place(collection: Collection, numbers: NDArray[Any], fits: NDArray[Any]) -> NDArray[Any]:
-    """Return the factors of some sections for their place on the page.
+def from_place(passages: Passages, fits: NDArray[Any]) -> NDArray[Any]:
+    """Return the factors of sections for their place on the page.
 
     :param fits: from :func:`named_pages`; the beginning of a page that is asked for is more than an overview.
     """
-    children = np.minimum(collection.children[numbers], MANY_CHILDREN) * (1 - fits)
-    factors: NDArray[Any] = 1 - LATE_COST * collection.positions[numbers] - CHILD_COST * children
+    postings = passages.postings
+    children = np.minimum(postings.children, MANY_CHILDREN) * (1 - fits)
+    factors: NDArray[Any] = 1 - LATE_COST * postings.positions - CHILD_COST * children
     return factors
 
 
-def highest(collection: Collection, numbers: NDArray[Any], values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Return the positions of the highest values above 0, highest first, of equal ones the first.
-
-    :param numbers: of the sections that have the values.
-    """
+def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
+    """Return the positions of the highest values above 0, highest first, of equal ones the first."""
     found = (values > 0).nonzero()[0]
-    if len(found) > limit:
-        chosen = values[found]
-        least = np.partition(chosen, len(found) - limit)[len(found) - limit]
-        found = found[chosen >= least]
-    found = found[collection.order_of(numbers[found])]
     ordered: NDArray[Any] = found[(-values[found]).argsort(kind="stable")][:limit]
     return ordered
 
 
 def topic_fit(
     collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
-) -> dict[int, tuple[float, float]]:
+) -> dict[Node, tuple[float, float]]:
     """Return for sections how well the best topic fits their headings, and their gain by it, up to 1.
 
     A heading that is the topic has 1, one that is another form of it ``OTHER_FORM``; one that holds all its
@@ -251,22 +243,22 @@ def topic_fit(
     :param topics: terms of each.
     :param written: the topics.
     """
-    best: dict[int, tuple[float, float]] = {}
+    best: dict[Node, tuple[float, float]] = {}
     spelt, parts = set(fold(" ".join(written)).split()), identifier_parts(written).keys()
     for words in topics:
-        fits: dict[int, float] = {}
+        fits: dict[Node, float] = {}
         for heading, fit in _headings_like(collection, without_compounds(words), parts):
-            for number in collection.headed(heading).tolist():
-                if fit == 1 and not spelt.issuperset(collection.postings.fold_of(number).split()):
-                    fits[number] = OTHER_FORM
+            for node, name in collection.names.headed(heading):
+                if fit == 1 and not spelt.issuperset(name.split()):
+                    fits[node] = OTHER_FORM
                 else:
-                    fits[number] = max(fit, fits.get(number, 0.0))
+                    fits[node] = max(fit, fits.get(node, 0.0))
         other = TOPIC_IN_PART if 1.0 in fits.values() else OTHER_FORM
-        gains = {number: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for number, fit in fits.items()}
+        gains = {node: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for node, fit in fits.items()}
         rarity = (1 + log(max(1.0, fsum(gains.values())))) ** -2
-        for number, fit in fits.items():
-            before = best.get(number, (0.0, 0.0))
-            best[number] = max(fit, before[0]), max(rarity * gains[number], before[1])
+        for node, fit in fits.items():
+            before = best.get(node, (0.0, 0.0))
+            best[node] = max(fit, before[0]), max(rarity * gains[node], before[1])
     return best
 
 
@@ -280,10 +272,10 @@ def _headings_like(collection: Collection, words: list[str], parts: Set[str]) ->
     topic = " ".join(words)
     wanted = set(words)
     for heading, similarity, _ in process.extract(
-        topic, collection.spelt, scorer=fuzz.ratio, score_cutoff=_SIMILARITY_CUTOFF, limit=None
+        topic, collection.names.spelt(), scorer=fuzz.ratio, score_cutoff=_SIMILARITY_CUTOFF, limit=None
     ):
         yield heading, TOPIC_SIMILAR * similarity / 100
-    for heading in collection.headings_with(wanted):
+    for heading in collection.names.spelt_with(wanted):
         held = heading.split(" ")
         common = wanted.intersection(held)
         if len(common) == len(wanted) or (len(common) == len(held) and not parts >= common):

@@ -1,166 +1,251 @@
-"""Which section holds which term, how often, in which field.
+"""Which section holds which term, how often, in which field: the terms of sections in their order, as arrays.
 
 The fields of a section are its heading, its path (the headings above it and the words of the file's name) and
-its body. rank-bm25 counts: one ``BM25Plus`` per field is built from the sections' lists of terms, and its
-``doc_freqs`` (term to count, per section) and ``doc_len`` (terms per section) become the arrays here. A model
-knows one field and one file only; :mod:`~npl_index.ranking.bm25f` extends its score to three fields and any
-number of files, and :func:`~npl_index.ranking.evidence.from_titles` uses a model's own score.
+its body. A question is answered from the sections of at most a few hundred documents, so that all terms of
+these are looked through: that takes less time than to keep lists of the sections that hold each term.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
-from typing import Any, ClassVar
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
 
-from npl_index.ranking.analysis import without_compounds
+from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.names import LEVEL, held
 
-MAX_TERMS = 250_000
-"""Different terms kept of one document. Prose of ten megabytes has a tenth of that."""
+FIELDS = 3
+BEGINS_PAGE = 128
+"""Bit of :attr:`Sections.levels` of a section that begins a page. A page is a document, or within a document
+that has several headings of level 1 the part below one of them."""
 
-_TERM_BYTES = 70
-_POSTING_BYTES = 6
+_BLANK = re.compile(r"\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Terms of one document, counted.
+class Sections(NamedTuple):
+    """The sections of one document as arrays.
 
-    Row ``r`` is ``terms[r]``; its postings are those from ``starts[r]`` to ``starts[r + 1]``.
-
-    :param terms: sorted, without repetition.
-    :param headings: terms of each section's heading, in order.
-    :param bodies: rows of the terms of each section's body, in order, one section after another, uint32.
-    :param starts: one more than there are terms, uint32.
-    :param sections: section of each posting, ascending within a term, uint16 or uint32.
-    :param in_heading: occurrences in the section's heading, at most 255, uint8.
-    :param in_path: occurrences in its path, at most 255, uint8.
-    :param in_body: occurrences in its body, at most 65,535, uint16.
-    :param lengths: terms per field (heading, path, body) and section; shape (3, sections), uint32.
+    :param lengths: terms of heading, path and body of each section, one after another, uint32.
+    :param parents: of each section; its own number where there is none, uint32.
+    :param sizes: bytes of each section's own text; 0 where it is nothing but the heading, uint32.
+    :param levels: heading level of each section, what its own text holds
+        (:func:`npl_index.ranking.names.held`), and :data:`BEGINS_PAGE`, uint8.
+    :param rows: the terms of all fields, one field after another, as rows of a vocabulary, uint32.
     """
 
-    terms: tuple[str, ...]
-    headings: tuple[tuple[str, ...], ...]
-    bodies: NDArray[Any]
-    starts: NDArray[Any]
+    lengths: NDArray[Any]
+    parents: NDArray[Any]
+    sizes: NDArray[Any]
+    levels: NDArray[Any]
+    rows: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """Number of sections."""
+        return len(self.parents)
+
+    @property
+    def page_count(self) -> int:
+        """Number of pages."""
+        return int(np.count_nonzero(self.levels & BEGINS_PAGE))
+
+    @property
+    def words(self) -> int:
+        """Terms of all bodies."""
+        return int(self.lengths[2::FIELDS].sum(dtype=np.int64))
+
+    @property
+    def headings(self) -> int:
+        """How many sections have a heading."""
+        return int(np.count_nonzero(self.levels & LEVEL))
+
+    def packed(self) -> bytes:
+        """Return the arrays as bytes, for :meth:`unpacked`."""
+        size = np.array([self.size], "<u4")
+        numbers = (size, self.lengths, self.parents, self.sizes, self.rows)
+        return b"".join([*(one.astype("<u4").tobytes() for one in numbers), self.levels.tobytes()])
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Sections:
+        """Return the arrays that :meth:`packed` wrote."""
+        size = int.from_bytes(data[:4], "little")
+        numbers = np.frombuffer(data, "<u4", (len(data) - size) // 4)
+        ends = [1, *(1 + size * some for some in (FIELDS, FIELDS + 1, FIELDS + 2)), len(numbers)]
+        lengths, parents, sizes, rows = (numbers[ends[at] : ends[at + 1]] for at in range(4))
+        return cls(lengths, parents, sizes, np.frombuffer(data, np.uint8, size, len(data) - size), rows)
+
+
+class Counts(NamedTuple):
+    """How many sections of a vocabulary's documents hold terms; one number a term.
+
+    :param own: in heading or body.
+    :param any: anywhere.
+    :param path: in their path.
+    :param pages: pages that have one of those.
+    """
+
+    own: NDArray[Any]
+    any: NDArray[Any]
+    path: NDArray[Any]
+    pages: NDArray[Any]
+
+
+def sections_of(tree: SectionTree, fields: Sequence[Sequence[Sequence[int]]]) -> Sections:
+    """Return the sections of a document as arrays.
+
+    :param fields: rows of the terms of each section's heading, path and body.
+    """
+    several = sum(section.level == 1 for section in tree.sections) > 1
+    sizes, levels = [], []
+    for section in tree.sections:
+        begin, end = tree.line_starts[section.heading_lines.stop], tree.line_starts[section.own.stop]
+        blank = _BLANK.match(tree.source, begin, end)
+        sizes.append(0 if blank else section.own_bytes.stop - section.own_bytes.start)
+        begins = section.index == 0 or (several and section.level == 1)
+        levels.append(section.level | held(section) | (BEGINS_PAGE if begins else 0))
+    parents = [section.index if section.parent is None else section.parent for section in tree.sections]
+    every = list(chain.from_iterable(fields))
+    return Sections(
+        np.array(list(map(len, every)), np.uint32),
+        np.array(parents, np.uint32),
+        np.array(sizes, np.uint32),
+        np.array(levels, np.uint8),
+        np.fromiter(chain.from_iterable(every), np.uint32, sum(map(len, every))),
+    )
+
+
+def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
+    """Return the different rows of a document's terms, ascending, and how many of its sections hold each."""
+    # A document may have millions of words: each field's different ones are kept, and the rest is small.
+    cells = sections.rows.astype(np.int64)
+    cells <<= 32
+    cells |= np.arange(len(sections.lengths), dtype=np.uint32).repeat(sections.lengths)
+    cells = np.unique(cells)
+    fields = cells & 0xFFFFFFFF
+    found, rows = np.unique(cells >> 32, return_inverse=True)
+    section, in_path = fields // FIELDS, fields % FIELDS == 1
+    page = ((sections.levels & BEGINS_PAGE) > 0).cumsum()[section]
+
+    def holders(rows: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+        first = np.diff(rows << 32 | places, prepend=-1) > 0
+        return np.bincount(rows[first], minlength=len(found))
+
+    every = (rows[~in_path], section[~in_path]), (rows, section), (rows[in_path], section[in_path])
+    return found, Counts(*[holders(*one) for one in (*every, (rows, page))])
+
+
+def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of some ranges, one after another."""
+    # All ranges as one: number them through, then move each to where it begins.
+    moves = begins - (lengths.cumsum() - lengths)
+    numbers: NDArray[Any] = np.arange(int(lengths.sum())) + moves.repeat(lengths)
+    return numbers
+
+
+class Runs(NamedTuple):
+    """Postings of some rows; arrays have one number for each posting.
+
+    :param runs: which of the rows asked for it belongs to, ascending.
+    :param sections: that hold the term, ascending within a run.
+    :param in_heading: occurrences in the section's heading.
+    :param in_path: occurrences in its path.
+    :param in_body: occurrences in its body.
+    """
+
+    runs: NDArray[Any]
     sections: NDArray[Any]
     in_heading: NDArray[Any]
     in_path: NDArray[Any]
     in_body: NDArray[Any]
-    lengths: NDArray[Any]
-
-    ARRAYS: ClassVar[dict[str, str]] = {
-        "headings": "<u4",
-        "bodies": "<u4",
-        "starts": "<u4",
-        "sections": "<u4",
-        "in_heading": "<u1",
-        "in_path": "<u1",
-        "in_body": "<u2",
-        "lengths": "<u4",
-    }
-    """Number type of each array when it is stored."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name, as they are stored; headings as rows of their terms."""
-        rows = {term: row for row, term in enumerate(self.terms)}
-        values = {name: getattr(self, name) for name in self.ARRAYS}
-        values["headings"] = [rows[term] for section in self.headings for term in section]
-        return {name: np.array(values[name], kind) for name, kind in self.ARRAYS.items()}
-
-    @classmethod
-    def restore(cls, terms: Sequence[str], sections: int, stored: dict[str, bytes]) -> Counts:
-        """Make counts from the bytes of their arrays.
-
-        :raises ValueError: the numbers do not fit together, so the bytes must be damaged.
-        """
-        arrays = {name: np.frombuffer(stored[name], dtype=kind) for name, kind in cls.ARRAYS.items()}
-        starts, owners = arrays["starts"], arrays["sections"]
-        sound = (
-            len(starts) == len(terms) + 1
-            and starts[0] == 0
-            and starts[-1] == len(owners)
-            and (starts[1:] >= starts[:-1]).all()
-            and (owners < sections).all()
-            and {len(arrays[name]) for name in ("in_heading", "in_path", "in_body")} == {len(owners)}
-            and all((arrays[name] < len(terms)).all() for name in ("headings", "bodies"))
-            and int(arrays["lengths"][2 * sections :].sum(dtype="int64")) == len(arrays["bodies"])
-            and all(one < other for one, other in pairwise(terms))
-        )
-        if not sound:
-            raise ValueError("the numbers of a stored index do not fit together")
-        lengths = arrays["lengths"] = arrays["lengths"].reshape(3, sections)
-        arrays["sections"] = owners.astype(id_type(sections))
-        interned = tuple(map(sys.intern, terms))
-        headings = _split(interned, arrays.pop("headings"), lengths[0])
-        return cls(interned, headings, **arrays)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory it takes; an estimate."""
-        texts = sum(map(sys.getsizeof, self.headings)) + self.bodies.nbytes
-        return texts + _TERM_BYTES * len(self.terms) + _POSTING_BYTES * len(self.sections)
-
-    def spelt_headings(self) -> Iterator[str]:
-        """Return the terms of each section's heading, compounds left out, joined by spaces."""
-        for heading in self.headings:
-            yield " ".join(without_compounds(heading))
 
 
-def _split(terms: Sequence[str], rows: NDArray[Any], lengths: NDArray[Any]) -> tuple[tuple[str, ...], ...]:
-    """Turn rows into terms, cut into sections of these lengths.
+class Postings:
+    """The sections of some documents side by side, numbered through.
 
-    :raises ValueError: the lengths do not add up.
+    :param documents: at least one.
     """
-    ends = lengths.cumsum(dtype="int64").tolist()
-    if ends[-1] != len(rows):
-        raise ValueError("the sections of a stored index have other lengths than their terms")
-    words = [terms[row] for row in rows.tolist()]
-    return tuple(tuple(words[begin:end]) for begin, end in pairwise([0, *ends]))
 
+    def __init__(self, documents: Sequence[Sections]) -> None:
+        lengths, parents, self.sizes, levels, self.rows = (
+            one[0] if len(documents) == 1 else np.concatenate(one) for one in zip(*documents, strict=True)
+        )
+        self.counts = np.array([one.size for one in documents])
+        self.firsts = self.counts.cumsum() - self.counts
+        self.size = len(parents)
+        self.lengths = lengths[2::FIELDS].astype(np.int64)
+        self.parents = parents.astype(np.intp) + self.firsts.repeat(self.counts)
+        self.levels = levels & LEVEL
+        self._begins = (levels & BEGINS_PAGE) > 0
+        self._lengths = lengths.astype(np.int64)
+        self._ends = self._lengths.cumsum()
 
-def count(headings: Sequence[list[str]], paths: Sequence[list[str]], bodies: Sequence[list[str]]) -> Counts:
-    """Count the terms of a document's sections, given per section in document order."""
-    from rank_bm25 import BM25Plus  # slow to import, see arrays
+    @cached_property
+    def stop(self) -> int:
+        """Number above the highest row."""
+        return int(self.rows.max(initial=0)) + 1
 
-    fields = [headings, paths, bodies]
-    terms = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
-    if len(terms) > MAX_TERMS:
-        kept = set(terms[:MAX_TERMS])
-        fields = [[[word for word in words if word in kept] for words in texts] for texts in fields]
-        terms = terms[:MAX_TERMS]
-    rows = {term: row for row, term in enumerate(terms)}
-    size = len(headings)
-    models = [BM25Plus(texts) for texts in fields]
-    row = rows.__getitem__
-    # A posting is numbered row * size + section, so that sorting the numbers sorts the postings.
-    numbers = []
-    for model in models:
-        frequencies = model.doc_freqs
-        held = np.fromiter(map(row, chain.from_iterable(frequencies)), np.int64)
-        numbers.append(held * size + np.arange(size).repeat(list(map(len, frequencies))))
-    found, position = np.unique(np.concatenate(numbers), return_inverse=True)
-    tallies = np.zeros((len(fields), len(found)), dtype=np.int64)
-    ends = np.cumsum(list(map(len, numbers)))
-    for tally, model, own in zip(tallies, models, np.split(position, ends[:-1]), strict=True):
-        times = chain.from_iterable(section.values() for section in model.doc_freqs)
-        tally[own] = np.fromiter(times, np.int64, len(own))
-    return Counts(
-        terms=tuple(terms),
-        headings=tuple(map(tuple, fields[0])),
-        bodies=np.fromiter(map(row, chain.from_iterable(fields[2])), np.uint32, sum(models[2].doc_len)),
-        starts=np.searchsorted(found, np.arange(len(terms) + 1) * size).astype(np.uint32),
-        sections=(found % size).astype(id_type(size)),
-        in_heading=np.minimum(tallies[0], 0xFF).astype(np.uint8),
-        in_path=np.minimum(tallies[1], 0xFF).astype(np.uint8),
-        in_body=np.minimum(tallies[2], 0xFFFF).astype(np.uint16),
-        lengths=np.array([model.doc_len for model in models], dtype=np.uint32),
-    )
+    @cached_property
+    def pages(self) -> NDArray[Any]:
+        """Number of each section's page."""
+        pages: NDArray[Any] = self._begins.cumsum() - 1
+        return pages
 
+    @cached_property
+    def positions(self) -> NDArray[Any]:
+        """Where each section stands on its page: 0 for the first, towards 1 for the last."""
+        starts = self._begins.nonzero()[0]
+        sizes = np.diff(starts, append=self.size)
+        positions: NDArray[Any] = (np.arange(self.size) - starts[self.pages]) / sizes[self.pages]
+        return positions
 
-def id_type(size: int) -> str:
-    """Return the smallest number type for sections below ``size``."""
-    return "uint16" if size <= 0xFFFF else "uint32"
+    @cached_property
+    def children(self) -> NDArray[Any]:
+        """How many each section has."""
+        inside = np.flatnonzero(self.parents != np.arange(self.size))
+        children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
+        return children
+
+    def find(self, rows: Sequence[int] | NDArray[Any]) -> Runs:
+        """Return the postings of some rows, one row after another; a row may be asked for several times."""
+        wanted, asked = np.unique(np.array(rows, np.intp), return_inverse=True)
+        marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
+        marks[wanted] = np.arange(1, len(wanted) + 1)
+        places = (marks > 0)[self.rows].nonzero()[0]  # a byte a word, of what may be millions
+        found = marks[self.rows[places]]
+        owners = self._ends.searchsorted(places, side="right")
+        cells, times = np.unique((found.astype(np.int64) - 1) * len(self._ends) + owners, return_counts=True)
+        postings, fields = cells // FIELDS, cells % FIELDS
+        first = np.diff(postings, prepend=-1) > 0
+        in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
+        in_fields[fields, first.cumsum() - 1] = times
+        runs, sections = np.divmod(postings[first], self.size)
+        begins = runs.searchsorted(np.arange(len(wanted) + 1))
+        lengths = np.diff(begins)[asked]
+        where = ranges(begins[asked], lengths)
+        return Runs(np.arange(len(asked)).repeat(lengths), sections[where], *in_fields[:, where])
+
+    def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of some sections' bodies, one after another, and how many each has.
+
+        :param most: rows of each at most.
+        """
+        return self._field(FIELDS * numbers + 2, most)
+
+    def headings(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the same of their headings."""
+        return self._field(FIELDS * numbers, most)
+
+    def named(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the different rows of their headings, ascending for each, and which of them has each."""
+        rows, lengths = self._field(FIELDS * numbers)
+        cells = np.unique(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
+        return cells & 0xFFFFFFFF, cells >> 32
+
+    def _field(self, fields: NDArray[Any], most: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        lengths = self._lengths[fields]
+        begins = self._ends[fields] - lengths
+        lengths = lengths if most is None else np.minimum(lengths, most)
+        return self.rows[ranges(begins, lengths)], lengths

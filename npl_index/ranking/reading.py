@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.parts import Postings
+from npl_index.ranking.postings import Postings
 
 MAX_READ = 1 << 16
 """Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
@@ -90,7 +90,7 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
     numbers = numbers[: reach(postings.lengths[numbers])]
     headings, heading_lengths = postings.headings(numbers, MAX_READ)
     bodies, body_lengths = postings.bodies(numbers, MAX_READ)
-    marks = np.zeros(len(postings.statistics.any), np.int32)
+    marks = np.zeros(max(postings.stop, int(sought.rows.max(initial=0)) + 1), np.int32)
     marks[sought.rows] = np.arange(1, len(sought.rows) + 1)
     found = marks[np.concatenate((headings, bodies))]
     places = found.nonzero()[0]

@@ -37,8 +37,9 @@ By their own words "Tea" leads with two of the three. "Water" has one in its hea
 than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a
 quarter::
 
-    >>> matches = match(collection.weighing, collection.pages, concepts, DEFAULT_WEIGHTS)
-    >>> numbers, own = matches.numbers, matches.scores
+    >>> passages = collection.passages(["green", "tea", "water"])
+    >>> matches = match(passages.weighing, concepts, DEFAULT_WEIGHTS)
+    >>> own = matches.scores
     >>> own.round(2).tolist()
     [0.0, 3.63, 2.74, 0.82]
 
@@ -54,16 +55,16 @@ again; that of "Coffee" speaks of one. The best page adds a quarter of the best 
 The best sections, here all that match, are read word by word. "green tea" stands in the body of "Tea" as it
 does in the query; "tea water" stands nowhere::
 
-    >>> green, tea, water = (collection.postings.terms.row(term) for term in ("green", "tea", "water"))
+    >>> green, tea, water = (collection.vocabulary.row(term) for term in ("green", "tea", "water"))
     >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
-    >>> texts = read(collection.postings, highest(collection, numbers, values, DEPTH), sought)
-    >>> values[texts.numbers] += from_word_pairs(collection, texts)
+    >>> texts = read(passages.postings, highest(values, DEPTH), sought)
+    >>> values[texts.numbers] += from_word_pairs(passages, texts)
     >>> values.round(2).tolist()
     [0.0, 4.66, 3.64, 1.01]
 
 "Water" is the part of "Tea" that the query is about, and gets 35 % of its parent's score::
 
-    >>> values = values + from_parent(above(collection, matches), values)
+    >>> values = values + from_parent(above(passages), values)
     >>> values.round(2).tolist()
     [0.0, 4.66, 5.28, 1.01]
 
@@ -83,15 +84,15 @@ values before those of parents did, and not nearness now.)::
 A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one is
 not::
 
-    >>> named = named_pages(collection, matches, concepts, 3)
+    >>> named = named_pages(passages, matches, concepts, 3)
     >>> named.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0]
 
 "Tea" loses a little because it has a subsection, and "Water" because it stands late on its page::
 
-    >>> from_place(collection, numbers, named).round(2).tolist()
+    >>> from_place(passages, named).round(2).tolist()
     [0.92, 0.96, 0.96, 1.0]
-    >>> (values * from_place(collection, numbers, named)).round(2).tolist()
+    >>> (values * from_place(passages, named)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
 "Water" covers 64 % of the query with heading and path, and its text adds no further word to what it holds of
@@ -115,13 +116,13 @@ With the topic "water" named, 30 % of the score says how well a heading fits it.
 that "Water" gains all that a topic can::
 
     >>> topic_fit(collection, [["water"]], ["water"])
-    {2: (1.0, 1.0)}
+    {(0, 2): (1.0, 1.0)}
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -149,8 +150,11 @@ from npl_index.ranking.evidence import (
     named_pages,
     topic_fit,
 )
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Sought, Texts, read
+from npl_index.ranking.weighing import idf as weigh
+from npl_index.ranking.weighing import spread
+from npl_index.selectors.matching import Node
 
 logger = logging.getLogger(__name__)
 
@@ -172,6 +176,9 @@ nearly the most that name and content add up to. Other topics gain far less (``t
 
 TOPIC_WORD = 0.5
 """Weight in a query of a word that only topics have, since topics are guesses."""
+
+MOST_FITTING = 200
+"""Sections that count for their headings alone, the best ones: a common heading says little."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -209,10 +216,12 @@ class Query:
     """What is looked for.
 
     :param topics: names of concepts, as the caller wrote them.
+    :param together: index terms; documents that hold all terms of one of these groups are ranked in any case.
     """
 
     keywords: Keywords
     topics: tuple[str, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
 
 
 class Looked(NamedTuple):
@@ -220,12 +229,14 @@ class Looked(NamedTuple):
 
     :param hits: best first.
     :param concepts: that it consists of.
+    :param passages: that they were chosen from.
     :param texts: the sections read; ``None`` if none matches.
     :param coverage: how much of the question the hits hold.
     """
 
     hits: list[Hit]
     concepts: Sequence[Concept]
+    passages: Passages
     texts: Texts | None
     coverage: Coverage
 
@@ -257,45 +268,56 @@ def look(
     """Return what :func:`rank` does, with what was read to find it."""
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
-    concepts = concepts_in(collection, query)
-    fitting = topic_fit(collection, topics, query.topics) if topics else {}
-    asked = [[term for term, _ in query.keywords.weights], *topics]
-    named = headed_by(collection, asked[:1], query.keywords.words)  # what topics head, ``topic_fit`` finds
-    matches = match(collection.weighing, collection.pages, concepts, weights, [*fitting, *named])
-    numbers, places, own, names = matches[:4]
-    fits, gains = np.zeros((2, len(numbers)))
-    for number, found in fitting.items():
-        fits[places[number]], gains[places[number]] = found
-    best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
-    values, texts = own, None
-    if best:
-        parents = above(collection, matches)
-        values = values + from_page(matches, best, best_page)
-        first_look = values + from_parent(parents, values)
-        best_ones = highest(collection, numbers, first_look, DEPTH)
-        texts = read(collection.postings, numbers[best_ones], _sought(collection, concepts, query.keywords))
-        best_ones = best_ones[: len(texts.numbers)]
-        values[best_ones] += from_word_pairs(collection, texts)
-        if not best_page:
-            values = values + from_titles(collection, texts, weights.name * best)[numbers]
-        values = values + from_parent(parents, values)
-        values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
-        values[places[named]] += HEADED_SHARE * weights.name
-        pages_named = named_pages(collection, matches, concepts, len(set(chain(*asked))))
-        values += TITLED_SHARE * weights.name * pages_named
-        if best_page:
-            values[best_ones] += NEAR_SHARE * from_nearness(texts)
-        values *= from_place(collection, numbers, pages_named)
-        values *= (weights.name + weights.content) / values.max()
-    if topics:
-        values = values + TOPIC_GAIN * weights.topic * gains
-    order = highest(collection, numbers, values, limit)
-    coverage = cover(collection, query.keywords, query.topics, numbers[order])
-    parts = np.array((names[order], coverage.held(), fits[order]))
-    hits = _hits(values[order], collection.locate(numbers[order]), parts, weights, score_cutoff)
+    with collection.reading():
+        concepts = concepts_in(collection, query)
+        fitting = topic_fit(collection, topics, query.topics) if topics else {}
+        asked = [[term for term, _ in query.keywords.weights], *topics]
+        named = headed_by(collection, asked[0], query.keywords.words)  # what topics head, ``topic_fit`` finds
+        also = {document for document, _ in (*_gaining(fitting), *named)}
+        also.update(document for terms in query.together for document in collection.holders(terms))
+        passages = collection.passages(list(dict.fromkeys(chain(*asked))), also)
+        numbers = [passages.number(*node) for node in named]
+        matches = match(passages.weighing, concepts, weights)
+        own, names = matches[:2]
+        fits, gains = np.zeros((2, passages.postings.size))
+        for node in _gaining(fitting):
+            number = passages.number(*node)
+            fits[number], gains[number] = fitting[node]
+        best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
+        values, texts = own, None
+        if best:
+            parents = above(passages)
+            values = values + from_page(matches, best, best_page)
+            first_look = values + from_parent(parents, values)
+            texts = read(passages.postings, highest(first_look, DEPTH), _sought(collection, concepts, query))
+            values[texts.numbers] += from_word_pairs(passages, texts)
+            if not best_page:
+                values = values + from_titles(passages, texts, weights.name * best)
+            values = values + from_parent(parents, values)
+            values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
+            values[numbers] += HEADED_SHARE * weights.name
+            pages_named = named_pages(passages, matches, concepts, len(set(chain(*asked))))
+            values += TITLED_SHARE * weights.name * pages_named
+            if best_page:
+                values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
+            values *= from_place(passages, pages_named)
+            values *= (weights.name + weights.content) / values.max()
+        if topics:
+            values = values + TOPIC_GAIN * weights.topic * gains
+        order = highest(values, limit)
+        coverage = cover(passages, query.keywords, query.topics, order)
+        parts = np.array((names[order], coverage.held(), fits[order]))
+        hits = _hits(values[order], passages.locate(order), parts, weights, score_cutoff)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Looked(hits, concepts, texts, coverage)
+    return Looked(hits, concepts, passages, texts, coverage)
+
+
+def _gaining(fitting: Mapping[Node, tuple[float, float]]) -> list[Node]:
+    """Return the sections that gain most by a topic: those of :data:`MOST_FITTING` documents at most."""
+    if len(fitting) <= MOST_FITTING:
+        return list(fitting)
+    return sorted(fitting, key=lambda node: (-fitting[node][1], node))[:MOST_FITTING]
 
 
 def _hits(
@@ -323,10 +345,11 @@ def _hits(
     return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
 
 
-def _sought(collection: Collection, concepts: Sequence[Concept], keywords: Keywords) -> Sought:
+def _sought(collection: Collection, concepts: Sequence[Concept], query: Query) -> Sought:
     """Return the terms that are read for: all that stand for a concept or in a pair."""
-    row = {term: collection.postings.terms.row(term) for term in chain.from_iterable(keywords.pairs)}
-    both = ((row[one], row[other]) for one, other in keywords.pairs)
+    pairs = query.keywords.pairs
+    row = {term: collection.vocabulary.row(term) for term in chain.from_iterable(pairs)}
+    both = ((row[one], row[other]) for one, other in pairs)
     return Sought.of(concepts, [(one, other) for one, other in both if one is not None and other is not None])
 
 
@@ -347,16 +370,17 @@ def topic_terms(topics: Sequence[str]) -> list[list[str]]:
 
 def concepts_in(collection: Collection, query: Query) -> list[Concept]:
     """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
-    postings, keywords = collection.postings, query.keywords
+    vocabulary, keywords = collection.vocabulary, query.keywords
     wanted = dict(keywords.weights)
     parts = {part: whole for part, whole in identifier_parts(query.topics).items() if part not in wanted}
     parts |= keywords.parts
     for term in chain.from_iterable(topic_terms(query.topics)):
         wanted.setdefault(term, TOPIC_WORD)
-    rows = {whole: postings.terms.row(whole) for whole in parts.values()}
+    rows = {whole: vocabulary.row(whole) for whole in parts.values()}
     known = {whole: row for whole, row in rows.items() if row is not None}
     # The question is about its identifiers that hardly any section holds: all of them weigh alike.
-    rare = min((postings.statistics.any[row] for row in known.values()), default=0) <= RARE * len(collection)
+    holders = vocabulary.counts(np.array(list(known.values()), np.intp)).any
+    rare = holders.min(initial=len(collection)) <= RARE * len(collection)
     for part, whole in parts.items():
         if whole in known:
             taken = (1 - PART_WEIGHT) * wanted[part]
@@ -365,12 +389,12 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
                 wanted[whole] += taken
     # Who asks for maxRetries does not mean maxRetriesPerHost.
     meant = [
-        (weight, postings.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
+        (weight, vocabulary.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
     ]
     every = [row for _, variants in meant for row, _ in variants]
-    telling = collection.weighing.idf(every)
-    if postings.statistics.pages > 1:
-        telling = telling * collection.weighing.spread(every, collection.pages)
+    telling = weigh(vocabulary, every)
+    if vocabulary.pages > 1:
+        telling = telling * spread(vocabulary, every)
     idf = dict(zip(every, telling.tolist(), strict=True))
     concepts = []
     for weight, variants in meant:

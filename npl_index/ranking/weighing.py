@@ -1,17 +1,17 @@
 """What postings weigh: the numbers of BM25F that depend on the whole collection.
 
-Segments hold counts alone; see :mod:`npl_index.ranking.bm25f` for what is made of them.
+See :mod:`npl_index.ranking.bm25f` for what is made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
+from npl_index.ranking.analysis import commonness
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.parts import Postings, Runs
-from npl_index.ranking.segments import ranges
+from npl_index.ranking.postings import Postings
+from npl_index.ranking.vocabulary import Vocabulary
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """What an occurrence in heading, path and body counts."""
@@ -32,9 +32,6 @@ OTHER_PAGES = 24
 COMMON = 0.2
 """Sections a page, on average, from which on the pages of a term are counted."""
 
-_SMALL = 1 << 16
-"""Postings that are weighed all at once: those of a file of ten thousand lines. It takes a millisecond."""
-
 
 class Weighed(NamedTuple):
     """Postings with what they weigh.
@@ -54,84 +51,27 @@ class Weighed(NamedTuple):
 
 
 class Weighing:
-    """Weighs postings: those of a file once, those of a large set as they are asked for."""
+    """Weighs the postings of some documents of a collection.
 
-    def __init__(self, postings: Postings) -> None:
-        self.postings = postings
-        self._spread: dict[int, float] = {}  # common words come again
+    :param postings: of those documents.
+    :param vocabulary: of the whole collection.
+    """
 
-    def idf(self, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
-        """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
-
-        ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's
-        share of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole
-        branch is about, so it makes the term no more common; one that stands in paths only is counted there.
-        """
-        return self._idf[np.array(rows, dtype=np.intp)]
-
-    def spread(self, rows: Sequence[int], pages: NDArray[Any]) -> list[float]:
-        """Return the factors of idf for the pages that hold terms: ``1 - (n / (N + B))**2``.
-
-        ``n`` of ``N`` pages hold the term, ``B`` are :data:`OTHER_PAGES`. A word that stands on nearly every
-        page tells no page from another, however few sections of each repeat it.
-
-        :param pages: page of each section.
-        """
-        known = self.postings.statistics
-        every = known.pages + OTHER_PAGES
-        new = {row for row in rows if row not in self._spread and known.any[row] > COMMON * every}
-        if new:
-            found = self.postings.find(list(new))
-            page_of = pages[found.sections]
-            first = np.ones(len(page_of), bool)
-            first[1:] = (found.runs[1:] != found.runs[:-1]) | (page_of[1:] != page_of[:-1])
-            holders = np.bincount(found.runs[first], minlength=len(new))
-            self._spread.update(zip(new, (1 - (holders / every) ** 2).tolist(), strict=True))
-        return [self._spread.get(row, 1.0) for row in rows]
+    def __init__(self, postings: Postings, vocabulary: Vocabulary) -> None:
+        self.postings, self.vocabulary = postings, vocabulary
 
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return by what the counts in the bodies of some sections are divided for their lengths."""
-        known = self.postings.statistics
-        mean = known.words / known.sections or 1.0
+        mean = self.vocabulary.words / self.vocabulary.sections or 1.0
         norms: NDArray[Any] = 1 - BODY_NORM + BODY_NORM * self.postings.lengths[numbers] / mean
         return norms
 
     def find(self, rows: Sequence[int]) -> Weighed:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        if self._every is None:
-            return self._weighed(rows, self.postings.find(rows))
-        asked = np.array(rows, dtype=np.intp)
-        starts = self.postings.parts[0].segment.starts
-        begins = starts[asked]
-        lengths = starts[asked + 1] - begins
-        where = ranges(begins, lengths)
-        return Weighed(np.arange(len(asked)).repeat(lengths), *(array[where] for array in self._every[1:]))
-
-    @cached_property
-    def _every(self) -> Weighed | None:
-        """All postings of a small collection; ``None`` for others."""
-        alone = self.postings.alone
-        if alone is None or len(alone.sections) > _SMALL:
-            return None
-        rows = np.arange(len(alone.terms))
-        counts = alone.in_heading, alone.in_path, alone.in_body
-        runs = Runs(rows.repeat(np.diff(alone.starts)), alone.sections.astype(np.int64), *counts)
-        return self._weighed(rows, runs)
-
-    @cached_property
-    def _idf(self) -> NDArray[Any]:
-        """That of all terms: the headings of what a common word finds have most of them."""
-        known = self.postings.statistics
-        holders = np.where(known.own > 0, known.own, known.any)
-        idf: NDArray[Any] = np.log((known.sections + BACKGROUND + 1) / (holders + BACKGROUND * known.common))
-        return idf
-
-    def _weighed(self, rows: Sequence[int] | NDArray[Any], found: Runs) -> Weighed:
-        runs, sections, in_heading, in_path, in_body = found
-        every = np.array(rows, dtype=np.intp)
-        known = self.postings.statistics
+        runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
+        every, known = np.array(rows, dtype=np.intp), self.vocabulary
         # A common folder's name tells no section from another, and would make all of them match.
-        path_weights = np.where(known.path[every] == known.sections, 0.0, FIELD_WEIGHTS[1])
+        path_weights = np.where(known.counts(every).path == known.sections, 0.0, FIELD_WEIGHTS[1])
         if known.pages == 1:  # nor does a page's title tell its sections apart
             in_heading = np.where(self.postings.levels[sections] == 0, 0, in_heading)
         names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
@@ -139,18 +79,42 @@ class Weighing:
         headings = np.zeros(len(sections))
         headed = in_heading.nonzero()[0]
         if len(headed):
-            idf = self._idf[every][runs[headed]]
-            headings[headed] = idf / self._heading_weights(sections[headed])
+            weights = idf(known, every)[runs[headed]]
+            headings[headed] = weights / self._heading_weights(sections[headed])
         return Weighed(runs, sections, names, masses, headings)
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
-        marks = np.zeros(self.postings.size, dtype=bool)
-        marks[sections] = True
-        numbers = marks.nonzero()[0]
-        terms, lengths = self.postings.named(numbers)
-        weights = np.bincount(np.arange(len(numbers)).repeat(lengths), self._idf[terms], len(numbers))
-        places = np.empty(len(marks), np.int32)
-        places[numbers] = np.arange(len(numbers), dtype=np.int32)
-        every: NDArray[Any] = weights[places[sections]]
-        return every
+        numbers, places = np.unique(sections, return_inverse=True)
+        rows, owners = self.postings.named(numbers)
+        weights = idf(self.vocabulary, rows)
+        # Sums of the same numbers are equal only in the same order, and rows differ from index to index.
+        order = np.lexsort((weights, owners))
+        sums: NDArray[Any] = np.bincount(owners[order], weights[order], len(numbers))[places]
+        return sums
+
+
+def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+    """Return how much terms tell: ``log((N + B + 1) / (n + B * p))``.
+
+    ``n`` of ``N`` sections hold the term in heading or body, ``B`` are background, ``p`` is the term's
+    share of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole
+    branch is about, so it makes the term no more common; one that stands in paths only is counted there.
+    """
+    every, places = np.unique(np.array(rows, dtype=np.intp), return_inverse=True)
+    known = vocabulary.counts(every)
+    common = np.array(list(map(commonness, vocabulary.texts(every.tolist()))))
+    holders = np.where(known.own > 0, known.own, known.any)
+    telling: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
+    return telling[places]
+
+
+def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
+    """Return the factors of idf for the pages that hold terms: ``1 - (n / (N + B))**2``.
+
+    ``n`` of ``N`` pages hold the term, ``B`` are :data:`OTHER_PAGES`. A word that stands on nearly every
+    page tells no page from another, however few sections of each repeat it.
+    """
+    known, every = vocabulary.counts(np.array(rows, np.intp)), vocabulary.pages + OTHER_PAGES
+    factors: NDArray[Any] = np.where(known.any > COMMON * every, 1 - (known.pages / every) ** 2, 1.0)
+    return factors

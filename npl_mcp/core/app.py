@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentNotFoundError, NPLError
+from npl_index.index.collection import DocumentChangedError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
-from npl_index.library.listing import Listed
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -30,10 +30,8 @@ from npl_mcp.changes.documents import CrDocuments
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.document_sets import DocumentChangedError
 from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
-from npl_mcp.core.set_names import SetName
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.core.waiting import Long, Waiting, waited
@@ -350,26 +348,18 @@ class App(Files):
         """
         listed = self.documents.listed(found)
         states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
-        sets, read = self.state.sets, self.documents.read
-        apart = self.documents.apart(listed)
-        kept = (
-            sets.once(states, read, apart)
-            if ref is None
-            else await sets.gather(self._set_name(ref, listed), states, read, apart)
+        # The only root by its name is the same as no name.
+        asked = None if ref is None or self.searches_all(ref, ()) else ref
+        # Lists of names are sets as well; each is asked for once or a few times.
+        name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
+        kept = await self.state.sets.gather(
+            name,
+            states,
+            self.documents.read,
+            self.documents.apart(listed),
+            whole=asked is not None and self.documents.is_whole(asked),
         )
         return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
-
-    def set_name(self, ref: DocumentRef) -> str:
-        """Return the name of the set that a reference leads to."""
-        return self._set_name(ref, self.documents.listed(self.documents.find(ref)))
-
-    def _set_name(self, ref: DocumentRef, found: Listed) -> str:
-        """Return the name of a set: what was asked for, and the roots that its files lie under."""
-        roots = sorted(found.roots)
-        npl = [root for root in roots if self.library.roots.is_npl(f"{root}/")]
-        # The only root by its name is the same as nothing named.
-        asked = DocumentRef() if self.searches_all(ref, ()) else ref
-        return SetName.of(asked, roots, npl, sorted(found.homes)).text
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request is about all documents that one without a file is about."""

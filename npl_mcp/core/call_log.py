@@ -97,7 +97,7 @@ class CallLog:
     def _logged(self, call: Call) -> Logged:
         caller, identity = call.caller, call.caller.identity
         owner = None if identity is None else identity.name
-        hits, misses = self._statistics.hits, self._statistics.restored + self._statistics.built
+        hits, misses = self._statistics.hits, self._statistics.built
         self._hits, hits = hits, hits - self._hits
         self._misses, misses = misses, misses - self._misses
         return Logged(

@@ -16,7 +16,6 @@ from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
@@ -55,18 +54,6 @@ class FolderRefusedError(NotAllowedError):
     """The caller's working directory cannot be used."""
 
 
-class Place(Protocol):
-    """What a call takes of the room that a transport has for calls at one time."""
-
-    def begun(self) -> None:
-        """Let the next call begin: this one has arrived at a lane."""
-        ...
-
-    def leave(self) -> None:
-        """Let others have it for good: what waited is soon answered, and few such calls run at once."""
-        ...
-
-
 class FolderHiddenError(NotFoundError, FolderRefusedError):
     """It is not there, or the caller may not see it: which of the two is not told."""
 
@@ -80,7 +67,7 @@ class Caller:
     :param name: what the client calls itself.
     :param version: of the client.
     :param folder: the caller's working directory.
-    :param place: what the call takes of the transport's room.
+    :param leave: gives up the call's place among those at work, for good; called when the call waits.
     :param identity: who calls, where the server has tokens that say so.
     :param key: tells callers apart that share the server: by the name of the token, else the connection.
     """
@@ -90,7 +77,7 @@ class Caller:
     name: str | None = None
     version: str | None = None
     folder: str | None = None
-    place: Place | None = field(default=None, repr=False, compare=False)
+    leave: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
     identity: Identity | None = None
     key: Hashable = field(default=None, repr=False, compare=False)
 

@@ -24,7 +24,7 @@ from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, near_names
 from npl_index.library.roots import fits
-from npl_mcp.core.batches import Texts
+from npl_mcp.core.sources import Texts
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
 from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision

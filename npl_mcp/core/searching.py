@@ -307,6 +307,7 @@ def _ranked(
     :param left_out: paths of documents that do not count.
     """
     best: list[tuple[int, _Section]] = []
+    together = tuple(map(_terms, found.phrases))
     spelt, names = _spelt(found.keywords), all(word.identifier for word in found.keywords.written)
     for ref, gathered in sets.items():
         end_if_abandoned()
@@ -316,7 +317,7 @@ def _ranked(
         limit = len(gathered.collection) + 1 if found.phrases else LIMIT
         looked = look(
             gathered.collection,
-            Query(found.keywords),
+            Query(found.keywords, together=together),
             weights=found.app.settings.weights,
             score_cutoff=0 if found.phrases else SCORE_CUTOFF,
             limit=limit,
@@ -371,6 +372,11 @@ def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> l
     rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
     return [likely and one.holds(phrase) for one, likely in zip(sections, may.tolist(), strict=False)]
+
+
+def _terms(phrase: str) -> tuple[str, ...]:
+    """Return the index terms that what holds a phrase holds as well."""
+    return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
 
 
 def _spelt(keywords: Keywords) -> re.Pattern[str]:

@@ -21,13 +21,14 @@ from npl_index.errors import (
     InvalidRequestError,
     NPLError,
 )
+from npl_index.index.building import Reader
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_mcp.core.batches import Reader, Texts
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.base.database import Row
+from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
 
 
@@ -109,6 +110,11 @@ class Sources:
         each = self._each(ref)
         return len(each) > 1 or self._named(ref.file).is_set(ref)
 
+    def is_whole(self, ref: DocumentRef) -> bool:
+        """Return whether a reference names all that a source without files has below some roots."""
+        scheme, _, rest = (ref.file or "").partition(":")
+        return scheme in self._schemes and "/" not in rest and "," not in rest
+
     def names(self, found: Sequence[Found]) -> Sequence[str]:
         """Return the name of each document in answers; it leads to this one alone."""
         return self._files.roots.names(found)
@@ -129,7 +135,8 @@ class Sources:
         """Return by what else selectors may call each document: what was asked for, if it is only one."""
         if len(found) == 1 and ref.file is not None:
             return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
-        return [self._named(one.root.path).aliases(one) for one in found]
+        sources = {path: self._named(path) for path in {one.root.path for one in found}}
+        return [sources[one.root.path].aliases(one) for one in found]
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
@@ -158,6 +165,29 @@ class Sources:
     def _named(self, name: str | None) -> Source:
         scheme = (name or "").partition(":")[0]
         return self._schemes.get(scheme, self._files)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Documents that were read already; can be sent to another process.
+
+    :param documents: by their paths.
+    """
+
+    documents: Mapping[str, Document]
+
+    def read(self, found: Found) -> Document:
+        """Return a document.
+
+        :raises DocumentError: it was not there, or not as it was stored.
+        """
+        if found.path not in self.documents:
+            raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
+        return self.documents[found.path]
+
+    def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
+        """Return this."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from npl_index.answer.suggestions import Companions
-from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.index.entries import Indexer
+from npl_index.library.cache import BuildingCache, MemoryIndexCache
 from npl_index.library.watching import Watcher
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
@@ -20,13 +21,9 @@ from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_se
 from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.index import TicketIndices
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.batches import Indexer
 from npl_mcp.core.document_sets import DocumentSets
-from npl_mcp.core.index_cache import SqliteIndexCache
 from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.references import KnownReferences
-from npl_mcp.core.segment_store import SegmentStore
-from npl_mcp.core.shared_segments import SharedSegments
 from npl_mcp.core.sources import CurrentRevisions
 from npl_mcp.editing.expecting import Seen
 from npl_mcp.stores.data_folder import Stores
@@ -53,22 +50,16 @@ class SharedState:
         self.watcher = Watcher()
         self.tickets, self.outlines = TicketIndices(), Outlines()
         self.seen = Seen()
-        self._disk_cache: SqliteIndexCache | None = None
-        if settings.cache_mode == "sqlite":
-            self._disk_cache = SqliteIndexCache(settings.data_folder / "index-cache.db")
-        below: IndexCache[IndexedDocument] | None = self._disk_cache
         memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
             settings.cache_bytes, lambda indexed: indexed.nbytes
         )
         indexer = Indexer(settings.time_limit, settings.vocabulary)
-        self.indices = BuildingCache(memory, indexer.index, below)
+        self.indices = BuildingCache(memory, indexer.index)
         # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
         # caller's work does not hold up the others. Two may then make the same value, which does no harm.
         self.lock = threading.Lock()
-        self._segments: SegmentStore | None = None
-        if settings.cache_mode != "memory":
-            self._segments = SharedSegments(settings.data_folder, settings.index_bytes, self.stores.database)
-        self.sets = DocumentSets(indexer, self._segments, settings.cache_bytes)
+        folder = None if settings.cache_mode == "memory" else settings.data_folder
+        self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
         self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
             _COUNTS_BYTES, lambda counts: counts.nbytes
         )
@@ -131,11 +122,7 @@ class SharedState:
         return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
 
     def close(self) -> None:
-        """Close the persistent cache and the database; watch and index nothing any longer."""
+        """Close the index and the database; watch and index nothing any longer."""
         self.watcher.close()
         self.sets.close()
-        if self._disk_cache is not None:
-            self._disk_cache.close()
-        if self._segments is not None:
-            self._segments.close()
         self.stores.close()

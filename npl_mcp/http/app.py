@@ -23,10 +23,11 @@ from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
-from npl_mcp.http.guard import READY, Guard, Policy
+from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
+from npl_mcp.http.policy import READY, Policy
 from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.lanes import lane

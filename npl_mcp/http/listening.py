@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,15 +20,13 @@ from typing import Any
 
 from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
-from npl_mcp.http.answers import ABORT_KEY, STREAM_KEY, WRITE_SECONDS, last_event
 from npl_mcp.http.app import create_app
-from npl_mcp.http.guard import ENDING, Policy, names
-from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, new_token, write_state
+from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
+from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -38,43 +38,16 @@ GRACE_SECONDS = 1
 LAST_SECONDS = 1.5
 """When the process ends after that signal, whatever is in flight."""
 
-HEAD_SECONDS = 10.0
-"""How long a new connection may take to ask for something."""
+HEAD_SECONDS = 10
+"""How long a new connection may take to ask for something; it may have twice as long."""
+
+READ_SECONDS = 10
+"""How long a caller may take to read anything of its answer, where the system can see to it."""
 
 MAX_CONNECTIONS = 4_000
 """A thousand callers may wait for something new, each on a connection, beside those that are answered."""
 
 _BACKLOG = 2048
-
-
-class _Connection(H11Protocol):
-    """A connection whose client has to ask and to read; otherwise it would hold its place for ever."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let the application end the connection."""
-        super().connection_made(transport)
-        application = self.app
-
-        async def with_abort(scope: Any, receive: Any, send: Any) -> None:
-            await application({**scope, ABORT_KEY: transport.abort}, receive, send)
-
-        self.app = with_abort
-        self.loop.call_later(HEAD_SECONDS, self._end_if_silent)
-
-    def on_response_complete(self) -> None:
-        """See that the last part of an answer is read, too."""
-        super().on_response_complete()
-        if self.transport.get_write_buffer_size():
-            self.loop.call_later(WRITE_SECONDS, self._end_if_unread, self.cycle)
-
-    def _end_if_silent(self) -> None:
-        begun: object = self.cycle
-        if begun is None:
-            self.transport.abort()
-
-    def _end_if_unread(self, cycle: object) -> None:
-        if self.cycle is cycle and self.transport.get_write_buffer_size():
-            self.transport.abort()
 
 
 class _Server(Server):
@@ -90,12 +63,18 @@ class _Server(Server):
     ) -> None:
         super().__init__(config)
         self._ready, self._ending, self._lost = ready, ending, lost
+        self._silent: set[Any] = set()
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end; called ten times a second."""
         if counter % 10 == 0 and not self.should_exit and self._lost():
             self._ending()
             self.should_exit = True
+        if counter % (10 * HEAD_SECONDS) == 0:
+            silent = {one for one in self.server_state.connections if getattr(one, "cycle", None) is None}
+            for one in silent & self._silent:
+                one.transport.abort()
+            self._silent = silent
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -112,8 +91,7 @@ class _Server(Server):
             text = "the server ends before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
-            stream = cycle.scope["state"].get(STREAM_KEY)
-            await (cycle.send(last_event(stream, ENDING.message)) if stream else ENDING.send(cycle.send))
+            await ENDING.end(cycle.scope, cycle.send, begun=cycle.response_started)
             cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -142,7 +120,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
     allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
         port = _port_of(sockets)
-        own_token = new_token()
+        own_token = secrets.token_urlsafe(32)
         token = listening.token or (own_token if needs_token(listening) else None)
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
@@ -154,18 +132,11 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             write_state(settings.data_folder, state)
             announce(state)
 
-        def end_at_once() -> None:
+        def end_at_once(code: int) -> None:
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
             held.remove_state()
-            os._exit(2 if gone.is_set() else 0)
-
-        gone = threading.Event()
-
-        def lost() -> bool:
-            if held.lost():
-                gone.set()
-            return gone.is_set()
+            os._exit(code)
 
         def ending() -> None:
             # Streams of calls get the time that other answers get.
@@ -174,7 +145,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
             # A worker thread cannot be interrupted, and Python waits for it when it ends; indexing a large
             # file may take longer than stopping the server is allowed to.
-            timer = threading.Timer(LAST_SECONDS, end_at_once)
+            timer = threading.Timer(LAST_SECONDS, end_at_once, [2 if held.lost() else 0])
             timer.daemon = True
             timer.start()
 
@@ -182,8 +153,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
         # before it has removed its files.
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: None)
-        _Server(_config(create_app(settings, policy)), ready, ending, lost).run(sockets)
-        if gone.is_set():
+        _Server(_config(create_app(settings, policy)), ready, ending, held.lost).run(sockets)
+        if held.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 
 
@@ -224,7 +195,7 @@ def _closed(settings: Settings) -> bool:
 def _config(app: Any) -> Config:
     return Config(
         app,
-        http=_Connection,
+        http="h11",
         loop="npl_mcp.server.startup:new_loop",
         ws="none",
         lifespan="on",
@@ -271,14 +242,10 @@ def bind_port(host: str, port: int) -> socket.socket:
         # Without the protocol's number asyncio does not recognise the socket as TCP and leaves Nagle's
         # algorithm on: each answer, which is written in two parts, would wait 40 ms for an acknowledgement.
         one = socket.socket(family, kind, protocol)
-        try:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind(address)
-            one.listen(_BACKLOG)
-        except OSError:
-            one.close()
-            raise
-        return one
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # connections inherit it
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
+        return _bound(one, address)
     except OSError as error:
         raise InvalidRequestError(
             f"{host}:{port} cannot be listened on: {error.strerror}",
@@ -301,19 +268,19 @@ def bind_path(path: Path) -> socket.socket:
             )
         if path.is_socket() and not _is_listened_on(path):
             path.unlink()
-        return _bound(path)
+        return _bound(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), str(path))
     except OSError as error:
         reason = error.strerror or str(error)
         hint = "choose a shorter path of a new file, at most 100 bytes"
         raise InvalidRequestError(f"{path} cannot be listened on: {reason}", hint=hint) from None
 
 
-def _bound(path: Path) -> socket.socket:
-    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _bound(one: socket.socket, address: Any) -> socket.socket:
+    """Listen on an address; other users cannot connect where it is a path."""
     # A umask, since with chmod afterwards others could connect for a moment.
     before = os.umask(0o177)
     try:
-        one.bind(str(path))
+        one.bind(address)
         one.listen(_BACKLOG)
     except OSError:
         one.close()

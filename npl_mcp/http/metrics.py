@@ -119,6 +119,5 @@ class _CacheMetrics(Collector):
             "npl_cache", "Indices of documents by where they came from", labels=("source",)
         )
         family.add_metric(("memory",), figures.hits)
-        family.add_metric(("disk",), figures.restored)
         family.add_metric(("built",), figures.built)
         yield family

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import json
 import os
 import re
-import secrets
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
 from npl_mcp import __version__
+from npl_mcp.cli.transports.base import TransportError
+from npl_mcp.cli.transports.http import UnixConnection, request
 from npl_mcp.config.connection import STATE_FILE, search_places
 from npl_mcp.config.server_state import LOCK, ServerState, is_held, process_start, running_server
 from npl_mcp.config.settings import Listening, Settings
@@ -32,6 +31,8 @@ LOG = "server.log"
 
 STOP_SECONDS = 6.0
 """How long ``stop`` waits. A server ends within two seconds."""
+
+ANSWER_SECONDS = 1.0
 
 _ACQUIRE_SECONDS = 0.5
 _PAUSE = 0.02
@@ -111,47 +112,31 @@ def needs_token(listening: Listening) -> bool:
     """
     if listening.port is None or listening.no_token:
         return _is_public(listening)
-    return _is_public(listening) or others_log_in(_accounts(), _own_number())
+    return _is_public(listening) or _others_log_in()
 
 
 def _is_public(listening: Listening) -> bool:
     return listening.port is not None and not is_loopback(listening.host)
 
 
-class Account(NamedTuple):
-    """What the password database says of an account.
-
-    :param number: of its user.
-    :param shell: what runs when it logs in.
-    """
-
-    number: int
-    shell: str
-
-
-def others_log_in(accounts: Iterable[Account], own: int) -> bool:
+def others_log_in(accounts: Iterable[tuple[int, str]], own: int) -> bool:
     """Return whether people other than this user have an account.
 
+    :param accounts: the number of each user, and what runs when it logs in.
     :param own: number of this user.
     """
     return any(
-        account.number >= FIRST_PERSON
-        and account.number != own
-        and os.path.basename(account.shell) not in _NO_SHELLS  # noqa: PTH119 - it is no path to use
-        for account in accounts
+        number >= FIRST_PERSON and number != own and os.path.basename(shell) not in _NO_SHELLS  # noqa: PTH119 - it is no path to use
+        for number, shell in accounts
     )
 
 
-def _accounts() -> list[Account]:
+def _others_log_in() -> bool:
     if sys.platform == "win32":
-        return []
+        return False
     import pwd  # not everywhere
 
-    return [Account(entry.pw_uid, entry.pw_shell) for entry in pwd.getpwall()]
-
-
-def _own_number() -> int:
-    return os.geteuid() if sys.platform != "win32" else 0
+    return others_log_in(((entry.pw_uid, entry.pw_shell) for entry in pwd.getpwall()), os.geteuid())
 
 
 def is_loopback(host: str) -> bool:
@@ -162,11 +147,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def new_token() -> str:
-    """Make a token nobody can guess."""
-    return secrets.token_urlsafe(32)
 
 
 class Held:
@@ -273,27 +253,15 @@ def stop(folder: Path) -> ServerState | None:
     return state
 
 
-def answers(state: ServerState, seconds: float = 1.0) -> bool:
+def answers(state: ServerState) -> bool:
     """Return whether a server answers."""
-    address = urlsplit(state.url or "http://localhost")
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=seconds)
+    address = urlsplit(state.url or "")
+    if state.url is None:
+        line: HTTPConnection = UnixConnection(state.socket or "", ANSWER_SECONDS)
+    else:
+        line = HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_SECONDS)
     try:
-        if state.url is None:
-            connection.sock = _connected(state.socket or "", seconds)
-        connection.request("GET", "/healthz")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
+        with closing(line):
+            return request(line, "GET", "/healthz", {}, None, ANSWER_SECONDS).status == 200
+    except TransportError:
         return False
-    finally:
-        connection.close()
-
-
-def _connected(path: str, seconds: float) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(seconds)
-    try:
-        connection.connect(path)
-    except OSError:
-        connection.close()
-        raise
-    return connection

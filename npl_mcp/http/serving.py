@@ -11,7 +11,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
@@ -27,7 +27,7 @@ from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import add_options, settings_of
+from npl_mcp.server.options import SWITCH, add_options, settings_of
 from npl_mcp.server.startup import lasting
 
 NAME = "npl-mcp-server"
@@ -73,6 +73,25 @@ list of processes.
 """
 
 
+_MANY: dict[str, Any] = {"action": "append", "type": filled}
+_FLAGS: dict[str, dict[str, Any]] = {
+    "host": {"type": filled, "metavar": "ADDRESS", "help": "listen on this address (127.0.0.1)"},
+    "port": {"metavar": "NUMBER", "help": "listen on this port (8765); 0 means any that is free"},
+    "socket": {"type": path, "metavar": "PATH", "help": "listen on a Unix socket, and no port"},
+    "token": {"type": filled, "metavar": "TEXT", "help": "bearer token that callers of the port need"},
+    "no-token": {
+        **SWITCH,
+        "help": "ask callers of a port of this machine for no token, even if other people have accounts here",
+    },
+    "allow-host": {**_MANY, "metavar": "NAME", "help": "callers may use this name for the server"},
+    "allow-origin": {**_MANY, "metavar": "ORIGIN", "help": "web pages of this origin may call"},
+    "web": {"choices": WEB, "help": "pages for people: on (default), read or off"},
+    "show-token": {"action": "store_true", "help": "let config print the token"},
+    "json": {"action": "store_true", "help": "let status print JSON"},
+}
+"""The options of a server over HTTP, besides those of all servers."""
+
+
 def parser() -> ProgramParser:
     """Describe the command line."""
     result = ProgramParser(
@@ -93,38 +112,9 @@ def parser() -> ProgramParser:
             f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
         )
     result.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
-    result.add_argument("--host", type=filled, metavar="ADDRESS", help="listen on this address (127.0.0.1)")
-    result.add_argument(
-        "--port", metavar="NUMBER", help="listen on this port (8765); 0 means any that is free"
-    )
-    result.add_argument("--socket", type=path, metavar="PATH", help="listen on a Unix socket, and no port")
     tokens = result.add_mutually_exclusive_group()
-    tokens.add_argument(
-        "--token", type=filled, metavar="TEXT", help="bearer token that callers of the port need"
-    )
-    tokens.add_argument(
-        "--no-token",
-        action="store_true",
-        default=None,
-        help="ask callers of a port of this machine for no token, even if other people have accounts here",
-    )
-    result.add_argument(
-        "--allow-host",
-        action="append",
-        type=filled,
-        metavar="NAME",
-        help="callers may use this name for the server",
-    )
-    result.add_argument(
-        "--allow-origin",
-        action="append",
-        type=filled,
-        metavar="ORIGIN",
-        help="web pages of this origin may call",
-    )
-    result.add_argument("--web", choices=WEB, help="pages for people: on (default), read or off")
-    result.add_argument("--show-token", action="store_true", help="let config print the token")
-    result.add_argument("--json", action="store_true", help="let status print JSON")
+    for name, how in _FLAGS.items():
+        (tokens if name in ("token", "no-token") else result).add_argument(f"--{name}", **how)
     add_options(result)
     result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     return result

@@ -9,20 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import anyio.to_thread
-from fastmcp.prompts import Prompt
-from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.transforms import (
-    GetPromptNext,
-    GetResourceNext,
-    GetResourceTemplateNext,
-    GetToolNext,
-    Transform,
-)
+from fastmcp.server.transforms import GetToolNext, Transform
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
@@ -33,7 +25,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
 from npl_mcp.server.introduction import introduction, what_is_served
 from npl_mcp.server.registry import BoundTool
-from npl_mcp.server.stdio import InFlight
+from npl_mcp.server.stdio import IN_FLIGHT
 from npl_mcp.tools.access import is_for, sees, sees_domain
 
 INTRODUCED_SECONDS = 1.0
@@ -43,18 +35,17 @@ INTRODUCED_SECONDS = 1.0
 class KnowCaller(Middleware):
     """Notes who calls before anything else looks at a message.
 
-    :param in_flight: the requests of standard streams.
     :param domains: of the tools there are.
     :param app: knows the documents.
     """
 
-    def __init__(self, in_flight: InFlight | None, domains: Sequence[str], app: App) -> None:
-        self._in_flight, self._domains, self._app = in_flight, domains, app
+    def __init__(self, domains: Sequence[str], app: App) -> None:
+        self._domains, self._app = domains, app
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Note it for as long as the message is dealt with."""
         request = context.fastmcp_context and context.fastmcp_context.request_context
-        token = CALLER.set(caller_of(request, self._in_flight))
+        token = CALLER.set(caller_of(request))
         try:
             return await call_next(context)
         finally:
@@ -81,11 +72,10 @@ class KnowCaller(Middleware):
         return result.model_copy(update={"instructions": introduction(shown, served)})
 
 
-def caller_of(request: Any, in_flight: InFlight | None) -> Caller:
+def caller_of(request: Any) -> Caller:
     """Return who calls, as far as the connection and the message tell.
 
     :param request: FastMCP's context of a request; ``None`` outside of one.
-    :param in_flight: the requests of standard streams.
     """
     if not request:
         return CALLER.get() or Caller()
@@ -96,9 +86,9 @@ def caller_of(request: Any, in_flight: InFlight | None) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
-    place = None if in_flight is None else in_flight.place(request.request_id)
+    in_flight = IN_FLIGHT.get()
     return replace(
-        caller or Caller(place=place),
+        caller or (Caller() if in_flight is None else in_flight.caller(request.request_id)),
         name=_text(client.get("name")),
         version=_text(client.get("version")),
         folder=None if folder is None else str(folder),
@@ -130,46 +120,20 @@ class Seen(Transform):
         tool = await call_next(name, version=version)
         return tool if not isinstance(tool, BoundTool) or sees(tool.spec, sight()) else None
 
-    async def list_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """Return the resources the caller sees."""
-        return [one for one in resources if _shown(one)]
+    async def _every(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Return the components of a kind that the caller sees."""
+        return [one for one in found if _is_shown(one)]
 
-    async def get_resource(
-        self, uri: str, call_next: GetResourceNext, *, version: VersionSpec | None = None
-    ) -> Resource | None:
-        """Return a resource the caller sees."""
-        return _if_shown(await call_next(uri, version=version))
+    async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
+        """Return the component of a name or an address if the caller sees it."""
+        found = await call_next(name, version=version)
+        return found if found is not None and _is_shown(found) else None
 
-    async def list_resource_templates(
-        self, templates: Sequence[ResourceTemplate]
-    ) -> Sequence[ResourceTemplate]:
-        """Return the templates of resources the caller sees."""
-        return [one for one in templates if _shown(one)]
-
-    async def get_resource_template(
-        self, uri: str, call_next: GetResourceTemplateNext, *, version: VersionSpec | None = None
-    ) -> ResourceTemplate | None:
-        """Return a template of resources the caller sees."""
-        return _if_shown(await call_next(uri, version=version))
-
-    async def list_prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
-        """Return the prompts the caller sees."""
-        return [one for one in prompts if _shown(one)]
-
-    async def get_prompt(
-        self, name: str, call_next: GetPromptNext, *, version: VersionSpec | None = None
-    ) -> Prompt | None:
-        """Return a prompt the caller sees."""
-        return _if_shown(await call_next(name, version=version))
+    # FastMCP gives the first argument by its position.
+    list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]
+    get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
 
 
-_Component = TypeVar("_Component", bound=FastMCPComponent)
-
-
-def _shown(component: FastMCPComponent) -> bool:
+def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a resource or a prompt."""
     return all(map(sight().has_domain, component.tags))
-
-
-def _if_shown(component: _Component | None) -> _Component | None:
-    return component if component is not None and _shown(component) else None

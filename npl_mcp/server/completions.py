@@ -28,7 +28,6 @@ from npl_mcp.core.calls import CALLER, seen, sight
 from npl_mcp.server.access import caller_of
 from npl_mcp.server.documents import DOMAIN, FILE, SECTION
 from npl_mcp.server.lanes import lane
-from npl_mcp.server.stdio import InFlight
 
 MOST = 100
 """Values of an answer; the protocol allows no more."""
@@ -42,11 +41,10 @@ Given = Mapping[str, str]
 """What was said for other arguments, by their names."""
 
 
-def add_completions(server: FastMCP[Any], app: App, in_flight: InFlight | None) -> None:
+def add_completions(server: FastMCP[Any], app: App) -> None:
     """Let a server complete what is typed.
 
     :param app: as the server sees it.
-    :param in_flight: the requests of standard streams.
     """
 
     async def complete(
@@ -54,7 +52,7 @@ def add_completions(server: FastMCP[Any], app: App, in_flight: InFlight | None) 
     ) -> Completion:
         # FastMCP passes no middleware here, so that nobody has noted the caller.
         async with Context(fastmcp=server) as known:
-            token = CALLER.set(caller_of(known.request_context, in_flight))
+            token = CALLER.set(caller_of(known.request_context))
         try:
             names = _named(ref)
             if argument.name not in names or not sight().has_domain(DOMAIN):

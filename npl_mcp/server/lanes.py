@@ -93,8 +93,6 @@ class Lane:
         """Return what some work returns, done in a thread once it is the caller's turn."""
         caller = CALLER.get()
         key = caller and caller.key
-        if caller is not None and caller.place is not None:
-            caller.place.begun()
         if self._short:
             work = priority()(work)
         await self._turns.begin(key)

@@ -22,14 +22,14 @@ DEEPEST = 64
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 _LONGEST_ID = 200
+LONGEST_END = 512
+"""Bytes at the end of a message in which its id may stand."""
+
 _LONG_ID = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:"(?:[^"\\]|\\.){200}|-?\d{200})')
-_START, _END = 65_536, 512
-_NUMBER = re.compile(rb"\s*:\s*(-?[0-9]{1,200})\s*(?:[,}]|$)")
-_BEFORE_TEXT = re.compile(rb"\s*:\s*")
-_LAST_ID = re.compile(
-    rb'[{,]\s*"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
-    rb'(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*){0,2}\}\s*$'
-)
+_ID = rb'"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
+_OTHER = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*'
+_FIRST_ID = re.compile(rb"\s*\{\s*(?:" + _OTHER + rb",\s*){0,2}" + _ID + rb"(?:[,}]|$)")
+_LAST_ID = re.compile(rb"[{,]\s*" + _ID + rb"(?:,\s*" + _OTHER + rb"){0,2}\}\s*$")
 
 
 def excess(message: bytes | bytearray) -> str | None:
@@ -57,21 +57,17 @@ def excess(message: bytes | bytearray) -> str | None:
     return None
 
 
-def identity(message: bytes | bytearray, end: bytes = b"") -> int | str | None:
-    """Return the id of a request that no parser takes, or whose middle is missing; ``None`` if it has none.
+def identity(message: bytes | bytearray) -> int | str | None:
+    """Return the id of a request that no parser takes; ``None`` if it cannot be told.
 
-    Clients write it first or last; nobody waits for a search through all that may stand between.
+    Clients write it before the parameters or behind them; nothing searches all that may stand between.
 
-    :param message: its bytes, or the first of them.
-    :param end: its last bytes, where they are not in ``message``.
+    :param message: its bytes, or the first and the last of them.
     """
-    found = _first_id(_pieces(message[:_START]))
-    if found is not None:
-        return found
-    last = _LAST_ID.search(end or bytes(message[-_END:]))
-    if last is None:
+    found = _FIRST_ID.match(message) or _LAST_ID.search(message[-LONGEST_END:])
+    if found is None:
         return None
-    number, text = last.groups()
+    number, text = found.groups()
     return int(number) if number else text.decode("utf-8", "replace")
 
 
@@ -82,25 +78,3 @@ def _pieces(message: bytes | bytearray) -> list[bytes]:
 
 def _brackets(outside: bytes) -> bytes:
     return outside.translate(None, _NO_BRACKETS)
-
-
-def _first_id(pieces: list[bytes]) -> int | str | None:
-    """Return the value of ``id`` in the outermost object."""
-    level = seen = 0
-    for at in range(0, len(pieces) - 2, 2):
-        outside = pieces[at]
-        brackets = _brackets(outside)
-        seen += len(brackets)
-        if seen > 2 * MOST_VALUES:
-            return None
-        level += sum(map(_STEPS.__getitem__, brackets))
-        if level != 1 or pieces[at + 1] != b"id" or not outside.rstrip().endswith((b"{", b",")):
-            continue
-        after = pieces[at + 2]
-        if number := _NUMBER.match(after):
-            return int(number[1])
-        text = pieces[at + 3] if _BEFORE_TEXT.fullmatch(after) and at + 4 < len(pieces) else None
-        if text is None or len(text) > _LONGEST_ID or b"\0" in text or b"\\" in text:
-            return None
-        return text.decode("utf-8", "replace")
-    return None

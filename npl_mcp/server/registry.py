@@ -118,8 +118,8 @@ class BoundTool(Tool):
                 if isinstance(outcome, Long):
                     kind = "heavy" if kind == "light" else kind
                     continue
-                if call is not None and call.caller.place is not None:
-                    call.caller.place.leave()
+                if call is not None:
+                    call.caller.leave()
                 await _ended(outcome, patience)
                 kind = kind if kind == "search" else "woken"
         except NPLError as error:

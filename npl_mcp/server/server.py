@@ -21,7 +21,8 @@ from fastmcp.tools.base import Tool, ToolResult
 from mcp import MCPError
 from mcp_types import CallToolRequestParams, ListToolsRequest, TextContent
 
-from npl_index.errors import NotFoundError
+from npl_index.errors import NotFoundError, NPLError
+from npl_index.index.driver import FTS5_REMEDY, missing_search
 from npl_index.library.references import near_names
 from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
@@ -50,7 +51,7 @@ from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
-from npl_mcp.server.stdio import InFlight, open_streams, requests_in_flight
+from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.aliases import Alias, usable_aliases
@@ -222,17 +223,11 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
     return tool.model_copy(update=changes)
 
 
-def create_server(
-    settings: Settings,
-    app: App | None = None,
-    reports: Reports | None = None,
-    in_flight: InFlight | None = None,
-) -> FastMCP[Any]:
+def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
     :param app: closed when the server stops; by default a new one.
     :param reports: gets finished calls; by default they are logged as the settings say.
-    :param in_flight: of a client over standard streams: counts its requests.
     :raises InvalidRequestError: the settings name a domain there is not.
     """
     domains = domains_named(settings.domains)
@@ -264,7 +259,7 @@ def create_server(
         lifespan=lifespan,
         mask_error_details=True,
         middleware=[
-            KnowCaller(in_flight, domains, app),
+            KnowCaller(domains, app),
             TellProgress(),
             *([CallsByName()] if settings.small_list else ()),
             ReportCalls(reports),
@@ -279,7 +274,7 @@ def create_server(
     if "npl" in domains:
         add_documents(server, app)
         add_prompts(server, app)
-        add_completions(server, app, in_flight)
+        add_completions(server, app)
         add_apps(server)
     server.add_transform(Seen())
     server.add_transform(ForHosts())
@@ -291,7 +286,12 @@ def create_server(
 
 
 def _warn(settings: Settings) -> None:
-    """Say what is not as whoever started the server will expect."""
+    """Say what is not as whoever started the server will expect.
+
+    :raises NPLError: the index cannot be kept.
+    """
+    if (problem := missing_search()) is not None:
+        raise NPLError(problem, hint=FTS5_REMEDY)
     if settings.database_url is None and (problem := weakness()) is not None:
         logger.warning("%s; %s", problem, REMEDY)
     if not settings.roots and not settings.search_cwd:
@@ -334,8 +334,5 @@ def serve_stdio(settings: Settings) -> None:
     # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
     # cancel all tasks instead can leave a busy server that waits for one of them for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    in_flight = requests_in_flight(settings.body_limit)
-    server = create_server(settings, in_flight=in_flight)
-    open_streams(settings.body_limit, in_flight)
-    serve = partial(server.run_async, "stdio", show_banner=False)
-    anyio.run(serve, backend_options={"loop_factory": new_loop})
+    serving = partial(serve, create_server(settings), connect(), settings.body_limit)
+    anyio.run(serving, backend_options={"loop_factory": new_loop})

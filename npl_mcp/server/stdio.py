@@ -1,36 +1,46 @@
-"""Standard input and output as the protocol's SDK wants them: one message a line.
+"""The protocol over standard input and output: one message a line, or one behind each header.
 
-Three things come between. The SDK reads lines of any length, and as many as come, into memory. It says
-nothing to a message that it cannot read. So each message is measured and read here first: what cannot be read
-is answered with an error, and the next one waits while there is much to do. And clients of the time before
-tools, which Directive promises to serve, write each message behind a header as the Language Server Protocol
-does (``Content-Length: N``, an empty line, N bytes), expect answers in the same form, and begin without a
-handshake. The first byte tells which client it is.
+The SDK's own streams read lines of any length into memory, take as many requests as come, and drop a message
+that they cannot parse. These streams bound what is in memory, and answer such a message with an error.
+
+Clients from before there were tools, which Directive promises to serve, write each message behind a header as
+the Language Server Protocol does (``Content-Length: N``, an empty line, N bytes), expect answers in the same
+form, and begin without a handshake. The first byte of the input tells which client it is.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, BinaryIO
 
+import anyio
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from fastmcp import FastMCP
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from npl_mcp.server.messages import excess, identity
+from npl_mcp.core.calls import Caller
+from npl_mcp.server.fastmcp_private import sdk_server
+from npl_mcp.server.messages import LONGEST_END, excess, identity
 from npl_mcp.tools.errors import shortened
 
 MOST_AT_ONCE = 12
@@ -47,318 +57,238 @@ _NO_REQUEST = (
 )
 
 _HEADER_BEGINS = b"C"
-_HANDSHAKE_ID = "npl-handshake"
-_HANDSHAKE = {
-    "jsonrpc": "2.0",
-    "id": _HANDSHAKE_ID,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "content-length", "version": "0"},
-    },
-}
-_INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+_CANCELLED = "notifications/cancelled"
 _LONGEST_HEADER = 8_192
 _HEADERS = 16
 _LONGEST_LENGTH = 16
 _BLOCK = 1_048_576
-_HEAD = 512
-_LONGEST_ID = 200
-_ANSWER_BEGINS = b'{"jsonrpc":"2.0","id":'
 
 
 class InFlight:
-    """The requests that have been read and not been answered.
+    """The requests that have been read and have no answer yet.
 
+    :param most_bytes: their length together; a single request may be longer.
     :param most: their number.
-    :param most_bytes: their length together; a single one may be longer.
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, most: int = MOST_AT_ONCE) -> None:
         self._most, self._most_bytes = most, most_bytes
-        # FastMCP tells every id as a text; two that are then alike share what they take.
-        self._bytes: dict[str, list[int]] = {}
-        self._count = self._total = 0
-        self._changed = threading.Condition()
+        self._requests: list[tuple[str, int]] = []  # FastMCP gives every id as a text
+        self._left = anyio.Event()
 
-    def add(self, request: int | str, size: int) -> None:
+    async def add(self, request: int | str, size: int) -> None:
         """Wait until there is room for a request, and count it."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_room(size))
-            self._bytes.setdefault(str(request), []).append(size)
-            self._count += 1
-            self._total += size
+        while not self._has_room(size):
+            await self._left.wait()
+        self._requests.append((str(request), size))
 
-    def remove(self, request: int | str | None) -> None:
-        """Count a request no longer: it is answered, or it was cancelled and gets no answer."""
-        with self._changed:
-            sizes = None if request is None else self._bytes.get(str(request))
-            if sizes:
-                self._total -= sizes.pop()
-                self._count -= 1
-                if not sizes:
-                    del self._bytes[str(request)]
-                self._changed.notify()
+    def remove(self, request: object) -> None:
+        """Stop counting a request: it has its answer, or was cancelled and gets none."""
+        found = next((one for one in self._requests if one[0] == str(request)), None)
+        if found is not None:
+            self._requests.remove(found)
+            self._left.set()
+            self._left = anyio.Event()
 
-    def place(self, request: int | str | None) -> RequestPlace:
-        """Return the place of a request; one that waits for something new is not worked on."""
-        return RequestPlace(self, request)
+    def caller(self, request: int | str | None) -> Caller:
+        """Return who makes a request, which leaves its place when it waits for something new."""
+        return Caller(leave=partial(self.remove, request))
 
     def _has_room(self, size: int) -> bool:
-        return not self._count or (self._count < self._most and self._total + size <= self._most_bytes)
+        total = sum(one for _, one in self._requests) + size
+        return not self._requests or (len(self._requests) < self._most and total <= self._most_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestPlace:
-    """A request's place among those in flight."""
-
-    in_flight: InFlight
-    request: int | str | None
-
-    def begun(self) -> None:
-        """Do nothing: there is no door, since messages arrive one after the other."""
-
-    def leave(self) -> None:
-        """Count the request no longer."""
-        self.in_flight.remove(self.request)
+IN_FLIGHT: ContextVar[InFlight | None] = ContextVar("npl-in-flight", default=None)
+"""The requests of the client over standard streams, if there is one."""
 
 
-class LineOutput(io.RawIOBase):
-    """Writes each message on a line, whole, whoever writes at the same time.
-
-    :param target: what the client reads.
-    :param in_flight: told what is answered.
-    """
-
-    def __init__(self, target: BinaryIO, in_flight: InFlight) -> None:
-        self._target, self._in_flight = target, in_flight
-        self._parts: list[bytes] = []
-        self._lock = threading.Lock()
-
-    def writable(self) -> bool:
-        """Return ``True``."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Take bytes and send the lines that are complete."""
-        *lines, rest = bytes(data).split(b"\n")
-        for line in lines:
-            whole = b"".join((*self._parts, line))
-            self._parts.clear()
-            self.send(whole)
-            self._in_flight.remove(_answered(whole))
-        self._parts.append(rest)
-        return len(data)
-
-    def send(self, message: bytes) -> None:
-        """Send a message; end the process as a signal does if the client is gone, which may keep its side of
-        standard input open.
-        """
-        with self._lock:
-            try:
-                self._put(message)
-                self._target.flush()
-            except ConnectionError:
-                os._exit(0)
-
-    def _put(self, message: bytes) -> None:
-        self._target.write(message)
-        self._target.write(b"\n")
-
-
-class HeaderOutput(LineOutput):
-    """Writes each message behind a header; the answer to the handshake made here is dropped."""
-
-    def _put(self, message: bytes) -> None:
-        content = json.loads(message)
-        if content.get("id") != _HANDSHAKE_ID:
-            # Some of these clients count characters; in ASCII there are as many as bytes.
-            body = json.dumps(content, separators=(",", ":")).encode("ascii")
-            self._target.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-
-
-class LineInput(io.RawIOBase):
-    """The messages that can be read, each on a line; all others are answered here.
+class Lines:
+    """One message a line.
 
     :param source: what the client writes.
-    :param limit: bytes of the longest message.
-    :param output: where errors go.
-    :param in_flight: told what is asked.
+    :param target: what the client reads.
     """
 
-    def __init__(self, source: BinaryIO, limit: int, output: LineOutput, in_flight: InFlight) -> None:
-        self._source, self._limit = source, limit
-        self._output, self._in_flight = output, in_flight
-        self._messages = self._read()
-        self._message = io.BytesIO()
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source, self._target = source, target
 
-    def readable(self) -> bool:
-        """Return ``True``."""
-        return True
+    def messages(self, limit: int) -> Iterator[bytes]:
+        """Yield each message; of one with more bytes than the limit, its beginning and its end."""
+        while line := self._source.readline(limit + 1):
+            end, last = b"", line
+            while len(line) > limit and not last.endswith(b"\n") and (last := self._source.readline(_BLOCK)):
+                end = (end + last)[-LONGEST_END:]
+            if not line.isspace():
+                yield (line + end).removesuffix(b"\n")
 
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with what is left of a message, or the beginning of the next; return 0 at the end."""
-        count = self._message.readinto(buffer)
-        if not count:
-            with suppress(ConnectionError):  # the client is gone, which is the end
-                self._message = io.BytesIO(next(self._messages, b""))
-            count = self._message.readinto(buffer)
-        return count
-
-    def _read(self) -> Iterator[bytes]:
-        """Yield the lines with messages that can be read."""
-        while line := self._source.readline(self._limit + 1):
-            if line.endswith(b"\n") or len(line) <= self._limit:
-                yield from self._checked(line)
-            else:
-                self._refuse_long(line, self._end_of_line())
-
-    def _end_of_line(self) -> bytes:
-        """Skip the rest of a line and return its last bytes."""
-        end = b""
-        while part := self._source.readline(_BLOCK):
-            end = (end + part)[-_HEAD:]
-            if part.endswith(b"\n"):
-                break
-        return end
-
-    def _checked(self, line: bytes) -> Iterator[bytes]:
-        """Yield a message that the SDK can read; answer any other."""
-        if line.isspace():
-            return
-        if problem := excess(line):
-            self._refuse(INVALID_REQUEST, f"the message has {problem}", identity(line))
-            return
+    def write(self, message: JSONRPCMessage) -> None:
+        """Write a message; end the process as a signal does if the client is gone, which may keep its side of
+        standard input open.
+        """
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            if first["type"] == "json_invalid":
-                self._refuse(PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8", identity(line))
-            else:
-                self._refuse(INVALID_REQUEST, _NO_REQUEST, identity(line))
-            return
-        if isinstance(message, JSONRPCRequest):
-            self._in_flight.add(message.id, len(line))
-        elif isinstance(message, JSONRPCNotification):
-            # With an id of a wrong type it is taken for a notification, which nobody answers.
-            if b'"id"' in line and "id" in from_json(line):
-                self._refuse(INVALID_REQUEST, _NO_REQUEST, None)
-                return
-            if message.method == "notifications/cancelled":
-                self._in_flight.remove(_request_id(message.params))
-        yield line if line.endswith(b"\n") else line + b"\n"
+            self._target.write(self._framed(message))
+            self._target.flush()
+        except ConnectionError:
+            os._exit(0)
 
-    def _refuse_long(self, start: bytes, end: bytes) -> None:
-        problem = (
-            f"the message is longer than {self._limit:,} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
-        )
-        self._refuse(INVALID_REQUEST, problem, identity(start, end))
-
-    def _refuse(self, code: int, problem: str, request: int | str | None) -> None:
-        error = {"code": code, "message": shortened(problem)}
-        self._output.send(_line({"jsonrpc": "2.0", "id": request, "error": error}))
+    def _framed(self, message: JSONRPCMessage) -> bytes:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
-class HeaderInput(LineInput):
-    """Messages behind headers, as lines; the handshake is put first unless the client makes it itself.
+class Headers(Lines):
+    """Each message behind a header; the client need not shake hands."""
 
-    Headers that cannot be read end the input: nobody knows where the next message begins.
-    """
+    def messages(self, limit: int) -> Iterator[bytes]:
+        """Yield each message, as :meth:`Lines.messages` does.
 
-    def _read(self) -> Iterator[bytes]:
-        begun = False
+        :raises UnreadableError: a header has no length. It is unknown where the next message begins.
+        """
+        yield _INITIALIZED
         while (length := self._length()) is not None:
-            if length > self._limit:
-                self._skip(length)
-                continue
-            body = self._source.read(length)
-            if len(body) < length:
+            body = self._source.read(min(length, limit + 1))
+            left, end = length - len(body), b""
+            while left and (part := self._source.read(min(left, _BLOCK))):
+                left, end = left - len(part), (end + part)[-LONGEST_END:]
+            if left:
                 return
-            if not begun:
-                begun = True
-                if not _is_handshake(body):
-                    yield _line(_HANDSHAKE) + b"\n" + _line(_INITIALIZED) + b"\n"
-            # Outside of strings a line ending is white space, and inside of strings JSON has none.
-            yield from self._checked(body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+            yield body + end
 
-    def _skip(self, length: int) -> None:
-        start = self._source.read(self._limit)
-        end, left = b"", length - len(start)
-        while left > 0 and (part := self._source.read(min(left, _BLOCK))):
-            end, left = (end + part)[-_HEAD:], left - len(part)
-        self._refuse_long(start, end)
+    def _framed(self, message: JSONRPCMessage) -> bytes:
+        # Some of these clients count characters; in ASCII there are as many as bytes.
+        body = message.model_dump_json(by_alias=True, exclude_unset=True, ensure_ascii=True).encode()
+        return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
     def _length(self) -> int | None:
-        """Read the headers of a message, in any order; return ``None`` where none says its length."""
+        """Read the headers of a message, in any order; return ``None`` at the end of the input."""
         length = None
         for number in range(_HEADERS):
             header = self._source.readline(_LONGEST_HEADER)
             if not number and not header:
                 return None
-            name, _, value = header.strip().partition(b":")
+            name, _, value = map(bytes.strip, header.partition(b":"))
             if not name:
                 break
-            value = value.strip()
-            if name.strip().lower() == b"content-length" and value.isdigit() and len(value) < _LONGEST_LENGTH:
+            if name.lower() == b"content-length" and value.isdigit() and len(value) < _LONGEST_LENGTH:
                 length = int(value)
         if length is None:
-            self._refuse(PARSE_ERROR, "no header says how long the message is; send its Content-Length", None)
+            problem = "no header says how long the message is; send its Content-Length"
+            raise UnreadableError(PARSE_ERROR, problem)
         return length
 
 
-def requests_in_flight(limit: int) -> InFlight:
-    """Return what counts the requests of a client.
+class UnreadableError(Exception):
+    """A message that cannot be read.
+
+    :param code: of the protocol.
+    :param problem: what is wrong.
+    :param request: its id, as far as it can be told.
+    """
+
+    def __init__(self, code: int, problem: str, request: int | str | None = None) -> None:
+        super().__init__(problem)
+        error = ErrorData(code=code, message=shortened(problem))
+        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
+def parsed(content: bytes, limit: int) -> JSONRPCMessage:
+    """Return a message.
 
     :param limit: bytes of the longest message.
+    :raises UnreadableError: it is too long, has too many values or is not valid.
     """
-    return InFlight(MOST_AT_ONCE, MOST_BODIES * limit)
-
-
-def open_streams(limit: int, in_flight: InFlight) -> None:
-    """Wait for the first byte of standard input, then put streams of lines in the place of the standard ones.
-
-    :param limit: bytes of the longest message.
-    :param in_flight: told of requests and answers.
-    """
-    stdin = sys.stdin.fileno()
-    source = io.BufferedReader(io.FileIO(os.dup(stdin), "rb"), _BLOCK)
-    target = os.fdopen(os.dup(1), "wb")
-    # Programs that this one runs must not read the client's messages, and what is printed by accident must
-    # not stand between two answers.
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted, not a path
-        os.dup2(nothing.fileno(), stdin)
-    os.dup2(2, 1)
-    headers = source.peek(1)[:1] == _HEADER_BEGINS
-    output = (HeaderOutput if headers else LineOutput)(target, in_flight)
-    lines = (HeaderInput if headers else LineInput)(source, limit, output, in_flight)
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(lines, _BLOCK), encoding="utf-8", errors="replace")
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), encoding="utf-8")
-
-
-def _answered(line: bytes) -> int | str | None:
-    """Return the id of the request that an answer belongs to; ``None`` for other messages."""
-    if not line.startswith(_ANSWER_BEGINS):
-        return None
-    # The SDK writes the id before all that may be long.
-    start = line[: len(_ANSWER_BEGINS) + 6 * _LONGEST_ID + 2].decode("utf-8", "replace")
-    found, _ = json.JSONDecoder().raw_decode(start, len(_ANSWER_BEGINS))
-    return found if isinstance(found, int | str) else None
-
-
-def _request_id(params: dict[str, Any] | None) -> int | str | None:
-    found = (params or {}).get("requestId")
-    return found if isinstance(found, int | str) else None
-
-
-def _is_handshake(body: bytes) -> bool:
+    code, problem = INVALID_REQUEST, _NO_REQUEST
+    if len(content) > limit:
+        problem = f"the message is longer than {limit:,} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
+        raise UnreadableError(code, problem, identity(content))
+    if much := excess(content):
+        raise UnreadableError(code, f"the message has {much}", identity(content))
     try:
-        message = json.loads(body)
-    except ValueError:
-        return False
-    return isinstance(message, dict) and message.get("method") == "initialize"
+        message = jsonrpc_message_adapter.validate_json(content, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            code, problem = PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8"
+        raise UnreadableError(code, problem, identity(content)) from None
+    # A request whose id has a wrong type looks like a notification, which gets no answer.
+    if isinstance(message, JSONRPCNotification) and b'"id"' in content and "id" in from_json(content):
+        raise UnreadableError(code, problem)
+    return message
 
 
-def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode("utf-8", "replace")
+@asynccontextmanager
+async def message_streams(
+    client: Lines, limit: int, in_flight: InFlight
+) -> AsyncIterator[
+    tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+]:
+    """Exchange messages with a client: what it sends, and what it gets.
+
+    :param limit: bytes of the longest message.
+    :param in_flight: bounds the requests in memory.
+    """
+    inward, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    outward, to_write = anyio.create_memory_object_stream[SessionMessage]()
+    contents = client.messages(limit)
+
+    def read() -> tuple[JSONRPCMessage, int] | None:
+        with suppress(ConnectionError):  # the client is gone, which is the end
+            if (content := next(contents, None)) is not None:
+                return parsed(content, limit), len(content)
+        return None
+
+    async def receive(refused: MemoryObjectSendStream[SessionMessage]) -> None:
+        with suppress(anyio.BrokenResourceError):
+            async with inward, refused:
+                while True:
+                    try:
+                        came = await anyio.to_thread.run_sync(read)
+                    except UnreadableError as error:
+                        await refused.send(SessionMessage(error.answer))
+                        continue
+                    if came is None:
+                        return
+                    message, size = came
+                    if isinstance(message, JSONRPCRequest):
+                        await in_flight.add(message.id, size)
+                    elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
+                        in_flight.remove((message.params or {}).get("requestId"))
+                    await inward.send(SessionMessage(message))
+
+    async def send() -> None:
+        async with to_write:
+            async for one in to_write:
+                await anyio.to_thread.run_sync(client.write, one.message)
+                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                    in_flight.remove(one.message.id)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(receive, outward.clone())
+        group.start_soon(send)
+        yield received, outward
+
+
+def connect() -> Lines:
+    """Wait for the first byte of standard input; return the client that writes it.
+
+    Programs that this one runs must not read the client's messages, and what is printed by accident must not
+    stand between two answers: standard input becomes empty, and standard output becomes standard error.
+    """
+    source = io.BufferedReader(io.FileIO(os.dup(0), "rb"), _BLOCK)
+    target = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted, not a path
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    os.dup2(2, 1)
+    return (Headers if source.peek(1)[:1] == _HEADER_BEGINS else Lines)(source, target)
+
+
+async def serve(server: FastMCP[Any], client: Lines, limit: int) -> None:
+    """Serve a client until its input ends.
+
+    :param limit: bytes of the longest message.
+    """
+    inside, in_flight = sdk_server(server), InFlight(MOST_BODIES * limit)
+    IN_FLIGHT.set(in_flight)
+    async with message_streams(client, limit, in_flight) as (received, outward):
+        await inside.run(received, outward, inside.create_initialization_options())

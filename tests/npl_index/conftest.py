@@ -14,7 +14,7 @@ import tiktoken
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.indexing import KnownCollection, index_document
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import ExactCounter
@@ -34,7 +34,7 @@ def document(path: str, text: str) -> Document:
 def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) -> DocumentSet:
     """Make the documents of a request, by path."""
     counter = counter or estimator()
-    collection = Collection.build([index_document(document(path, text)) for path, text in texts.items()])
+    collection = KnownCollection([index_document(document(path, text)) for path, text in texts.items()])
     counts = [count_sections(indexed.tree, counter) for indexed in collection.documents]
     return DocumentSet(
         collection=collection,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npl_index.errors import DocumentTooLargeError, NPLError
+from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Roots
@@ -29,7 +30,7 @@ from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.base.extras import EXTRAS, install_command, is_installed
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.base.sqlite import REMEDY, driver, weakness
+from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -98,6 +99,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 
 def _sqlite() -> Finding:
+    if (problem := missing_search()) is not None:
+        return Finding("SQLite", PROBLEM, problem, FTS5_REMEDY)
     if (problem := weakness()) is not None:
         return Finding("SQLite", WARNING, problem, REMEDY)
     return Finding("SQLite", OK, f"{driver().sqlite_version}, driver {driver().__name__.partition('.')[0]}")

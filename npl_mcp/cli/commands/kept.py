@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from npl_index.errors import DocumentNotFoundError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_index.index.database import NAME, Database
+from npl_index.index.upkeep import Root, problems, roots
+from npl_index.library.documents import DocumentRef
 from npl_mcp.cli.terminal.arguments import JSON, add
 from npl_mcp.cli.terminal.outcome import Outcome, counted
 from npl_mcp.config.arguments import path
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.building import SMALL
-from npl_mcp.core.kept_sets import Kept, index_ahead, kept_sets
-from npl_mcp.core.segment_store import SegmentStore
+from npl_mcp.core.app import App
 
 STEPS = ("check", "clear")
 
@@ -42,67 +42,74 @@ def run_index(given: argparse.Namespace, settings: Settings) -> Outcome:
     for folder in given.folders:
         if not folder.is_dir():
             raise DocumentNotFoundError(f"{folder} is not a folder", hint="name an existing folder")
-    settings = replace(settings, roots=tuple(given.folders) or settings.roots)
+    settings = replace(settings, roots=tuple(given.folders) or settings.roots, patience=None)
+    if settings.cache_mode == "memory":
+        raise InvalidRequestError("with --cache memory nothing is kept", hint="leave it out")
+    if not settings.roots:
+        raise InvalidRequestError("there is no folder to index", hint="npl-mcp index FOLDER")
+    app, started = App(settings), time.monotonic()
     try:
-        done = index_ahead(settings)
+        gathered, built = app.gather(DocumentRef()), app.state.sets.built
+        seconds = time.monotonic() - started
+        size = sum(one.size for one in roots(app.state.sets.database))
     except DocumentNotFoundError as error:
         names = ", ".join(map(str, settings.roots))
         raise DocumentNotFoundError(f"{names}: {error.message}", hint="name another folder") from None
-    small = "not kept" if done.files >= SMALL else "too few files to be kept"
-    kept = f"{_size(done.size)} kept in {settings.data_folder}" if done.size else small
-    before = f", {done.files - done.built:,} were" if done.built < done.files else ""
-    found = f"{done.files:,} files with {done.sections:,} sections"
+    finally:
+        app.close()
+    files, sections = len(gathered.collection.documents), len(gathered.collection)
+    before = f", {files - built:,} were" if built < files else ""
     data = {
-        "files": done.files,
-        "sections": done.sections,
-        "indexed": done.built,
-        "seconds": round(done.seconds, 3),
-        "bytes": done.size,
-        "unreadable": done.unreadable,
+        "files": files,
+        "sections": sections,
+        "indexed": built,
+        "seconds": round(seconds, 3),
+        "bytes": size,
+        "unreadable": gathered.unreadable,
     }
-    text = f"{found}: {done.built:,} indexed{before}, {done.seconds:.1f} s; {kept}"
-    return Outcome(text, data, done.unreadable)
+    found = f"{files:,} files with {sections:,} sections"
+    text = f"{found}: {built:,} indexed{before}, {seconds:.1f} s; kept in {settings.data_folder}"
+    return Outcome(text, data, gathered.unreadable)
 
 
 def run_cache(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Show what is kept, check it, or remove it."""
-    store = SegmentStore(settings.data_folder, settings.index_bytes)
+    database = Database(settings.data_folder)
     try:
-        sets = list(kept_sets(store))
-        problems = [f"{one.name}: {problem}" for one in sets for problem in one.problems]
-        size = sum(one.row.size for one in sets)
-        total = f"{len(sets)} sets, {_size(size)} in {store.folder}"
+        every = roots(database)
+        size = sum(one.size for one in every)
+        total, found = f"{len(every)} folders, {_size(size)} in {settings.data_folder / NAME}", []
         if given.step == "clear":
-            store.clear()
-            text, problems = f"removed: {total}", []
+            database.discard()
+            text = f"removed: {total}"
         elif given.step == "check":
-            problems += store.problems()
-            text = f"checked: {total}: {counted(problems)}"
+            found = problems(database)
+            text = f"checked: {total}: {counted(found)}"
         else:
-            text = "\n".join([*map(_line, sets), total])
-        return Outcome(text, _data(store, sets, size, problems), problems)
+            text = "\n".join([*map(_line, every), total])
+        rows = [
+            {
+                "name": one.name,
+                "files": one.files,
+                "sections": one.sections,
+                "bytes": one.size,
+                "used": _used(one),
+            }
+            for one in every
+        ]
+        data = {"file": str(settings.data_folder / NAME), "bytes": size, "folders": rows, "problems": found}
+        return Outcome(text, data, found)
     finally:
-        store.close()
+        database.close()
 
 
-def _data(store: SegmentStore, sets: Sequence[Kept], size: int, problems: Sequence[str]) -> dict[str, Any]:
-    rows = [
-        {
-            "name": one.name,
-            "files": one.files,
-            "sections": one.sections,
-            "bytes": one.row.size,
-            "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.row.used_at // 10**9)),
-        }
-        for one in sets
-    ]
-    return {"folder": str(store.folder), "bytes": size, "sets": rows, "problems": problems}
+def _used(one: Root) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used_at))
 
 
-def _line(one: Kept) -> str:
-    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.row.used_at / 1e9))
-    size = _size(one.row.size)
-    return f"{one.files:>9,} files {one.sections:>11,} sections {size:>9}  used {used}  {one.name}"
+def _line(one: Root) -> str:
+    held = f"{one.files:>9,} files {one.sections:>11,} sections {_size(one.size):>9}"
+    return f"{held}  used {_used(one)}  {one.name}"
 
 
 def _size(size: int) -> str:

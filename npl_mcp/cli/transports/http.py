@@ -127,7 +127,7 @@ def connected(address: Address) -> HTTPConnection:
 def _line(address: Address, seconds: float) -> HTTPConnection:
     """Return a connection that is not open. Servers of this machine are reached without a proxy."""
     if not address.host:
-        return _UnixConnection(address.path, seconds)
+        return UnixConnection(address.path, seconds)
     kind = HTTPSConnection if address.secure else HTTPConnection
     if address.local:
         return kind(address.host, address.port, timeout=seconds)
@@ -145,7 +145,7 @@ def _line(address: Address, seconds: float) -> HTTPConnection:
     return line
 
 
-class _UnixConnection(HTTPConnection):
+class UnixConnection(HTTPConnection):
     """A connection to a Unix socket.
 
     :param path: of the socket.

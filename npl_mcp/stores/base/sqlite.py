@@ -7,15 +7,14 @@ refused at once, whatever the busy timeout, when somebody else wrote in between.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import sqlite_damage as damage
@@ -44,14 +43,6 @@ STATEMENTS = 256
 
 # Below this a call has not waited, and its connection's own timeout serves.
 _NO_WAIT_MILLISECONDS = 50
-
-
-@cache
-def driver() -> Any:
-    """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python."""
-    # Loaded when a store is first used, so that calls without stores need not wait for it.
-    name = "pysqlite3" if importlib.util.find_spec("pysqlite3") else "sqlite3"
-    return importlib.import_module(f"{name}.dbapi2")
 
 
 def weakness() -> str | None:

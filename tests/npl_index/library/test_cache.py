@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from npl_index.errors import DocumentError, DocumentTimeoutError
-from npl_index.library.cache import BuildingCache, IndexCache, MemoryIndexCache
+from npl_index.library.cache import BuildingCache, MemoryIndexCache
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.library.fingerprints import COARSEST_TIMESTAMP_NS
 
@@ -28,9 +28,7 @@ def memory(maxsize: int = 1000, clock: int = NOW) -> MemoryIndexCache[str]:
     return MemoryIndexCache(maxsize, len, lambda: clock)
 
 
-def building(
-    build: object = None, below: IndexCache[str] | None = None, clock: int = NOW
-) -> tuple[BuildingCache[str], list[Document]]:
+def building(build: object = None, clock: int = NOW) -> tuple[BuildingCache[str], list[Document]]:
     """Make a cache of upper-cased texts that notes what it built."""
     built: list[Document] = []
 
@@ -38,7 +36,7 @@ def building(
         built.append(found)
         return found.data.decode().upper()
 
-    return BuildingCache(memory(clock=clock), build or upper, below), built  # type: ignore[arg-type]
+    return BuildingCache(memory(clock=clock), build or upper), built  # type: ignore[arg-type]
 
 
 def test_a_kept_value_comes_back_for_the_same_content_only() -> None:
@@ -161,17 +159,3 @@ def test_a_failure_is_remembered_until_the_file_changes() -> None:
     assert len(tries) == 1
     mended = document(text="# good\n", mtime_ns=NOW - 10 * SECOND)
     assert cache.get(mended.fingerprint, lambda: mended) == "fine"
-
-
-def test_the_cache_below_is_asked_before_building_and_told_after() -> None:
-    """What a second cache holds is not built again."""
-    below = memory(clock=NOW)
-    first, built = building(below=below)
-    found = document()
-    first.get(found.fingerprint, lambda: found)
-    assert below.get(found) == "# A\n"
-    second, built_again = building(below=below)
-    assert second.get(found.fingerprint, lambda: found) == "# A\n"
-    assert second.statistics.restored == 1
-    assert len(built) == 1
-    assert built_again == []

@@ -79,13 +79,7 @@ ALLOWED = {
     "npl_mcp/stores/data_folder.py": {"self.database.open": DATABASE},
     "npl_mcp/stores/base/database.py": {"self.open": DATABASE},
     "npl_mcp/stores/copying.py": {"source.database.open": DATABASE, "target.database.open": DATABASE},
-    "npl_mcp/core/segment_store.py": {"folder.open": FOLDER},
-    "npl_mcp/core/scratch.py": {
-        "tempfile.TemporaryFile": "it has no name",
-        "os.fdopen": "a copy of one that has no name",
-    },
-    "npl_mcp/core/shared_segments.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
-    "npl_mcp/core/workers.py": {"os.fdopen": "a copy of standard output"},
+    "npl_mcp/core/document_sets.py": {"os.open": "a folder, to lock it"},
     "npl_mcp/stores/worklog/files.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
     "npl_mcp/stores/base/migrating.py": {"file.read_text": "of the program's own"},
     "npl_mcp/stores/base/extras.py": {

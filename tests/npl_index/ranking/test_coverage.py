@@ -7,7 +7,7 @@ import pytest
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.coverage import SHOWN, Evidence, evidence
-from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import Query, look
 
 CACHE = """# Caching
@@ -49,7 +49,7 @@ def collection(*texts: str) -> Collection:
         state = Fingerprint(f"/part{number}.md", 1, len(data))
         one = Document(f"part{number}", f"part{number}.md", "test", state, data, "0" * 32, npl=False)
         found.append(index_document(one))
-    return Collection.build(found)
+    return KnownCollection(found)
 
 
 BOTH = collection(CACHE, SERVER)

@@ -9,7 +9,8 @@ import pytest
 from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
+from npl_index.ranking.indexing import Collection, IndexedDocument, KnownCollection, index_document
+from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
 
 TEXT = """\
@@ -85,7 +86,7 @@ def test_front_matter_is_no_text() -> None:
 
 def test_the_file_name_counts() -> None:
     """A component's generic headings are found through the name of its file."""
-    both = Collection.build(
+    both = KnownCollection(
         [indexed("## Syntax\n\nuse it\n", f"npl/{name}.md") for name in ("fence", "highlight")]
     )
     hits = rank(both, Query(extract_keywords("highlight syntax")))
@@ -101,9 +102,10 @@ def test_documents_without_words(text: str) -> None:
 def test_pages() -> None:
     """A document is a page, and so is each part below a heading of level 1 when there are several."""
     single, joined = indexed("# A\n\n## B\n"), indexed("# A\n\n## B\n\n# C\n\n## D\n")
-    collection = Collection.build([single, joined])
-    assert collection.pages.tolist() == [0, 0, 0, 1, 2, 2, 3, 3]
-    assert (collection.firsts.tolist(), collection.sizes.tolist()) == ([0, 3], [3, 5])
+    collection = KnownCollection([single, joined])
+    postings = collection.whole.postings
+    assert postings.pages.tolist() == [0, 0, 0, 1, 2, 2, 3, 3]
+    assert (postings.firsts.tolist(), postings.counts.tolist()) == ([0, 3], [3, 5])
     assert len(collection) == 8
 
 
@@ -116,7 +118,6 @@ def test_a_collection_of_one_is_kept() -> None:
 def test_sizes_grow_with_the_text() -> None:
     """The cache's idea of memory follows what is kept."""
     assert 0 < indexed().nbytes < indexed(TEXT * 20).nbytes
-    assert 0 < indexed().collection.nbytes < indexed(TEXT * 20).collection.nbytes
 
 
 def test_a_deadline_in_the_past() -> None:
@@ -128,9 +129,9 @@ def test_a_deadline_in_the_past() -> None:
 def test_a_long_section_is_read_to_its_end() -> None:
     """Sections longer than what is analysed at once lose no word, with or without blanks in them."""
     text = "# A\n\n" + "filler " * 30_000 + "aardvark\n\n# B\n\n" + "字" * 200_000 + "猫\n"
-    counts = indexed(text).counts
-    assert counts.lengths[2].tolist()[1] == 30_001
-    assert {"aardvark", "猫"} <= set(counts.terms)
+    one = indexed(text)
+    assert one.sections.lengths[2::FIELDS].tolist()[1] == 30_001
+    assert {"aardvark", "猫"} <= set(one.terms)
 
 
 def test_binary_files() -> None:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from npl_index.ranking import reading
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.parts import Postings
-from npl_index.ranking.postings import count
+from npl_index.ranking.postings import Postings
 from npl_index.ranking.reading import Sought, best_windows, counts_of, held, read
-from npl_index.ranking.segments import Layout, segment_from
+from tests.npl_index.ranking.counted import counted
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "holly", "oak"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=30), min_size=1, max_size=6)
@@ -23,16 +22,15 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=30), min_size=1, max_
 
 def postings_of(headings: Sequence[list[str]], bodies: Sequence[list[str]]) -> Postings:
     """Index sections without paths; the last one holds every word, so that all are known."""
-    none: list[list[str]] = [[] for _ in range(len(bodies) + 1)]
-    counts = count([*headings, []], none, [*bodies, WORDS])
-    return Postings.of(segment_from([counts], Layout.flat(len(none))))
+    _, sections = counted(
+        [(heading, [], body) for heading, body in zip([*headings, []], [*bodies, WORDS], strict=True)]
+    )
+    return Postings(sections)
 
 
-def row_of(postings: Postings, word: str) -> int:
-    """Return the row of a word that is there."""
-    row = postings.terms.row(word)
-    assert row is not None
-    return row
+def row_of(_: Postings, word: str) -> int:
+    """Return the row of a word: all are known."""
+    return WORDS.index(word)
 
 
 def concepts_of(postings: Postings, words: Sequence[str]) -> list[Concept]:

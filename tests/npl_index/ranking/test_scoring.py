@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
+from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.evidence import OTHER_FORM, TITLE_SHARE, from_titles
-from npl_index.ranking.indexing import Collection, index_document
+from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, look, rank
-from npl_index.ranking.storing import dump, restore
 from tests.npl_index.conftest import lines_run
 
 GUIDE = """\
@@ -70,7 +70,7 @@ def document(text: str, path: str = "guide.md") -> Document:
 
 def collection(*texts: str) -> Collection:
     """Index texts and join them."""
-    return Collection.build([index_document(document(text, f"part{n}.md")) for n, text in enumerate(texts)])
+    return KnownCollection([index_document(document(text, f"part{n}.md")) for n, text in enumerate(texts)])
 
 
 ONE = collection(GUIDE)
@@ -299,7 +299,8 @@ def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
     among = collection(MANUAL)
     tree = among.documents[0].tree
     query = Query(extract_keywords(context))
-    texts = look(among, query).texts
+    looked = look(among, query)
+    texts = looked.texts
     assert texts is not None
     titles: dict[int, list[str]] = {}
     for number in texts.numbers.tolist():
@@ -315,7 +316,7 @@ def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
         zip(named, model.get_scores([word for word, _ in query.keywords.weights]), strict=True)
     )
     best = max(expected.values())
-    added = from_titles(among, texts, 5.0)
+    added = from_titles(looked.passages, texts, 5.0)
     shares = [TITLE_SHARE * 5 * score / best for score in expected.values()]
     assert added[texts.numbers].tolist() == pytest.approx(shares)
 
@@ -328,25 +329,19 @@ def test_a_title_tells_sections_of_one_page_apart() -> None:
 def test_no_title_names_the_question() -> None:
     """Then titles add nothing, and the text decides."""
     among = collection(MANUAL)
-    texts = look(among, Query(extract_keywords("servers of their own"))).texts
+    looked = look(among, Query(extract_keywords("servers of their own")))
+    texts = looked.texts
     assert texts is not None
-    assert not np.any(from_titles(among, texts, 2.0))
+    assert not np.any(from_titles(looked.passages, texts, 2.0))
     assert names(ask("servers of their own", among=among), among)[0] == "Install packages"
 
 
-def test_one_file_is_ranked_alike_wherever_its_index_comes_from() -> None:
-    """Counted now, restored from its bytes, or left over when the other files of a set are gone."""
-    indexed = index_document(document(MANUAL, "part0.md"))
-    others = [index_document(document(text, f"part{n}.md")) for n, text in enumerate([*PAGES, GUIDE], 1)]
-    left = Collection.build([others[0], indexed, *others[1:]]).changed([1])
-    restored = restore(indexed.document, *dump(indexed))
-    assert restored is not None
-    for among in (
-        restored.collection,
-        left.with_documents([indexed], ["part0.md"]),
-    ):
-        for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
-            assert ask(context, among=among) == ask(context, among=indexed.collection)
+def test_one_file_is_ranked_alike_from_memory_and_from_the_index() -> None:
+    """Wherever its terms are kept."""
+    one = document(MANUAL, "part0.md")
+    kept = indexed_collection([one])
+    for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
+        assert ask(context, among=kept) == ask(context, among=index_document(one).collection)
 
 
 def test_many_documents_at_once() -> None:
@@ -483,7 +478,7 @@ def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, 
         f"## Notes {n}\n\n{filling} See {shape.format(100 + n)} as well. {filling}\n"
         for n in range(400)
     ]
-    collection = Collection.build(
+    collection = KnownCollection(
         [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
     )
     for number in (7, 50, 203, 350, 390):

@@ -23,7 +23,7 @@ LOADED = """
 import json, runpy, sys
 before = {name.split(".")[0] for name in sys.modules}
 import npl_mcp.__main__, npl_mcp.cli.commands.load, npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.stdio
-import npl_mcp.core.workers, npl_mcp.http.listening, npl_mcp.server.server
+import npl_index.index.building, npl_mcp.http.listening, npl_mcp.server.server
 print(json.dumps([sorted(before), sorted({name.split(".")[0] for name in sys.modules})]))
 """
 HELLO = {

@@ -1,11 +1,12 @@
 """Does one thing to a kept set of documents again and again, killed one step later each time.
 
-``python -m tests.npl_mcp.core.kills PLACE publish`` (or ``append``, ``merge``) prints what was found after
+``python -m tests.npl_mcp.core.kills PLACE publish 1`` (or ``append``) prints what was found after
 each kill: the step before which the process died, how many documents the next start had to index, whether it
 and the one after it say what a folder says that is read anew, and how many documents the latter indexed.
 
-A step is a call of the system that changes or opens a file, or a statement of SQLite; a run of like ones is
-one step. The steps are counted from outside, by the interpreter's audit events and SQLite's own trace.
+The number says how many steps lie between two kills. A step is a call of the system that changes or opens a
+file, or a statement of SQLite that is no query; a run of like ones is one step. The steps are counted from
+outside, by the interpreter's audit events and SQLite's own trace.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from npl_index.index.driver import driver
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.segment_store import SegmentStore
-from npl_mcp.stores.base.sqlite import driver
-from tests.npl_mcp.core.many import fresh, put, settings_in, told
+from tests.npl_mcp.core.many import fresh, put, settings_in, told, write
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "mmap.__new__", "fcntl.flock"}
+FILES = 3
 LIKE = 12
 """Characters by which statements are told apart."""
 
@@ -54,8 +55,12 @@ class Steps:
 
     def _connected(self, *arguments: Any, **options: Any) -> Any:
         connection = self._connect(*arguments, **options)
-        connection.set_trace_callback(lambda statement: self._step(statement[:LIKE]))
+        connection.set_trace_callback(self._traced)
         return connection
+
+    def _traced(self, statement: str) -> None:
+        if not statement.startswith(("SELECT", "--")):
+            self._step(statement[:LIKE])
 
     def _step(self, what: str) -> None:
         if self._left and what != self._last:
@@ -75,14 +80,6 @@ def publish(settings: Settings) -> None:
 append = publish  # of one that is known and was changed since
 
 
-def merge(settings: Settings) -> None:
-    """Make the base of the one set again."""
-    app = App(settings)
-    for name in SegmentStore(settings.data_folder, settings.index_bytes).names():
-        app.state.sets.merge(name)
-    app.close()
-
-
 def started(settings: Settings) -> tuple[int, list[object]]:
     """Return how many documents a start has to index, and what it says."""
     app = App(settings)
@@ -92,24 +89,23 @@ def started(settings: Settings) -> tuple[int, list[object]]:
     return indexed, said
 
 
-ACTIONS: dict[str, Callable[[Settings], None]] = {"publish": publish, "append": append, "merge": merge}
+ACTIONS: dict[str, Callable[[Settings], None]] = {"publish": publish, "append": append}
 
 
 def main() -> None:
     """Kill before the first step, the second and so on, until the work ends first."""
-    place, name = Path(sys.argv[1]), sys.argv[2]
+    place, name, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     settings = settings_in(place)
+    write(settings.roots[0], FILES)
     before = place / "before"
     if name != "publish":
         publish(settings)
         put(settings.roots[0] / "part1" / "page001.md", "# Changed\n\nThe valve is a spoon now.\n", 50)
-    if name == "merge":
-        publish(settings)
     settings.data_folder.mkdir(exist_ok=True)
     settings.data_folder.rename(before)
     expected = fresh(settings)
     steps = Steps()
-    for step in range(1, 1_000):
+    for step in range(1, 10_000, every):
         shutil.copytree(before, settings.data_folder)
         child = os.fork()
         if not child:

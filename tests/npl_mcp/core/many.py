@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from npl_index.index.database import NAME
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored
@@ -58,12 +59,8 @@ def parsed(app: App) -> int:
     return app.state.sets.built - before
 
 
-def index_folder(settings: Settings) -> Path:
-    return settings.data_folder / "index"
-
-
-def first_segment(settings: Settings) -> Path:
-    return next(index_folder(settings).glob("*.segment"))
+def index_file(settings: Settings) -> Path:
+    return settings.data_folder / NAME
 
 
 def settings_in(place: Path) -> Settings:

@@ -9,29 +9,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
+from npl_index.index.schema import VERSION
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import SMALL
-from npl_mcp.core.segment_store import SegmentStore
-from npl_mcp.core.updating import LARGE, MOST_PARTS, TOO_MANY
 from npl_mcp.tools.npl import npl_load_tailored
 from tests import engines
-from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
+from tests.npl_mcp.core.many import fresh, index_file, parsed, put, told, write
 from tests.npl_mcp.opened_files import opened
+
+FILES = 48
 
 
 @pytest.fixture
 def kept(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings with a folder that is large enough to be kept."""
+    """Settings with a folder that is many files."""
     root = tmp_path / "many"
-    write(root, SMALL + 16)
+    write(root, FILES)
     return replace(settings, roots=(root,))
 
 
@@ -45,7 +46,7 @@ def test_a_set_survives_a_restart(kept: Settings) -> None:
     assert parsed(again) == 0
     assert told(again) == first
     again.close()
-    assert {path.stat().st_mode & 0o777 for path in index_folder(kept).iterdir()} == {0o600}
+    assert index_file(kept).stat().st_mode & 0o777 == 0o600
 
 
 def edit(root: Path) -> None:
@@ -102,50 +103,47 @@ def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
 
 
 def cut_off(settings: Settings) -> None:
-    path = first_segment(settings)
+    path = index_file(settings)
     os.truncate(path, path.stat().st_size // 2)
 
 
-def flip(settings: Settings) -> None:
-    path = first_segment(settings)
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2)
-        byte = file.read(1)
-        file.seek(-1, os.SEEK_CUR)
-        file.write(bytes([byte[0] ^ 1]))
+def torn(settings: Settings) -> None:
+    with index_file(settings).open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 16384)
 
 
 def empty(settings: Settings) -> None:
-    first_segment(settings).write_bytes(b"")
-
-
-def foreign(settings: Settings) -> None:
-    first_segment(settings).write_bytes(b"GIF89a" * 1000)
+    index_file(settings).write_bytes(b"")
 
 
 def gone(settings: Settings) -> None:
-    first_segment(settings).unlink()
+    index_file(settings).unlink()
 
 
-def no_database(settings: Settings) -> None:
-    (index_folder(settings) / "manifest.db").write_bytes(b"not a database, " * 500)
+def changed(settings: Settings, statement: str) -> None:
+    with closing(sqlite3.connect(index_file(settings))) as connection:
+        connection.execute(statement)
+        connection.commit()
 
 
-def torn_database(settings: Settings) -> None:
-    path = index_folder(settings) / "manifest.db"
-    with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 8192)
+def damaged_terms(settings: Settings) -> None:
+    changed(settings, "UPDATE document SET terms = x'00'")
 
 
-def damaged_delta(settings: Settings) -> None:
-    connection = sqlite3.connect(index_folder(settings) / "manifest.db")
-    connection.execute("UPDATE delta SET data = x'00'")
-    connection.commit()
-    connection.close()
+def damaged_record(settings: Settings) -> None:
+    changed(settings, "UPDATE document SET record = substr(record, 1, 20)")
 
 
-DAMAGES = [cut_off, flip, empty, foreign, gone, no_database, torn_database, damaged_delta]
+def lost_documents(settings: Settings) -> None:
+    changed(settings, "DELETE FROM document")
+
+
+def another_version(settings: Settings) -> None:
+    changed(settings, "PRAGMA user_version = 1")
+
+
+DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_documents, another_version]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -165,20 +163,16 @@ def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], Non
     again.close()
 
 
-def test_a_newer_manifest_is_left_alone(kept: Settings) -> None:
-    """What a later version wrote is not touched; sets live in memory."""
-    app = App(kept)
-    told(app)
-    app.close()
-    path = index_folder(kept) / "manifest.db"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = path.read_bytes()
+def test_files_of_other_programs_and_versions_are_left_alone(kept: Settings) -> None:
+    """The index of a later version, and what is no index although it has the name."""
+    newer = kept.data_folder / f"index-{VERSION + 1}.db"
+    put(newer, "of a later version")
+    put(index_file(kept), "GIF89a" * 100)
+    before = {path: path.read_bytes() for path in (newer, index_file(kept))}
     app = App(kept)
     assert told(app) == fresh(kept)
     app.close()
-    assert path.read_bytes() == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.LogCaptureFixture) -> None:
@@ -196,16 +190,46 @@ def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.Log
     assert len(caplog.records) == 1
 
 
-def test_the_bound_on_disk_holds(kept: Settings) -> None:
-    """Sets that were not used for longest go; the answers stay."""
-    tight = replace(kept, index_bytes=1)
-    app = App(tight)
-    assert told(app) == fresh(kept)
-    assert npl_load_tailored(app, context="pump", file="part*/*.md").value.sections
+def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
+    """Folders that were not used for longest go; the answers stay."""
+    write(tmp_path / "other", 3)
+    first = replace(kept, index_bytes=1)
+    second = replace(first, roots=(tmp_path / "other",))
+    for settings in (first, second, first):
+        app = App(settings)
+        assert parsed(app) > 0
+        assert told(app) == fresh(settings)
+        app.close()
+    with closing(sqlite3.connect(index_file(kept))) as connection:
+        assert connection.execute("SELECT name FROM root").fetchall() == [(str(kept.roots[0]),)]
+        assert connection.execute("SELECT count(*) FROM document").fetchone() == (FILES,)
+
+
+def test_a_further_root_indexes_its_own_files_only(kept: Settings, tmp_path: Path) -> None:
+    """Roots share the index; one changes nothing that is said of another."""
+    write(tmp_path / "other", 3)
+    app = App(kept)
+    first = told(app)
     app.close()
-    connection = sqlite3.connect(index_folder(kept) / "manifest.db")
-    assert connection.execute("SELECT count(*) FROM space").fetchone() == (0,)
-    connection.close()
+    app = App(replace(kept, roots=(*kept.roots, tmp_path / "other")))
+    assert parsed(app) == 0
+    npl_load_tailored(app, context="valve")
+    assert app.state.sets.built == 3
+    app.close()
+    app = App(kept)
+    assert (parsed(app), told(app)) == (0, first)
+    app.close()
+
+
+def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
+    """Folders and patterns below a root are documents of it."""
+    app = App(kept)
+    told(app)
+    built = app.state.sets.built
+    for file in ("part1", "part*/*.md", "part1/page001.md, part2/page002.md"):
+        assert npl_load_tailored(app, context="care of the valve", file=file).value.sections
+    assert app.state.sets.built == built
+    app.close()
 
 
 WORKER = """
@@ -214,10 +238,8 @@ from dataclasses import replace
 from pathlib import Path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.segment_store import SegmentStore
-from npl_mcp.core.updating import LARGE, MOST_PARTS, TOO_MANY
 from npl_mcp.tools.npl import npl_load_tailored
-from tests.npl_mcp.core.many import first_segment, fresh, index_folder, parsed, put, told, write
+from tests.npl_mcp.core.many import fresh, index_file, parsed, put, told, write
 root, data = map(Path, sys.argv[1:])
 settings = Settings(cwd=root, home=root, system=root, roots=(root,), data_dir=data, warm_up=False)
 print("ready", flush=True)
@@ -228,11 +250,6 @@ while True:
     app = App(settings)
     npl_load_tailored(app, context="valve", file=".")
     app.close()
-    if number % 3 == 0:
-        app = App(settings)
-        for name in SegmentStore(data, 1 << 30).names():
-            app.state.sets.merge(name)
-        app.close()
 """
 
 
@@ -249,25 +266,6 @@ def test_a_process_that_is_killed_leaves_one_state_or_the_other(kept: Settings, 
     app = App(kept)
     assert told(app) == fresh(kept)
     app.close()
-
-
-def test_merging_changes_no_answer(kept: Settings) -> None:
-    """A base that is made again while servers use the old one; what they wrote meanwhile stays."""
-    one, other = App(kept), App(kept)
-    before = told(one)
-    everything(kept.roots[0])
-    after = told(one)
-    assert after != before
-    (name,) = SegmentStore(kept.data_folder, kept.index_bytes).names()
-    other.state.sets.merge(name)
-    assert told(one) == told(other) == after == fresh(kept)
-    put(kept.roots[0] / "new.md", "# Newer\n\nA sieve for sieves.\n", 60)
-    assert told(one) == told(other) == fresh(kept)
-    one.close()
-    other.close()
-    again = App(kept)
-    assert parsed(again) == 0
-    again.close()
 
 
 def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
@@ -301,30 +299,17 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
     app.close()
 
 
-def parts(app: App) -> int:
-    """Return of how many segments the set consists."""
-    return len(app.gather(DocumentRef(file=".")).collection.postings.parts)
-
-
 @pytest.mark.parametrize("mode", ["memory", "disk"])
-def test_many_edits_of_a_large_set(kept: Settings, mode: str) -> None:
-    """Segments are merged while calls go on, and no answer is another one for it."""
+def test_many_edits(kept: Settings, mode: str) -> None:
+    """After each, and after all of them, answers are those of a folder that was read again."""
     root = kept.roots[0]
-    for number in range(SMALL):
-        sections = (f"## Part {at}\n\nOil number{at}.\n" for at in range(LARGE // SMALL))
-        put(root / "large" / f"page{number:03}.md", "\n".join(sections))
     app = App(replace(kept, cache_mode=mode))
     told(app)
-    most = 0
-    for number in range(2 * MOST_PARTS):
+    for number in range(60):
         put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Edit {number}\n\nA valve, a spoon.\n", 50)
-        most = max(most, parts(app))
-    (root / "part0" / "page020.md").unlink()
-    assert told(app) == fresh(kept)
-    assert MOST_PARTS < most <= TOO_MANY
-    while parts(app) > MOST_PARTS:
-        time.sleep(0.01)
-    assert told(app) == fresh(kept)
-    edit(root)
+        if number % 7 == 0:
+            (root / f"part{number % 5}" / f"page{number:03}.md").unlink()
+        if number % 20 == 0:
+            assert told(app) == fresh(kept)
     assert told(app) == fresh(kept)
     app.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,11 +16,10 @@ import anyio
 import pytest
 from fastmcp import Client
 
+from npl_index.index.entries import FILES as FILES_OF_A_BATCH
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.batches import FILES as FILES_OF_A_BATCH
-from npl_mcp.core.building import APART
-from npl_mcp.core.updating import TOGETHER
+from npl_mcp.core.document_sets import APART
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import envelope
@@ -46,15 +46,15 @@ def told(app: App) -> object:
     return npl_load_tailored(app, context=QUESTION, file=".", explain=True, token_budget=2_000).value
 
 
-def in_one_process(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> object:
+def in_one_process(settings: Settings) -> object:
     """Return what is said without workers: there is no such program."""
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    multiprocessing.set_executable("/nowhere/python")
     app = App(replace(settings, cache_mode="memory"))
     try:
         return told(app)
     finally:
         app.close()
-        monkeypatch.undo()
+        multiprocessing.set_executable(sys.executable)
 
 
 def children(process: int) -> list[int]:
@@ -66,31 +66,29 @@ def children(process: int) -> list[int]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(words[1]) == process and words[0] != "Z" and b"workers import serve" in command:
+        if int(words[1]) == process and words[0] != "Z" and b"spawn_main" in command:
             found.append(int(folder.name))
     return found
 
 
-def test_several_processes_say_what_one_says(large: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_say_what_one_says(large: Settings) -> None:
     """Answers do not depend on who indexed which file; no process stays; a restart indexes nothing."""
     app = App(large)
     answer = told(app)
     assert app.state.sets.built == FILES
     assert children(os.getpid()) == []
     app.close()
-    assert answer == in_one_process(large, monkeypatch)
+    assert answer == in_one_process(large)
     again = App(large)
     assert told(again) == answer
     assert again.state.sets.built == 0
     again.close()
 
 
-def test_segments_of_many_batches_become_few(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers join them while others are indexed; answers, and what is kept, are those of one process."""
+def test_many_batches(settings: Settings, tmp_path: Path) -> None:
+    """Answers, and what is kept, are those of one process."""
     root = tmp_path / "small"
-    files = FILES_OF_A_BATCH * (TOGETHER + 3)
+    files = FILES_OF_A_BATCH * 20
     for number in range(files):
         page = root / f"part{number % 7}" / f"page{number:04}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +99,7 @@ def test_segments_of_many_batches_become_few(
     answer = told(app)
     assert app.state.sets.built == files
     app.close()
-    assert answer == in_one_process(settings, monkeypatch)
+    assert answer == in_one_process(settings)
     again = App(settings)
     assert told(again) == answer
     assert again.state.sets.built == 0
@@ -117,7 +115,7 @@ def first_children(process: int) -> list[int]:
     return found
 
 
-def test_a_worker_that_dies_breaks_no_call(large: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
     """What it had to index is indexed in this process."""
 
     def shoot() -> None:
@@ -133,7 +131,7 @@ def test_a_worker_that_dies_breaks_no_call(large: Settings, monkeypatch: pytest.
 
     answer = anyio.run(run)
     app.close()
-    assert answer == in_one_process(large, monkeypatch)
+    assert answer == in_one_process(large)
 
 
 SERVE = """

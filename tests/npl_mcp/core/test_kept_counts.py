@@ -11,8 +11,6 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import SMALL
-from npl_mcp.core.segment_store import SegmentStore
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.responses import as_dict
 from tests.npl_mcp.core.many import put, write
@@ -33,7 +31,7 @@ VOCABULARIES = ("o200k_base", "cl100k_base")
 @pytest.fixture
 def kept(settings: Settings, tmp_path: Path) -> Settings:
     root = tmp_path / "many"
-    write(root, SMALL + 2)
+    write(root, 34)
     for name, text in ODD.items():
         put(root / name, text)
     return replace(settings, roots=(root,))
@@ -141,21 +139,4 @@ def test_a_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> No
     with opened() as names:
         assert answer(app, file="signs.md")["sections"]
     assert names == ["signs.md"]
-    app.close()
-
-
-def test_who_merges_a_set_counts_what_calls_left_out(kept: Settings) -> None:
-    """A file that changed is counted when an answer needs it; once its set is made again, it is no more."""
-    app = App(kept)
-    answer(app, file=".")
-    put(kept.roots[0] / "signs.md", "# Signs\n\nOthers.\n\n## Path\n/a/b/c\n", 50)
-    answer(app, file=".")
-    (name,) = SegmentStore(kept.data_folder, kept.index_bytes).names()
-    app.state.sets.merge(name)
-    app.close()
-    app = App(kept)
-    with opened() as names:
-        answer(app, file=".", depth=6)
-    assert names == []
-    assert_counts_are_true(app)
     app.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +16,7 @@ import pytest
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import APART
+from npl_mcp.core.document_sets import APART
 from npl_mcp.core.libraries import Libraries
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.base.sqlite import driver
@@ -119,7 +120,7 @@ def test_a_large_library_ranks_like_its_folder(settings: Settings, push: Push, t
 
 
 def test_other_processes_index_a_library_as_this_one_does(
-    settings: Settings, push: Push, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, push: Push, tmp_path: Path
 ) -> None:
     """They get the documents themselves; one that is damaged is left out and named, wherever it is read."""
     root = tmp_path / "large"
@@ -140,8 +141,11 @@ def test_other_processes_index_a_library_as_this_one_does(
 
     answer = told()
     assert answer[2] == ("lib:large/page07.md: 'lib:large/page07.md' is damaged",)
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert told() == answer
+    multiprocessing.set_executable("/nowhere/python")
+    try:
+        assert told() == answer
+    finally:
+        multiprocessing.set_executable(sys.executable)
 
 
 NAMES = {
@@ -284,13 +288,13 @@ def test_a_wrong_name_gets_a_clear_error(call: Call, push: Push) -> None:
         assert text in answer["error"], file
 
 
-def test_a_name_that_means_nothing_makes_no_data_folder(call: Call, settings: Settings) -> None:
+def test_a_name_that_means_nothing_makes_no_database(call: Call, settings: Settings) -> None:
     """Neither a library that is not there nor a selector."""
     engines.unused(settings.data_folder)
     assert call("npl_section_index", file="lib:docs")["error_code"] == "NOT_FOUND"
     assert call("npl_section_index", file="lib:*")["error_code"] == "NOT_FOUND"
     assert call("npl_load_tailored", selectors=["nobody > ## X"])["success"] is False
-    assert not settings.data_folder.exists()
+    assert not (settings.data_folder / "npl.db").exists()
 
 
 def test_a_folder_may_be_called_like_the_scheme(settings: Settings, tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import SMALL
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.changes.change_requests import CONFIG
 from tests.npl_mcp.core.many import WORDS, put
 
-MANY = 1_000
+MANY = 300
+FEW = 32
 QUESTIONS = ("care of the valve", "oil a spoon of number7", "pump sieve", "number61", "status of page 8")
 
 Names = dict[str, str]
@@ -143,14 +143,14 @@ def test_a_set_is_kept_across_starts(filled: Any) -> None:
 
 def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_path: Path) -> None:
     """Their change requests are different sets, whoever asks in turn."""
-    app = one(settings, tmp_path / "one", Requests, texts(SMALL))
-    other = one(settings, tmp_path / "other", Requests, texts(SMALL, " Mind the ladle."))
+    app = one(settings, tmp_path / "one", Requests, texts(FEW))
+    other = one(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
     other.close()
     other = app.at(other.settings.cwd)
     first, second = ranking(app, "cr:*"), ranking(other, "cr:*")
     built = app.state.sets.built
     assert (ranking(app, "cr:*"), ranking(other, "cr:*")) == (first, second)
-    assert app.state.sets.built == built == 2 * SMALL
+    assert app.state.sets.built == built == 2 * FEW
     app.close()
 
 
@@ -159,7 +159,7 @@ def test_a_backup_that_was_put_back_beside_the_index(settings: Settings, tmp_pat
     """Its artifacts have the numbers of others that were indexed, and are not taken for them."""
     data = {name: replace(settings, data_dir=tmp_path / name) for name in ("data", "backup")}
     for name, mark in (("data", ""), ("backup", " Mind the ladle.")):
-        app = one(data[name], tmp_path, Artifacts, texts(SMALL, mark))
+        app = one(data[name], tmp_path, Artifacts, texts(FEW, mark))
         ranking(app, "artifact:*")
         app.close()
     expected = npl_load_tailored(app, context="ladle of number7", file="artifact:*").value.content

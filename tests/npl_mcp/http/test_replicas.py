@@ -19,7 +19,6 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
 
-from npl_mcp.core.document_sets import SMALL
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.postgres import WRITERS
@@ -183,7 +182,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 def test_documents_of_a_library_are_the_same_everywhere(servers: list[Running], place: Path) -> None:
     """All are asked at once, while none has the index; an edit that is pushed is seen by the next call."""
     folder = place / "many"
-    write(folder, SMALL + 16)
+    write(folder, 48)
     command(place, "library", "push", str(folder), "--name", "many")
     first = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
     assert all('"success":false' not in one for one in first)

@@ -8,9 +8,11 @@ import os
 import pty
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +22,11 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.__main__ import main
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import SMALL
 from tests import engines
 from tests.conftest import Call, calls
+from tests.npl_mcp.core.many import index_file
+
+FILES = 32
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -144,7 +148,7 @@ def many(settings: Settings) -> Path:
     """A folder that is large enough to be kept."""
     folder = settings.cwd / "many"
     folder.mkdir()
-    for number in range(SMALL):
+    for number in range(FILES):
         path = folder / f"page{number}.md"
         path.write_text(f"# Page {number}\n\n## Valve {number}\n\nOil it.\n", encoding="utf-8")
         os.utime(path, (1_000_000_000, 1_000_000_000))
@@ -156,21 +160,20 @@ def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> 
     done = run("index", "many")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
-        rf"{SMALL} files with {3 * SMALL} sections: {SMALL} indexed, [\d.]+ s; [\d.]+ MB kept in .+\n",
+        rf"{FILES} files with {3 * FILES} sections: {FILES} indexed, [\d.]+ s; kept in .+\n",
         done.stdout,
     )
     again = run("--root", str(many), "index")
-    assert f": 0 indexed, {SMALL} were, " in again.stdout
+    assert f": 0 indexed, {FILES} were, " in again.stdout
     for file in (None, ".", str(many)):
         app = App(replace(settings, roots=(many,)))
-        assert len(app.gather(DocumentRef(file=file)).files) == SMALL
+        assert len(app.gather(DocumentRef(file=file)).files) == FILES
         assert app.state.sets.built == 0
         app.close()
 
 
 def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> None:
-    """A small folder, a missing one, none at all, and a cache that keeps nothing."""
-    assert "too few files to be kept" in run("index", str(docs)).stdout
+    """A missing folder, no folder at all, and a cache that keeps nothing."""
     (docs / "broken.md").write_bytes(b"\xff\xfe")
     done = run("index", str(docs))
     assert done.returncode == 1
@@ -187,26 +190,27 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
 
 def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, many: Path) -> None:
     """What is kept of which folder; damage is found; after removing there is nothing, and no error."""
-    assert run("cache").stdout.startswith("0 sets, 0.0 MB in ")
+    assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
     run("index", "many")
     shown = run("cache").stdout.splitlines()
     assert re.fullmatch(
-        rf" +{SMALL} files +{3 * SMALL} sections +[\d.]+ MB  used \S+ \S+  {re.escape(str(many))}", shown[0]
+        rf" +{FILES} files +{3 * FILES} sections +[\d.]+ MB  used \S+  {re.escape(str(many))}", shown[0]
     )
-    assert shown[1].startswith("1 sets, ")
+    assert shown[1].startswith("1 folders, ")
     assert run("cache", "check").stdout.endswith(": no problem\n")
-    (segment,) = (settings.data_folder / "index").glob("*.segment")
-    os.truncate(segment, 1_000)
+    with closing(sqlite3.connect(index_file(settings))) as connection:
+        connection.execute("UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)")
+        connection.commit()
     damaged = run("cache", "check", "--json")
     assert damaged.returncode == 1
     found = json.loads(damaged.stdout)
-    assert [one["name"] for one in found["sets"]] == [str(many)]
+    assert [one["name"] for one in found["folders"]] == [str(many)]
     assert {f"npl-mcp: {problem}" for problem in found["problems"]} <= {*damaged.stderr.splitlines()}
-    assert f"{many}: it cannot be used" in damaged.stderr
-    assert run("cache", "clear").stdout.startswith("removed: 1 sets, ")
-    assert list((settings.data_folder / "index").glob("*.segment")) == []
-    assert run("cache").stdout.startswith("0 sets, 0.0 MB in ")
-    assert f": {SMALL} indexed" in run("index", "many").stdout
+    assert f"{many}/page0.md: " in damaged.stderr
+    assert run("cache", "clear").stdout.startswith("removed: 1 folders, ")
+    assert not index_file(settings).exists()
+    assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
+    assert f": {FILES} indexed" in run("index", "many").stdout
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -18,7 +18,7 @@ from fastmcp import Client
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.building import APART
+from npl_mcp.core.document_sets import APART
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools, unlisted_tools

@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from mcp_types import JSONRPCResponse
 
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.server.stdio import MOST_AT_ONCE, HeaderInput, HeaderOutput, InFlight, LineInput, LineOutput
+from npl_mcp.server.stdio import MOST_AT_ONCE, Headers, InFlight, Lines, message_streams
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import environment
 
@@ -138,29 +140,14 @@ def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "methods"),
     [
-        (framed(A), ["initialize", "notifications/initialized", "a"]),
-        (
-            framed(A) * 2,
-            ["initialize", "notifications/initialized", "a", "a"],
-        ),
+        (framed(A), ["a"]),
+        (framed(A) * 2, ["a", "a"]),
         (framed(HELLO) + framed(A), ["initialize", "a"]),
-        (
-            framed(A, indent=1),
-            ["initialize", "notifications/initialized", "a"],
-        ),
-        (
-            framed(A, b"X: 1\r\ncontent-type: b\r\n"),
-            ["initialize", "notifications/initialized", "a"],
-        ),
-        (
-            framed(A).replace(b"\r\n", b"\n"),
-            ["initialize", "notifications/initialized", "a"],
-        ),
+        (framed(A, indent=1), ["a"]),
+        (framed(A, b"X: 1\r\ncontent-type: b\r\n"), ["a"]),
+        (framed(A).replace(b"\r\n", b"\n"), ["a"]),
         (framed(HELLO) + framed(A)[:-1], ["initialize"]),
-        (
-            framed(HELLO) + b"Content-Length: 101\r\n\r\n" + b" " * 101,
-            ["initialize"],
-        ),
+        (framed(HELLO) + b"Content-Length: 101\r\n\r\n" + b" " * 101, ["initialize"]),
         (framed(HELLO) + b'Content-Length: -1\r\n\r\n{"jsonrpc": "2.0", "method": "a"}', ["initialize"]),
         (framed(HELLO) + b'Content-Length: x\r\n\r\n{"jsonrpc": "2.0", "method": "a"}', ["initialize"]),
         (framed(HELLO) + b'{"jsonrpc": "2.0", "method": "a"}\n', ["initialize"]),
@@ -169,46 +156,52 @@ def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
         (b"", []),
     ],
 )
-def test_messages_become_lines(data: bytes, methods: list[str]) -> None:
+def test_messages_behind_headers_are_read(data: bytes, methods: list[str]) -> None:
     """Whole ones within the limit; headers that cannot be read end the input."""
     limit = max(100, len(json.dumps(HELLO)))
-    source = io.BytesIO(data.replace(b"101", b"%d" % (limit + 1)))
-    in_flight = InFlight(1_000, 1_000_000)
-    output = HeaderOutput(io.BytesIO(), in_flight)
-    lines = io.BufferedReader(HeaderInput(source, limit, output, in_flight), 7).read().splitlines()
-    assert [json.loads(line)["method"] for line in lines] == methods
+    read, _ = through(data.replace(b"101", b"%d" % (limit + 1)), limit, Headers)
+    assert [message.method for message in read] == ["notifications/initialized", *methods]
 
 
-def test_lines_become_messages() -> None:
-    """However they are cut; the answer to the handshake that was made is not among them."""
+def test_answers_have_headers_in_ascii() -> None:
     target = io.BytesIO()
-    output = HeaderOutput(target, InFlight(1, 1))
-    for part in ('{"id":1,"result"', ':"é"}\n{"id":"npl-handshake"}\n{"id"', ":2}\n"):
-        output.write(part.encode())
+    client = Headers(io.BytesIO(), target)
+    for request, result in ((1, "é"), (2, "y")):
+        client.write(JSONRPCResponse(jsonrpc="2.0", id=request, result={"r": result}))
     assert target.getvalue() == (
-        b'Content-Length: 26\r\n\r\n{"id":1,"result":"\\u00e9"}Content-Length: 8\r\n\r\n{"id":2}'
+        b'Content-Length: 48\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{"r":"\\u00e9"}}'
+        b'Content-Length: 43\r\n\r\n{"jsonrpc":"2.0","id":2,"result":{"r":"y"}}'
     )
 
 
-def through(data: bytes, limit: int = 1_000, chunk: int = 7) -> tuple[bytes, list[Any]]:
-    """Give what is left of lines, and the answers to the others."""
+def through(data: bytes, limit: int = 1_000, kind: type[Lines] = Lines) -> tuple[list[Any], list[Any]]:
+    """Return the messages that can be read, and the answers to the others."""
     target = io.BytesIO()
-    in_flight = InFlight(1_000, 1_000_000)
-    lines = LineInput(io.BytesIO(data), limit, LineOutput(target, in_flight), in_flight)
-    with io.BufferedReader(lines, chunk) as read:
-        left = read.read()
-    return left, [json.loads(line) for line in target.getvalue().splitlines()]
+    read: list[Any] = []
+
+    async def run() -> None:
+        streams = message_streams(kind(io.BytesIO(data), target), limit, InFlight(1_000_000, 1_000))
+        async with streams as (received, outward), received, outward:
+            async for one in received:
+                assert not isinstance(one, Exception)
+                read.append(one.message)
+
+    anyio.run(run)
+    written = target.getvalue().replace(b"Content-Length: ", b"\nContent-Length: ").splitlines()
+    return read, [json.loads(line) for line in written if line.startswith(b"{")]
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
-def test_lines_of_standard_input_end_at_the_limit(chunk: int) -> None:
+def test_lines_of_standard_input_end_at_the_limit() -> None:
     """A line up to the limit is whole, a longer one is answered, and the next begins where it should."""
     ping = '{"jsonrpc":"2.0","id":%d,"method":"%s"}'
     lines = [(ping % (number, "x" * (length - 37))).encode() for number, length in enumerate(LENGTHS, 10)]
     assert list(map(len, lines)) == LENGTHS
-    left, answers = through(b"\n".join(lines), 100, chunk)
-    assert left == b"".join(line + b"\n" for line in lines if len(line) <= 100)
-    assert [answer["id"] for answer in answers] == [10 + at for at, size in enumerate(LENGTHS) if size > 100]
+    read, answers = through(b"\n".join(lines), 100)
+    numbers = range(10, 10 + len(LENGTHS))
+    assert [one.id for one in read] == [at for at, size in zip(numbers, LENGTHS, strict=True) if size <= 100]
+    assert [one["id"] for one in answers] == [
+        at for at, size in zip(numbers, LENGTHS, strict=True) if size > 100
+    ]
     assert all("longer than 100 bytes" in answer["error"]["message"] for answer in answers)
 
 
@@ -257,8 +250,8 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
     line, code, request = UNREADABLE[case]
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     line = line if isinstance(line, bytes) else line.encode()
-    left, answers = through(ping + line + b"\n\n \n" + ping, 10_000_000)
-    assert left == ping * 2
+    read, answers = through(ping + line + b"\n\n \n" + ping, 10_000_000)
+    assert [one.id for one in read] == [1, 1]
     (answer,) = answers
     assert (answer["jsonrpc"], answer["id"], answer["error"]["code"]) == ("2.0", request, code), answer
     assert 20 < len(answer["error"]["message"]) < 300
@@ -267,25 +260,17 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
 def test_texts_full_of_brackets_are_no_levels() -> None:
     """Only what stands outside of texts counts, whatever is escaped inside."""
     text = json.dumps('[{,"' * 50_000 + "\\")
-    line = (CALL % (7, text)).encode() + b"\n"
-    assert through(line, 10_000_000) == (line, [])
+    (message,), answers = through((CALL % (7, text)).encode() + b"\n", 10_000_000)
+    assert (message.params["arguments"]["a"], answers) == (json.loads(text), [])
 
 
 def test_a_message_behind_a_header_is_answered_too() -> None:
     """One that is too long is skipped; one that cannot be read is no end."""
-    target = io.BytesIO()
-    in_flight = InFlight(1_000, 1_000_000)
     long = (LAST % ('"' + "x" * 5_000 + '"', 8)).encode()
     parts = [b"{", (CALL % (7, r'"\ud800"')).encode(), long, b'{"jsonrpc":"2.0","id":9,"method":"ping"}']
-    source = io.BytesIO(
-        b"".join(b"Content-Length: %d\r\n\r\n" % len(part) + part for part in parts) + b"X: 1\n\n"
-    )
-    lines = io.BufferedReader(HeaderInput(source, 1_000, HeaderOutput(target, in_flight), in_flight))
-    assert json.loads(lines.read().splitlines()[-1])["id"] == 9
-    answers = [
-        json.loads(part.partition(b"\r\n\r\n")[2])
-        for part in target.getvalue().split(b"Content-Length: ")[1:]
-    ]
+    data = b"".join(b"Content-Length: %d\r\n\r\n" % len(part) + part for part in parts) + b"X: 1\n\n"
+    read, answers = through(data, 1_000, Headers)
+    assert read[-1].id == 9
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
         (None, -32700),
         (7, -32700),
@@ -296,23 +281,30 @@ def test_a_message_behind_a_header_is_answered_too() -> None:
 
 def test_requests_wait_while_many_are_worked_on() -> None:
     """Until one is answered or cancelled; their bytes count as well, but a single one always passes."""
-    in_flight = InFlight(2, 100)
-    in_flight.add(1, 5_000)
-    waiting = threading.Thread(target=in_flight.add, args=(2, 60))
-    waiting.start()
-    assert waiting.is_alive()
-    in_flight.remove("1")
-    in_flight.remove(None)
-    assert waiting.is_alive()
-    in_flight.remove(1)
-    waiting.join(30)
-    assert not waiting.is_alive()
-    in_flight.add(2, 40)  # a second request of the same id
-    waiting = threading.Thread(target=in_flight.add, args=(3, 1))
-    waiting.start()
-    in_flight.remove(2)
-    waiting.join(30)
-    assert not waiting.is_alive()
+
+    async def run() -> list[int]:
+        in_flight, begun = InFlight(100, 2), []
+
+        async def begin(request: int, size: int) -> None:
+            await in_flight.add(request, size)
+            begun.append(request)
+
+        async with anyio.create_task_group() as group:
+            for request, size in ((1, 5_000), (2, 60), (2, 40), (3, 1)):
+                group.start_soon(begin, request, size)
+                await anyio.wait_all_tasks_blocked()
+            assert begun == [1]
+            for other in (None, [], "none", 1.0):
+                in_flight.remove(other)
+            await anyio.wait_all_tasks_blocked()
+            assert begun == [1]
+            in_flight.remove("1")
+            await anyio.wait_all_tasks_blocked()
+            assert begun == [1, 2, 2]
+            in_flight.remove(2)
+        return begun
+
+    assert anyio.run(run) == [1, 2, 2, 3]
 
 
 @contextmanager

@@ -179,6 +179,6 @@ def _files(top: Path) -> Iterator[tuple[str, int, int]]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                elif not entry.name.startswith(("npl.db", "index-cache.db")):
+                elif not entry.name.startswith(("npl.db", "index-")):
                     found = entry.stat(follow_symlinks=False)
                     yield entry.path, found.st_size, found.st_mtime_ns

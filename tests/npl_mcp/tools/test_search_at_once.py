@@ -12,11 +12,11 @@ import anyio
 import pytest
 from fastmcp import Client
 
+from npl_index.index.entries import FILES
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.batches import FILES
-from npl_mcp.core.building import APART, SMALL
 from npl_mcp.core.calls import Caller
+from npl_mcp.core.document_sets import APART
 from npl_mcp.server import calling
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.artifact.contents import Contents
@@ -28,6 +28,7 @@ from tests.conftest import Call, envelope
 
 SECONDS = 60
 MANY = 300
+FEW = 32
 
 
 class Gate:
@@ -286,13 +287,13 @@ def test_a_damaged_artifact_hides_no_other(stored: Settings, call: Call) -> None
 def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> None:
     """It is found by what was indexed of it, and its text says what is wrong."""
     with opened(stored) as app:
-        for number in range(SMALL):  # enough to be kept in the data folder
+        for number in range(FEW):
             artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
-        assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
+        assert search(app, query="capstan", kinds="artifact").total == FEW + 1
     (engines.files(stored.data_folder) / "1" / "revision-0-plan.md").write_bytes(b"x")
     engines.execute(stored.data_folder, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})")
     with opened(stored) as app:
-        assert search(app, query="capstan", kinds="artifact").total == SMALL + 1
+        assert search(app, query="capstan", kinds="artifact").total == FEW + 1
         found = search(app, query="plan", kinds="artifact")
     assert "is not the one that was stored" in found.items[0].text
 

@@ -1,23 +1,19 @@
-"""Selectors over sets: what the segments say of names leads where reading all documents leads."""
+"""Selectors over sets: what the index says of names leads where reading all documents leads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.relevance.indexed import indexed_collection
 from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import SectionTree
-from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-from npl_index.ranking.packing import packed, unpack
-from npl_index.ranking.parts import Postings
-from npl_index.ranking.register import CollectionRegister
-from npl_index.ranking.segments import segment_of
+from npl_index.ranking.indexing import IndexedDocument, KnownCollection, index_document
 from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.matching import Scope
+from npl_index.selectors.matching import Register, Scope
 from npl_index.selectors.selection import select_in
 
 NAMES = [
@@ -89,35 +85,24 @@ def found(scope: Scope, selector: str) -> object:
 @settings(max_examples=250, deadline=None)
 @given(
     documents=st.dictionaries(st.sampled_from(PATHS), texts, min_size=2),
-    gone=st.sampled_from(PATHS),
-    changed=st.lists(st.tuples(st.sampled_from(PATHS), texts), max_size=2),
     chosen=st.lists(selectors, min_size=1, max_size=5),
     stored=st.booleans(),
 )
 def test_selectors_find_the_same_with_and_without_the_trees(
-    documents: dict[str, str], gone: str, changed: list[tuple[str, str]], chosen: list[str], stored: bool
+    documents: dict[str, str], chosen: list[str], stored: bool
 ) -> None:
-    """The same sections, the same errors with the same hints, after edits, in memory or stored."""
-    now = {path: indexed(path, text) for path, text in documents.items()}
-    collection = Collection.build([now[path] for path in sorted(now)])
+    """The same sections, the same errors with the same hints, in memory or in the index."""
+    every = [indexed(path, documents[path]) for path in sorted(documents)]
+    names: Register = KnownCollection(every).names
     if stored:
-        base = unpack(packed(collection.postings.parts[0].segment))
-        collection = replace(collection, postings=Postings.of(base))
-    for path, text in changed:
-        places = {known: place for place, known in enumerate(sorted(now))}
-        now[path] = indexed(path, text)
-        places[path] = len(places)
-        fresh = segment_of([now[path]])
-        collection = collection.changed([places[known] for known in sorted(now)], [fresh])
-    if len(now) > 2 and gone in now:
-        places = {known: place for place, known in enumerate(sorted(now))}
-        del now[gone]
-        collection = collection.changed([places[known] for known in sorted(now)])
-    trees = [now[path].tree for path in sorted(now)]
-    names = [(path, path.removesuffix(".md")) for path in sorted(now)]
+        names = indexed_collection([one.document for one in every]).names
+    trees, called = (
+        [one.tree for one in every],
+        [(path, path.removesuffix(".md")) for path in sorted(documents)],
+    )
     for selector in chosen:
-        known = Scope(trees, names, addresses=names, register=CollectionRegister(collection))
-        assert found(known, selector) == found(Scope(trees, names, addresses=names), selector)
+        known = Scope(trees, called, addresses=called, register=names)
+        assert found(known, selector) == found(Scope(trees, called, addresses=called), selector)
 
 
 def test_only_documents_that_may_be_meant_are_read() -> None:
@@ -133,7 +118,7 @@ def test_only_documents_that_may_be_meant_are_read() -> None:
             asked.append(place)
             return documents[place].tree
 
-    scope = Scope(Trees(), [()] * 50, register=CollectionRegister(Collection.build(documents)))
+    scope = Scope(Trees(), [()] * 50, register=KnownCollection(documents).names)
     (one,) = select_in(scope, compile_selector("## Number 17"))
     assert (one.tree, set(asked)) == (17, {17})
     asked.clear()

@@ -1,0 +1,32 @@
+"""Documents in an index of their own, as a server searches them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from npl_index.index.collection import IndexedCollection, KeptDocuments
+from npl_index.index.database import Database
+from npl_index.index.entries import Indexer
+from npl_index.index.members import Update
+from npl_index.library.catalog import Root
+from npl_index.library.documents import Document, Found
+
+_BYTES = 1 << 28
+
+
+def indexed_collection(documents: Iterable[Document]) -> IndexedCollection:
+    """Index documents in memory."""
+    database, indexer = Database(None), Indexer(60, "o200k_base")
+    root = Root("/benchmark", "benchmark")
+    of = {one.path: one for one in documents}
+    states = [(Found(root, path, root.label), one.fingerprint) for path, one in of.items()]
+    update = Update(database, states, None, whole=True)
+
+    def read(found: Found) -> Document:
+        return of[found.path]
+
+    update.put(indexer.entry(asked, read)[0] for asked in update.asked)
+    members = update.result()
+    founds, fingerprints = zip(*states, strict=True)
+    kept = KeptDocuments(_BYTES)
+    return IndexedCollection(database, members.scope(), founds, fingerprints, read, kept, lambda _: None)

@@ -1,0 +1,232 @@
+"""Some documents of the index, to be searched together."""
+
+from __future__ import annotations
+
+import json
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection as Collection_
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from cachetools import LRUCache
+
+from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
+from npl_index.index.asking import MOST_WORDS, KeptNames, KeptVocabulary, Scope, candidates, holders
+from npl_index.index.database import DamagedIndexError, Database
+from npl_index.index.driver import driver
+from npl_index.index.writing import unsealed
+from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.ranking.arrays import np
+from npl_index.ranking.indexing import Collection, ParsedDocument, Passages
+from npl_index.ranking.postings import Postings, Sections
+from npl_index.ranking.storing import restore_sections
+
+Read = Callable[[Found], Document]
+
+_SECTIONS_KEPT = 64
+
+
+class DocumentChangedError(UnreadableDocumentError):
+    """A document changed while an answer was made from it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} changed while it was read", hint="try again")
+
+
+class KeptDocuments:
+    """Documents whose sections were needed; least recently used ones go first; safe for several threads.
+
+    :param maxsize: bytes of memory they may take. A larger one is kept alone, or each look would read it.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self._lock = threading.Lock()
+        self._kept: LRUCache[int, ParsedDocument] = LRUCache(maxsize, lambda one: min(one.nbytes, maxsize))
+
+    def get(self, number: int) -> ParsedDocument | None:
+        """Return the document that the index knows by a number, if it is here."""
+        with self._lock:
+            return self._kept.get(number)
+
+    def put(self, number: int, document: ParsedDocument) -> None:
+        """Keep a document."""
+        with self._lock:
+            self._kept[number] = document
+
+
+class IndexedCollection(Collection):
+    """Some documents of the index.
+
+    :param scope: which.
+    :param founds: where they are.
+    :param states: what their files were when they were looked at.
+    :param read: reads one whole.
+    :param changed: is called when the index has others of them by now, or is damaged.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        scope: Scope,
+        founds: Sequence[Found],
+        states: Sequence[Fingerprint],
+        read: Read,
+        kept: KeptDocuments,
+        changed: Callable[[bool], None],
+    ) -> None:
+        self.database, self.scope, self.founds, self.states = database, scope, founds, states
+        self._read, self._kept, self._changed = read, kept, changed
+        self.documents = _Documents(self)
+        self.vocabulary = KeptVocabulary(database, scope)
+        self.names = KeptNames(database, scope)
+        self._lock = threading.Lock()
+        self._sections: LRUCache[int, Sections] = LRUCache(_SECTIONS_KEPT)
+
+    @cached_property
+    def paths(self) -> Sequence[str]:  # type: ignore[override]
+        """The absolute path of each document."""
+        return [state.path for state in self.states]
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let what is asked meanwhile come from one state of the collection.
+
+        :raises DocumentChangedError: the index is damaged, or has another content of a document by now.
+        """
+        try:
+            with self.database.reading():
+                yield
+        except (DamagedIndexError, driver().DatabaseError) as error:
+            self._changed(not isinstance(error, driver().OperationalError))
+            raise DocumentChangedError(self.founds[0].path) from None
+
+    def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
+        """Return the sections of the documents that answer best, and of others that are asked for."""
+        with self.reading(), self.database.reading() as connection:
+            self._check()
+            asked: dict[str, int] = {}
+            for term in terms:
+                row = self.vocabulary.row(term)
+                rows = [row] if row is not None else [row for row, _ in self.vocabulary.variants(term)]
+                pages = self.vocabulary.counts(np.array(rows, np.intp)).pages.tolist()
+                asked.update(zip(self.vocabulary.texts(rows), pages, strict=True))
+            best = candidates(connection, self.scope, list(asked.items()))
+            chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
+            numbers = self.scope.documents[chosen].tolist()
+            packed = dict(
+                connection.execute(
+                    "SELECT id, terms FROM document WHERE id IN (SELECT value FROM json_each(?))",
+                    (json.dumps(numbers),),
+                ).fetchall()
+            )
+            taken: dict[int, Sections] = {}
+            words = 0
+            for place, number in zip(chosen, numbers, strict=True):
+                if number not in packed:
+                    raise self.lost(place)
+                words += len(packed[number]) // 4
+                if taken and words > MOST_WORDS and place not in also:
+                    continue
+                taken[place] = Sections.unpacked(unsealed(packed[number]))
+        places = sorted(taken)
+        return Passages(np.array(places), Postings([taken[place] for place in places]), self.vocabulary)
+
+    def holders(self, terms: Sequence[str]) -> Sequence[int]:
+        """Return documents that hold all of some terms."""
+        with self.reading(), self.database.reading() as connection:
+            return holders(connection, self.scope, terms) if terms else ()
+
+    def _check(self) -> None:
+        """Make sure that the index has the documents that it had; others may have replaced some."""
+        with self.database.reading() as connection:
+            if self._is_current(connection):
+                return
+            there = connection.execute(
+                "SELECT count(*) FROM document WHERE id IN (SELECT value FROM json_each(?))",
+                (self.scope.numbers,),
+            ).fetchone()[0]
+        if there < len(self.scope.documents):
+            raise self.lost(0)
+
+    def lost(self, place: int) -> DocumentChangedError:
+        """Return the error that says that the index has another content of a document by now."""
+        with self.database.reading() as connection:
+            self._changed(self._is_current(connection))
+        return DocumentChangedError(self.founds[place].path)
+
+    def _is_current(self, connection: Any) -> bool:
+        """Return whether the roots are as they were, so that whatever is missing is lost."""
+        rows = connection.execute(
+            "SELECT id, version FROM root WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (self.scope.roots,),
+        ).fetchall()
+        return tuple(rows) == self.scope.version
+
+    def sections(self, document: int) -> Sections:
+        """Return the sections of a document as arrays."""
+        with self._lock:
+            kept = self._sections.get(document)
+        if kept is None:
+            kept = Sections.unpacked(self.part(document, "terms"))
+            with self._lock:
+                self._sections[document] = kept
+        return kept
+
+    def tokens_of(self, document: int) -> array[int]:
+        """Return what is kept of the tokens of a document's sections."""
+        return array("I", self.part(document, "tokens"))
+
+    def part(self, document: int, column: str) -> bytes:
+        """Return one part of what is indexed of a document."""
+        with self.reading(), self.database.reading() as connection:
+            found = connection.execute(
+                f"SELECT {column} FROM document WHERE id = ?", (int(self.scope.documents[document]),)
+            ).fetchone()
+            if found is None:
+                raise self.lost(document)
+            return unsealed(found[0])
+
+    def restored(self, place: int) -> ParsedDocument:
+        """Return a document with its sections, which is kept for a while; its text is read on demand."""
+        number = int(self.scope.documents[place])
+        kept = self._kept.get(number)
+        if kept is not None:
+            return kept
+        found, state, read = self.founds[place], self.states[place], self._read
+        with self.reading(), self.database.reading() as connection:
+            row = connection.execute("SELECT digest, record FROM document WHERE id = ?", (number,)).fetchone()
+            if row is None:
+                raise self.lost(place)
+            digest, record = row[0], unsealed(row[1])
+
+        def current() -> Document:
+            try:
+                document = read(found)
+            except DocumentNotFoundError:
+                raise DocumentChangedError(found.path) from None
+            if document.digest != digest:
+                raise DocumentChangedError(found.path)
+            return document
+
+        def known(name: str) -> Document:
+            return Document(name, found.path, found.root.label, state, b"", digest, found.root.npl)
+
+        parsed = restore_sections(record, known, lambda: current().data)
+        self._kept.put(number, parsed)
+        return parsed
+
+
+class _Documents(Sequence[ParsedDocument]):
+    """The documents of a collection, each read when it is asked for."""
+
+    def __init__(self, collection: IndexedCollection) -> None:
+        self._collection = collection
+
+    def __len__(self) -> int:
+        return len(self._collection.founds)
+
+    def __getitem__(self, place: int) -> ParsedDocument:  # type: ignore[override]
+        return self._collection.restored(range(len(self))[place])

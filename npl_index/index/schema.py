@@ -1,0 +1,59 @@
+"""The tables of the index.
+
+``file`` and ``name`` hold what is looked through for many documents at once, in small rows; ``document``
+holds what is read of a few. A row of ``document`` never changes: each content gets a number of its own.
+Numbers begin anywhere, so that a file that was made again has others.
+
+``word`` has one row a document, not one a section: a question takes its candidates there, and their sections
+are then ranked exactly. The table is plain ``content=''`` with ``detail=full``: a table with
+``contentless_delete`` never lowers the counts that ``bm25()`` reads, and without positions ``bm25()`` is 0.
+"""
+
+from __future__ import annotations
+
+VERSION = 9
+"""Of the tables, of what their bytes mean, and of the parsing and the analysis that made them."""
+
+APPLICATION_ID = 0x4E504C49  # "NPLI"
+
+SCHEMA = """
+CREATE TABLE root (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
+    sections INTEGER NOT NULL DEFAULT 0, pages INTEGER NOT NULL DEFAULT 0, words INTEGER NOT NULL DEFAULT 0,
+    used_at INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE file (
+    root INTEGER NOT NULL, path TEXT NOT NULL, mtime INTEGER NOT NULL, size INTEGER NOT NULL,
+    ctime INTEGER NOT NULL, settled INTEGER NOT NULL, digest TEXT NOT NULL, document INTEGER NOT NULL,
+    title TEXT NOT NULL, heading TEXT NOT NULL, sections INTEGER NOT NULL, pages INTEGER NOT NULL,
+    words INTEGER NOT NULL, PRIMARY KEY (root, path)
+) WITHOUT ROWID;
+CREATE TABLE document (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL, terms BLOB NOT NULL, record BLOB NOT NULL,
+    tokens BLOB NOT NULL
+);
+INSERT INTO sqlite_sequence (name, seq) VALUES ('document', abs(random()) >> 23);
+CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE total (
+    root INTEGER NOT NULL, term INTEGER NOT NULL, own INTEGER NOT NULL, "any" INTEGER NOT NULL,
+    path INTEGER NOT NULL, pages INTEGER NOT NULL, PRIMARY KEY (term, root)
+) WITHOUT ROWID;
+CREATE TABLE name (
+    root INTEGER NOT NULL, spelt TEXT NOT NULL, document INTEGER NOT NULL, section INTEGER NOT NULL,
+    kind INTEGER NOT NULL, label TEXT NOT NULL, fold TEXT NOT NULL, written TEXT NOT NULL,
+    PRIMARY KEY (root, spelt, document, section)
+) WITHOUT ROWID;
+CREATE INDEX name_document ON name (document);
+CREATE INDEX name_fold ON name (fold, kind);
+CREATE INDEX name_written ON name (written) WHERE written > '';
+CREATE VIRTUAL TABLE word USING fts5 (
+    heading, path, body, content='', tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
+);
+CREATE VIEW file_index AS SELECT
+    root.name || '/' || file.path AS file_path, mtime, size, digest,
+    (SELECT json_group_array(json_object('section', section, 'level', kind & 7, 'name', label))
+        FROM (SELECT * FROM name WHERE name.document = file.document ORDER BY section)) AS index_json,
+    (SELECT json_group_array(spelt)
+        FROM (SELECT DISTINCT spelt FROM name WHERE name.document = file.document)) AS keywords_json
+FROM file JOIN root ON root.id = file.root;
+"""

@@ -1,0 +1,274 @@
+"""Who may call the HTTP server.
+
+A page in the user's browser can reach every port of the machine: under the name of a foreign host that it
+lets point to this machine (DNS rebinding), or simply by sending a form. So a request must name the server by
+a known name (``Host``), must not come from a page (``Origin``), and must have a content type that no form can
+send (JSON).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote, urlencode
+
+from mcp_types import CONNECTION_CLOSED
+from starlette.types import Scope, Send
+
+from npl_mcp.config.settings import Listening
+from npl_mcp.core.calls import FOLDER_HEADER, HTTP, UNIX, Caller
+from npl_mcp.http.identities import Identities, owner
+from npl_mcp.stores.base.errors import StoreError
+from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.responses import Failure, as_dict, encode
+from npl_mcp.web.browsers import (
+    SIGN_IN,
+    is_from_elsewhere,
+    is_page,
+    needs_nobody,
+    signed_in,
+    wants_html,
+)
+
+READY = "/readyz"
+
+OPEN = ("/healthz", READY)
+"""Paths that need no token."""
+
+STREAM_KEY = "npl.stream"
+"""Key of the state of a request whose answer is a stream that has begun, with its body."""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def names(listening: Listening, port: int | None) -> frozenset[str]:
+    """Return what a ``Host`` header may say.
+
+    :param port: the port listened on.
+    """
+    own = (*_LOOPBACK, f"[{listening.host}]" if ":" in listening.host else listening.host)
+    bare = (*listening.hosts, *(own if port == 80 else ()))
+    return frozenset(one.lower() for one in (*bare, *(f"{name}:{port}" for name in (*own, *listening.hosts))))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is refused.
+
+    :param status: of HTTP.
+    :param code: of the envelope.
+    :param message: what is wrong, and what to do instead.
+    :param headers: added to the answer.
+    """
+
+    status: int
+    code: ErrorCode
+    message: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    async def send(self, send: Send) -> None:
+        """Answer with the envelope."""
+        body = encode(as_dict(Failure(error=self.message, error_code=self.code.value))).encode()
+        length = (b"content-length", str(len(body)).encode())
+        headers = [(b"content-type", b"application/json"), length, *self.headers]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def end(self, scope: Scope, send: Send, *, begun: bool) -> None:
+        """Answer in the place of the application; a stream that has begun ends with an error of the protocol.
+
+        :param begun: the headers of another answer were sent.
+        """
+        if not begun:
+            await self.send(send)
+            return
+        event = b""
+        if asked := scope["state"].get(STREAM_KEY):
+            error = {"code": CONNECTION_CLOSED, "message": self.message}
+            message = json.dumps({"jsonrpc": "2.0", "id": json.loads(asked)["id"], "error": error})
+            event = f"event: message\r\ndata: {message}\r\n\r\n".encode()
+        await send({"type": "http.response.body", "body": event})
+
+
+BUSY = Refusal(
+    503,
+    ErrorCode.OPERATION_FAILED,
+    "too many calls are in flight; try again in a second",
+    ((b"retry-after", b"1"),),
+)
+ENDING = Refusal(
+    503,
+    ErrorCode.OPERATION_FAILED,
+    "the server ends, and the call may have been done in part or whole; look, then try again",
+    ((b"retry-after", b"1"), (b"connection", b"close")),
+)
+TOO_SLOW = Refusal(
+    408,
+    ErrorCode.INVALID_PARAMETER,
+    "the body did not arrive in time; send it whole",
+    ((b"connection", b"close"),),
+)
+NO_TOKEN = Refusal(
+    401,
+    ErrorCode.PERMISSION_DENIED,
+    "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
+    ((b"www-authenticate", b"Bearer"),),
+)
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", ((b"retry-after", b"1"),))
+FROM_ELSEWHERE = Refusal(
+    403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
+)
+NOT_LISTED = Refusal(
+    403,
+    ErrorCode.PERMISSION_DENIED,
+    "web pages may not call this server; an origin is added by --allow-origin",
+)
+NOT_JSON = Refusal(
+    400,
+    ErrorCode.INVALID_PARAMETER,
+    "the content type must be application/json; send Content-Type: application/json",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a request must fulfil.
+
+    :param hosts: what ``Host`` may say; see :func:`names`.
+    :param origins: what ``Origin`` may say.
+    :param token: callers of a port must send it, where there are no tokens of single callers.
+    :param own_token: proves that the caller can read this user's files; accepted in place of any other.
+    :param body_limit: bytes of the longest body.
+    :param max_calls: calls in flight at one time; a caller that has few may have more of them.
+    :param has_pages: there are pages for people, whose browsers show who they are by a cookie.
+    """
+
+    hosts: frozenset[str]
+    origins: tuple[str, ...]
+    token: str | None = field(repr=False)
+    own_token: str = field(repr=False)
+    body_limit: int
+    max_calls: int
+    has_pages: bool = False
+
+    def foreign(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
+        """Return why a request is refused whoever calls: for the name of the server, or the page it is from.
+
+        Starlette's middleware for hosts compares no ports and answers in a form of its own.
+        """
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not _is_unix(scope) and host.lower() not in self.hosts:
+            return Refusal(
+                421,
+                ErrorCode.PERMISSION_DENIED,
+                f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host",
+            )
+        if self.is_page(scope):
+            return FROM_ELSEWHERE if is_from_elsewhere(scope["method"], headers) else None
+        origin = headers.get(b"origin")
+        return None if origin is None or origin.decode("latin-1") in self.origins else NOT_LISTED
+
+    async def judge(
+        self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
+    ) -> Caller | Refusal:
+        """Return who calls, or what the request is answered instead.
+
+        :param identities: the tokens of single callers.
+        """
+        page = self.is_page(scope)
+        # The address of a connection's other end; a Unix socket has none.
+        key = scope.get("client") or object()
+        caller = Caller(UNIX if _is_unix(scope) else HTTP, trusted=False, key=key)
+        if scope["path"] not in OPEN:
+            given = _bearer(headers) or (signed_in(headers) if page else b"")
+            admitted = await self._admit(caller, given, identities)
+            if isinstance(admitted, Caller):
+                caller = admitted
+            elif not (page and needs_nobody(scope["path"]) and (admitted is NO_TOKEN or not given)):
+                return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
+        if scope["method"] == "POST" and not page and not _is_json(headers):
+            return NOT_JSON
+        if _declared(headers) > self.body_limit:
+            return self.too_long
+        agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
+        name, _, version = agent.partition("/")
+        folder = headers.get(FOLDER_HEADER.lower().encode())
+        return replace(
+            caller,
+            name=name or None,
+            version=version or None,
+            folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
+        )
+
+    async def _admit(self, caller: Caller, given: bytes, identities: Identities | None) -> Caller | Refusal:
+        """Return a caller with what its token proves.
+
+        A shared token and a socket say nothing about who acts: once there are tokens of single callers, only
+        these count, and the one that proves to be the user who runs the server.
+        """
+        if hmac.compare_digest(given, self.own_token.encode()):
+            return replace(caller, trusted=True)
+        try:
+            known = await identities.known() if identities is not None else None
+        except StoreError as error:
+            return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error}")
+        if known is not None:
+            identity = owner(known, given)
+            return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
+        trusted = caller.transport == UNIX
+        allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
+        return replace(caller, trusted=trusted) if allowed else NO_TOKEN
+
+    def is_page(self, scope: Scope) -> bool:
+        """Return whether a request is for a page."""
+        return self.has_pages and is_page(scope["path"])
+
+    @property
+    def too_long(self) -> Refusal:
+        """The answer to a body above the limit."""
+        limit = (
+            f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
+        )
+        return Refusal(413, ErrorCode.INVALID_PARAMETER, limit)
+
+
+def _is_unix(scope: Scope) -> bool:
+    """Return whether a request came over a Unix socket, which has no port number.
+
+    Browsers cannot reach one, and its file mode says who may call.
+    """
+    return scope["server"] is not None and scope["server"][1] is None
+
+
+def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
+    """Return where a browser is led that shows a page; programs are told what is missing."""
+    if scope["method"] != "GET" or not wants_html(headers):
+        return NO_TOKEN
+    if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
+        # The browser sends the cookie only if our own page asks.
+        return replace(NO_TOKEN, headers=(*NO_TOKEN.headers, (b"refresh", b"0")))
+    place = f"{SIGN_IN}?{urlencode({'next': asked(scope)})}"
+    return replace(NO_TOKEN, status=303, headers=((b"location", place.encode()),))
+
+
+def asked(scope: Scope) -> str:
+    """Return the address that a browser asked for."""
+    query = scope["query_string"].decode("latin-1")
+    return quote(scope["path"], errors="replace") + (f"?{query}" if query else "")
+
+
+def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _is_json(headers: Mapping[bytes, bytes]) -> bool:
+    kind = headers.get(b"content-type", b"").partition(b";")[0]
+    return kind.strip().lower() == b"application/json"
+
+
+def _declared(headers: Mapping[bytes, bytes]) -> int:
+    text = headers.get(b"content-length", b"0")
+    return int(text) if text.isdigit() else 0

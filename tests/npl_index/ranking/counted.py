@@ -1,0 +1,35 @@
+"""Sections that are given by the terms of their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+from npl_index.ranking.postings import BEGINS_PAGE, Sections
+from npl_index.ranking.vocabulary import KnownVocabulary
+
+Fields = Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
+"""Terms of heading, path and body of each section of a document."""
+
+
+def counted(*documents: Fields) -> tuple[KnownVocabulary, list[Sections]]:
+    """Return the vocabulary and the sections of documents; all sections stand on one page."""
+    words = sorted(set(chain(*chain(*chain(*documents)))))
+    row_of = {term: row for row, term in enumerate(words)}
+    found = []
+    for number, document in enumerate(documents):
+        fields = list(chain(*document))
+        levels = np.ones(len(document), np.uint8)
+        levels[:1] |= 0 if number else BEGINS_PAGE
+        found.append(
+            Sections(
+                np.array([len(field) for field in fields], np.uint32),
+                np.arange(len(document), dtype=np.uint32),
+                np.ones(len(document), np.uint32),
+                levels,
+                np.array([row_of[term] for term in chain(*fields)], np.uint32),
+            )
+        )
+    return KnownVocabulary(words, found), found
