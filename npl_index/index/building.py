@@ -48,10 +48,10 @@ def indexed(batches: list[list[Asked]], reader: Reader, indexer: Indexer) -> Ite
     try:
         while batches or running:
             while batches and len(running) < AHEAD * count:
-                batch = batches.pop()
+                batch = batches[-1]  # it stays there until the pool has it
                 with _no_main_module():
                     work = pool.submit(_indexed, batch, reader.sent([one.found for one in batch]), indexer)
-                running[work] = batch
+                running[work] = batches.pop()
             for work in wait(running, return_when=FIRST_COMPLETED).done:
                 entries = work.result()
                 del running[work]
