@@ -6,16 +6,17 @@ rare in these documents, or missing there and rare in English. An identifier cou
 The right spelling holds a misspelt word; a part or an extension of a word holds at most half of it.
 
 Some section holds a few words of any question by chance, the more so the more sections there are. A long
-question has many more words than its answer repeats. So among :data:`MANY` sections one speaks for an answer
-if it holds ``1 / sqrt(n)`` of a question of ``n`` words: all of a single word, half of four words, a quarter
-of sixteen. Among fewer sections less is enough, among more sections more is needed; :data:`PLENTY` always is
-enough. The root and the constants separated questions best (``benchmarks/relevance/absent.py``).
+question has many more words than its answer repeats. So the weight that speaks for an answer falls with the
+number of words, and the faster the fewer sections there are (:meth:`Coverage.spoken`). Words in a heading and
+words in one place support each other: chance strews them. A word that no section has counts twice against an
+answer, since documents about a subject have most of its words somewhere. :data:`PLENTY` always is enough. The
+constants separated questions best (``benchmarks/relevance/absent.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import log, sqrt
+from math import log
 from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
@@ -30,6 +31,14 @@ MANY = 1_000
 
 PLENTY = 35.0
 """Weight that is enough for any question, however long: that of five rare words."""
+
+MISSING_WEIGHT = 2.0
+"""Weight of a word that no section has, compared with one that only other sections have: documents about a
+subject have most of its words somewhere."""
+
+LENGTH_POWER = 0.6
+NEEDED = 1.46
+"""Power of a question's length, and the weight that speaks for an answer, with support counted."""
 
 IDENTIFIER_WEIGHT = 2.0
 """Weight of an identifier, compared with a word of the same rarity."""
@@ -55,6 +64,8 @@ class Coverage(NamedTuple):
     :param found: numbers of the words that some section of the collection holds.
     :param sections: of the collection.
     :param shares: of each word (row) that each section (column) holds in heading, path or body, 0 to 1.
+    :param support: of each section: the share of the question in its headings plus the share in one place,
+        0 to 2.
     """
 
     words: Sequence[Word]
@@ -62,6 +73,7 @@ class Coverage(NamedTuple):
     found: frozenset[int]
     sections: int
     shares: NDArray[Any]
+    support: NDArray[Any]
 
     def held(self) -> NDArray[Any]:
         """Return the share of the question's weight that each section holds, 0 to 1."""
@@ -71,8 +83,11 @@ class Coverage(NamedTuple):
         """Return the weight that each section holds as a multiple of that which speaks for an answer."""
         found_by_chance = log(self.sections + BACKGROUND) / log(MANY)
         words = sum(word.size for word in self.words)
-        most = sqrt(1 + max(0, words - 1) / found_by_chance**2)
-        return self._mass() / min(self.weights.sum() / most or 1.0, PLENTY)
+        most = (1 + max(0, words - 1) / found_by_chance**2) ** LENGTH_POWER
+        missing = [number for number in range(len(self.words)) if number not in self.found]
+        asked = self.weights.sum() + (MISSING_WEIGHT - 1) * self.weights[missing].sum()
+        needed = NEEDED * min(asked / most or 1.0, PLENTY)
+        return self._mass() * (1 + self.support) / needed
 
     def _mass(self) -> NDArray[Any]:
         mass: NDArray[Any] = self.weights @ self.shares
@@ -93,8 +108,17 @@ class Evidence(NamedTuple):
     verdict: Literal["held", "weak", "absent"]
 
 
-def cover(passages: Passages, keywords: Keywords, topics: Sequence[str], numbers: NDArray[Any]) -> Coverage:
-    """Return how much of a question and its topics some sections hold, best first."""
+def cover(
+    passages: Passages,
+    keywords: Keywords,
+    topics: Sequence[str],
+    numbers: NDArray[Any],
+    support: NDArray[Any],
+) -> Coverage:
+    """Return how much of a question and its topics some sections hold, best first.
+
+    :param support: of each of these sections, see :class:`Coverage`.
+    """
     words = _asked(keywords, topics)
     terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
     standing = [
@@ -120,7 +144,7 @@ def cover(passages: Passages, keywords: Keywords, topics: Sequence[str], numbers
     )
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, weights, found, passages.vocabulary.sections, shares)
+    return Coverage(words, weights, found, passages.vocabulary.sections, shares, support)
 
 
 def evidence(coverage: Coverage) -> Evidence:

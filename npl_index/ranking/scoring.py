@@ -284,7 +284,7 @@ def look(
             number = passages.number(*node)
             fits[number], gains[number] = fitting[node]
         best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
-        values, texts = own, None
+        values, texts, near = own, None, np.zeros(passages.postings.size)
         if best:
             parents = above(passages)
             values = values + from_page(matches, best, best_page)
@@ -298,14 +298,15 @@ def look(
             values[numbers] += HEADED_SHARE * weights.name
             pages_named = named_pages(passages, matches, concepts, len(set(chain(*asked))))
             values += TITLED_SHARE * weights.name * pages_named
+            near[texts.numbers] = from_nearness(texts)
             if best_page:
-                values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
+                values += NEAR_SHARE * near
             values *= from_place(passages, pages_named)
             values *= (weights.name + weights.content) / values.max()
         if topics:
             values = values + TOPIC_GAIN * weights.topic * gains
         order = highest(values, limit)
-        coverage = cover(passages, query.keywords, query.topics, order)
+        coverage = cover(passages, query.keywords, query.topics, order, names[order] + near[order])
         parts = np.array((names[order], coverage.held(), fits[order]))
         hits = _hits(values[order], passages.locate(order), parts, weights, score_cutoff)
     if logger.isEnabledFor(logging.DEBUG):
