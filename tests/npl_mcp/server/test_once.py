@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import inspect
 import os
@@ -97,21 +98,34 @@ def arguments(tool: str) -> dict[str, Any]:
     return {name: GIVEN[name] for name in PARAMETERS[tool] if name in GIVEN}
 
 
-@pytest.mark.parametrize("tool", DOCUMENTS)
-def test_a_call_about_a_folder_that_is_not_indexed_runs_once(large: Settings, tool: str) -> None:
-    """It waits for the index, and holds no thread and no place among calls meanwhile."""
+def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> None:
+    """Each waits for the index, which another process holds until all have begun, and holds no thread."""
     counted = Counted(large)
-    given = {name: one for name, one in arguments(tool).items() if name not in ("since", "session_id")}
+    given = {tool: {**arguments(tool), "since": None, "session_id": None} for tool in DOCUMENTS}
+    answers = {}
 
     async def script(client: Client[Any]) -> None:
-        answer = envelope(await client.call_tool(tool, given, raise_on_error=False))
-        assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER", answer
+        async def ask(tool: str) -> None:
+            sent = {name: value for name, value in given[tool].items() if value is not None}
+            answers[tool] = envelope(await client.call_tool(tool, sent, raise_on_error=False))
+
+        handle = os.open(large.data_dir, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        async with anyio.create_task_group() as group:
+            for tool in DOCUMENTS:
+                group.start_soon(ask, tool)
+            while {tool for tool, _ in counted.ran} != set(DOCUMENTS):
+                await anyio.sleep(0.005)
+            assert counted.app.state.sets.built == 0
+            os.close(handle)
         while counted.app.state.sets.built < FILES:  # a search does not wait for all
             await anyio.sleep(0.005)
 
     counted.run(script)
-    assert [name for name, _ in counted.ran] == [tool]
-    assert counted.ran[0][1] != threading.get_ident()
+    for tool, answer in answers.items():
+        assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER", (tool, answer)
+    assert sorted(tool for tool, _ in counted.ran) == sorted(DOCUMENTS)
+    assert threading.get_ident() not in {thread for _, thread in counted.ran}
 
 
 @pytest.mark.parametrize("tool", NEWS)
