@@ -17,6 +17,7 @@ import anyio
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from npl_mcp.config.settings import Settings
@@ -24,8 +25,13 @@ from npl_mcp.server.server import create_server
 from npl_mcp.server.startup import lasting
 from tests import engines, warm
 
-# Half of what it tries by default, and nothing is kept: all tests together stay within their time.
-hypothesis_settings.register_profile("npl", max_examples=50, database=None)
+hypothesis_settings.register_profile(
+    "npl",
+    max_examples=300 if "NPL_THOROUGH" in os.environ else 25,
+    database=None,  # nothing is kept
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # no verdict depends on the machine
+)
 hypothesis_settings.load_profile("npl")
 
 MEMORY = Path("/dev/shm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
@@ -172,7 +172,6 @@ def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     st.sampled_from(["", "soil", "seeds below", "water slowly", "June", "frost inside"]),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=150)
 def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact: bool) -> None:
     """What is kept fits, and with what stands before and behind it nothing is lost or there twice."""
     counter = exact_counter() if exact else estimator()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.answer.document_set import DocumentSet
@@ -66,7 +66,6 @@ def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
     ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32),
     budget=st.one_of(st.integers(1, 120), st.integers(1, 1500), st.integers(1, 9000)),
@@ -143,7 +142,6 @@ def on_selectors(on: DocumentSet) -> list[str]:
     ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: int) -> None:
     """Selectors of sections, suggestions and request_more select again what they stand for.

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from npl_index.errors import (
@@ -158,7 +158,6 @@ NAMES = st.sampled_from(
 
 
 # A folder listing now and then takes longer than hypothesis allows by default.
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(ALPHABET, NAMES), max_size=8).map("".join), st.booleans())
 @example("\\..", False)
 def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bool) -> None:

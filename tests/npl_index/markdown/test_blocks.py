@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
@@ -187,7 +187,6 @@ def has_foreign_term(text: str) -> bool:
 
 
 @given(documents)
-@settings(max_examples=300, deadline=None)
 @example("> ```\n# a\n")
 @example("[a]: /u\n'two\nlines'\n===\n")
 @example("- a\n\n  b\n\n\n  c\n- d\n")

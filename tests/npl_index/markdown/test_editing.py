@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -301,7 +301,6 @@ documents = st.tuples(
     st.sampled_from(["\n", "\r\n"]),
     st.data(),
 )
-@settings(deadline=None)
 def test_what_is_written_is_read_and_all_else_is_unchanged(
     document: str, text: str, operation: str, whole: bool, end: str, draw: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from npl_index.markdown.front_matter import divide, front_matter, new_front_matter, values, with_values
@@ -101,7 +101,6 @@ lines = st.sampled_from(
 @example("A-")
 @example("a: b # c")
 @example('"it\'s" \\')
-@settings(deadline=None)
 def test_a_value_is_read_as_it_was_written(value: str) -> None:
     """By this program and by one that reads YAML."""
     text = new_front_matter({"code": "TST-001", "assignee": value})
@@ -117,7 +116,6 @@ def test_a_value_is_read_as_it_was_written(value: str) -> None:
     st.sampled_from(["a", "list", "e", "new"]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_one_field_is_set_and_no_other_byte_changes(
     kept: list[str], value: str, name: str, dos: bool
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import UnreadableDocumentError
@@ -54,7 +54,6 @@ ends = st.sampled_from(["\n", "\r\n", "\r"])
 
 
 @given(documents, documents, st.sampled_from(["", "\ufeff", "end"]), ends)
-@settings(deadline=None, max_examples=200)
 def test_trees_are_those_of_a_document_parsed_whole(one: str, other: str, start: str, end: str) -> None:
     """Also when pieces of another document are remembered."""
     reader = PieceReader(1 << 20)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -140,7 +140,6 @@ def test_line_ends_and_byte_order_mark_change_only_bytes(name: str, end: bytes) 
 
 
 @given(documents, st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_own_texts_tile_the_file(text: str, mark: bool, npl: bool) -> None:
     """Every byte is in exactly one own text, or in a byte order mark, front matter, header or separator."""
     data = (BOM if mark else b"") + text.encode()
@@ -148,7 +147,6 @@ def test_own_texts_tile_the_file(text: str, mark: bool, npl: bool) -> None:
 
 
 @given(documents)
-@settings(deadline=None)
 def test_the_tree_is_consistent(text: str) -> None:
     """Children, parents, subtrees, spans, traits and word counts of a tree agree with each other."""
     tree = parse_sections(text.encode(), "x")
@@ -375,7 +373,6 @@ def test_limits_are_errors_with_the_document_named() -> None:
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="#->*`~|: \t\n=[]()<!&_1.", max_size=200).map(str.encode))
-@settings(deadline=None)
 def test_no_input_raises_anything_else(data: bytes) -> None:
     """Whatever the bytes, there is a tree or one of the library's errors."""
     with suppress(UnreadableDocumentError):

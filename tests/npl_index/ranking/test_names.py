@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.relevance.indexed import indexed_collection
@@ -82,7 +82,6 @@ def found(scope: Scope, selector: str) -> object:
         return type(error), str(error), error.message, error.hint, getattr(error, "near", None)
 
 
-@settings(max_examples=250, deadline=None)
 @given(
     documents=st.dictionaries(st.sampled_from(PATHS), texts, min_size=2),
     chosen=st.lists(selectors, min_size=1, max_size=5),

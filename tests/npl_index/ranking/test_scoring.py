@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
@@ -199,7 +199,6 @@ shares = st.floats(0, 1)
 
 
 @given(queries, topic_lists, st.builds(Weights, name=shares, content=shares, topic=shares))
-@settings(deadline=None)
 def test_scores_are_ordered_shares(words: list[str], topics: list[str], weights: Weights) -> None:
     """Totals fall with the rank, down to the cutoff's share; every part lies between 0 and 1."""
     hits = ask(" ".join(words), *topics, weights=weights)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
@@ -216,14 +216,12 @@ NAMES = st.one_of(
 NODES = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]), NAMES), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
 @given(name=st.just("guide") | NAMES, nodes=NODES, document=st.none() | NAMES)
 def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], document: str | None) -> None:
     """A generated selector compiles back to exactly its section, whatever the headings are."""
     assert_exact(build(name, nodes), document)
 
 
-@settings(max_examples=100, deadline=None)
 @given(nodes=NODES, document=st.none() | NAMES)
 def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], document: str | None) -> None:
     """One selector at a time and all at once are the same texts."""
@@ -457,7 +455,6 @@ def test_depth_of_many_matches_hands_over_each_section_once() -> None:
         assert all(match.sections[0] == match.head for match in chosen)
 
 
-@settings(max_examples=150, deadline=None)
 @given(nodes=NODES, text=st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=30))
 def test_only_expected_errors(nodes: list[tuple[int, str]], text: str) -> None:
     """Any text over any tree gives an answer or one of the library's errors, whose proposals work."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 
 from npl_index.errors import InvalidRequestError
 from npl_index.tokens.counting import TokenCounter, starts_token
@@ -17,7 +17,6 @@ from tests.npl_index.tokens.counters import EVERY, SMALL, TRUTH, bound, case, te
 @example(left="a.\n\n", right="## B")
 @example(left="-\n\n", right="'s")
 @example(left="/\n", right="\u0301x")
-@settings(deadline=None)
 def test_counts_of_parts_add_up(counter: TokenCounter, left: str, right: str) -> None:
     """Where no token joins two texts, the count of the whole is the sum of the counts."""
     left += "\n\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from npl_index.tokens.estimated import piece_pattern
 from tests.npl_index.tokens.counters import (
@@ -114,7 +114,6 @@ def test_estimate_of_short_texts_is_exact(text: str, o200k: int, cl100k: int) ->
 @given(texts)
 @example("a\ud800b")
 @example("<|endoftext|>")
-@settings(deadline=None)
 def test_every_text_is_cut_into_pieces_without_rest(text: str) -> None:
     """The pieces of a text put together are the text, and the ASCII pattern cuts as the general one."""
     for vocabulary in BASES:

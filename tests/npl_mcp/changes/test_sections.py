@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
@@ -124,7 +124,6 @@ headings = st.lists(
 
 
 @given(headings)
-@settings(deadline=None)
 def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     """The full one and the one that lists show, however the headings are called."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)

@@ -29,11 +29,8 @@ from tests.npl_mcp.stores.models_base import WHEN, Refused
 from tests.npl_mcp.tools.strategies import Onlooker
 
 PROFILE = profile(
-    max_examples=30,
     stateful_step_count=50,
     derandomize=True,
-    database=None,
-    deadline=None,
     print_blob=False,
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),

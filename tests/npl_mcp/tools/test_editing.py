@@ -17,7 +17,6 @@ import anyio
 import pytest
 from fastmcp import Client
 from hypothesis import given
-from hypothesis import settings as tried
 from hypothesis import strategies as st
 
 from npl_index.markdown.sections import parse_sections
@@ -656,7 +655,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@tried(max_examples=25, deadline=None)
 @given(
     pieces=st.lists(PIECES, min_size=1, max_size=12),
     end=st.sampled_from(["\n", "\r\n"]),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index import estimator
@@ -251,7 +251,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4))
 def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
     """Whatever names and values it has."""
