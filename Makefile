@@ -26,8 +26,9 @@ $(SETUP): requirements.txt pyproject.toml
 run: $(SETUP)
 	$(BIN)/python -m npl_mcp.dev.demo
 
+# All but what `make durability` runs.
 test: $(SETUP)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not durability"
 
 # The same tests, which take almost twice as long when every line is counted, also in what they start.
 coverage: $(SETUP)
@@ -66,10 +67,11 @@ conformance: $(SETUP)
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run
 
-# Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and thirty claim a thousand todos
-# through replicas; the tests do less of it.
+# Programs are killed and attacked. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and
+# thirty claim a thousand todos through replicas; the tests do less of it.
+durability: export NPL_THOROUGH := 1
 durability: $(SETUP)
-	NPL_THOROUGH=1 $(BIN)/python -m pytest -q tests/npl_mcp/core/test_index_faults.py -k kill
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m durability
 	$(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server $(BIN)/python -m tests.npl_mcp.stores.claiming

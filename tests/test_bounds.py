@@ -100,6 +100,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
 }
 
 
+@pytest.mark.durability
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_stranger_writes_costs_little(reader: str, tmp_path: Path) -> None:
     """The answer comes within the limits, and says what is wrong or leaves out what is too much."""

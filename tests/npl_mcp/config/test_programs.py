@@ -24,6 +24,8 @@ import json, runpy, sys
 before = {name.split(".")[0] for name in sys.modules}
 import npl_mcp.__main__, npl_mcp.cli.commands.load, npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.stdio
 import npl_index.index.building, npl_mcp.http.listening, npl_mcp.server.server
+
+pytestmark = pytest.mark.durability
 print(json.dumps([sorted(before), sorted({name.split(".")[0] for name in sys.modules})]))
 """
 HELLO = {

@@ -253,6 +253,7 @@ while True:
 """
 
 
+@pytest.mark.durability
 @pytest.mark.parametrize("round_", range(6))
 def test_a_process_that_is_killed_leaves_one_state_or_the_other(kept: Settings, round_: int) -> None:
     """Wherever it is hit, the next start reads a whole set, and says what a folder read anew says."""

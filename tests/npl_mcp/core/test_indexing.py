@@ -115,6 +115,7 @@ def first_children(process: int) -> list[int]:
     return found
 
 
+@pytest.mark.durability
 def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
     """What it had to index is indexed in this process."""
 
@@ -143,6 +144,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.durability
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
 def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: signal.Signals) -> None:
     """However a server ends in the middle of an index, its workers end, too."""

@@ -11,6 +11,8 @@ import pytest
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
 
+pytestmark = pytest.mark.durability
+
 CALLS = 10
 
 

@@ -35,6 +35,8 @@ from tests.npl_mcp.stores.writer import (
     settings_in,
 )
 
+pytestmark = pytest.mark.durability
+
 KILLS = {"sqlite": 6, "postgres": 3}[engines.ENGINE]
 
 
