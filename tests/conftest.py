@@ -6,12 +6,13 @@ import gc
 import json
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import pytest
@@ -25,14 +26,19 @@ from npl_mcp.server.server import create_server
 from npl_mcp.server.startup import lasting
 from tests import engines, warm
 
+THOROUGH = "NPL_THOROUGH" in os.environ
+"""Whether all cases and 300 examples of a property are tried, as in CI."""
+
 hypothesis_settings.register_profile(
     "npl",
-    max_examples=300 if "NPL_THOROUGH" in os.environ else 25,
+    max_examples=300 if THOROUGH else 25,
     database=None,  # nothing is kept
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],  # no verdict depends on the machine
 )
 hypothesis_settings.load_profile("npl")
+
+T = TypeVar("T")
 
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
@@ -83,6 +89,11 @@ Turn the heap every month.
 
 朝に水をやる。堆肥を混ぜる。
 """
+
+
+def every(step: int, cases: Iterable[T]) -> list[T]:
+    """Return all cases where the run is thorough, and else one of ``step``, the first among them."""
+    return list(islice(cases, 0, None, 1 if THOROUGH else step))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,6 +29,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import count_ahead, count_sections
+from tests.conftest import every
 from tests.npl_index.conftest import document_set, exact_counter
 
 TREE = {
@@ -178,7 +179,7 @@ QUESTIONS = (
     {"context": "tables and templates", "topics": ["Fences", "formatting"]},
     {"selectors": ["## Fences"]},
 )
-BUDGETS = (*range(72, 420, 6), *range(420, 2000, 50), 4000, 10**4)
+BUDGETS = (*every(6, range(72, 420, 6)), *every(6, range(420, 2000, 50)), 4000, 10**4)
 
 
 def answers(

@@ -14,6 +14,7 @@ from npl_index.index.driver import driver
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored
+from tests.conftest import THOROUGH
 from tests.npl_mcp.core.many import index_file
 
 WORDS = [
@@ -34,7 +35,7 @@ WORDS = [
     "tank",
 ]
 FILES = 60
-EDITS = 1_000 if "NPL_THOROUGH" in os.environ else 150
+EDITS = 1_000 if THOROUGH else 150
 ASKED_EVERY = 10
 QUESTIONS = ("valve and pump", "how cold may soil be", "compost water", "spare words of a hose", "tank9")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from npl_index.library.roots import Limits
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored
-from tests.conftest import calls
+from tests.conftest import THOROUGH, calls
 from tests.faults import largest_file, read_only, unprivileged
 from tests.npl_mcp.core import kills
 from tests.npl_mcp.core.many import (
@@ -132,7 +131,7 @@ def test_a_data_folder_that_is_read_only(
     assert_is_kept(kept)
 
 
-EVERY = 1 if "NPL_THOROUGH" in os.environ else 4
+EVERY = 1 if THOROUGH else 4
 """Steps between two kills; ``make durability`` takes each."""
 
 KILLS = {"publish": {0, kills.FILES}, "append": {0, 1}}
