@@ -47,6 +47,7 @@ _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
 _IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_CAMEL = re.compile("[a-z][A-Z]")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
@@ -407,7 +408,7 @@ def _spelling(word: Word) -> str:
     text = word.text.strip("-._#+'") or word.text
     if text.endswith("'s"):
         text = text[:-2]
-    return text if re.search("[a-z][A-Z]", text) else text.lower()
+    return text if _CAMEL.search(text) else text.lower()
 
 
 def _rarity(term: str) -> float:

@@ -48,6 +48,7 @@ from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.postings import begin_runs
 from npl_index.ranking.variants import Variants
 from npl_index.ranking.weighing import Weighed, Weighing
 
@@ -123,8 +124,7 @@ def _add_best(
 ) -> None:
     """Add to each page, for each concept, the highest worth of its sections times the concept's weight."""
     if len(pages):
-        changes = (pages[1:] != pages[:-1]) | (concepts[1:] != concepts[:-1])
-        begins = np.concatenate(([0], changes.nonzero()[0] + 1))
+        begins = (begin_runs(pages) | begin_runs(concepts)).nonzero()[0]
         np.add.at(sums, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
 
 

@@ -87,7 +87,8 @@ class Coverage(NamedTuple):
         missing = [number for number in range(len(self.words)) if number not in self.found]
         asked = self.weights.sum() + (MISSING_WEIGHT - 1) * self.weights[missing].sum()
         needed = NEEDED * min(asked / most or 1.0, PLENTY)
-        return self._mass() * (1 + self.support) / needed
+        spoken: NDArray[Any] = self._mass() * (1 + self.support) / needed
+        return spoken
 
     def _mass(self) -> NDArray[Any]:
         mass: NDArray[Any] = self.weights @ self.shares
@@ -137,10 +138,14 @@ def cover(
     shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
     np.add.at(shares, owners, held / np.array([len(words[number].meant) for number in owners]).reshape(-1, 1))
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
+    rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     np.maximum.at(
         weights,
         owners,
-        [min(1.0, weight_of.get(term, 1.0)) * _rarity(passages.vocabulary, term) for _, term in terms],
+        [
+            min(1.0, weight_of.get(term, 1.0)) * rarity
+            for (_, term), rarity in zip(terms, rarities, strict=True)
+        ],
     )
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
@@ -179,12 +184,15 @@ def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
     return [(row, 1.0 if share >= full else share) for row, share in vocabulary.variants(term)]
 
 
-def _rarity(vocabulary: Vocabulary, term: str) -> float:
-    """Return how rare a term is in the documents, or in English if they do not have it."""
-    row = vocabulary.row(term)
-    if row is not None:
-        return float(idf(vocabulary, [row])[0])
-    return log((vocabulary.sections + BACKGROUND + 1) / (BACKGROUND * commonness(term)))
+def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> list[float]:
+    """Return how rare terms are in the documents, or in English if they do not have them."""
+    rows = [vocabulary.row(term) for term in terms]
+    known = iter(idf(vocabulary, [row for row in rows if row is not None]).tolist())
+    most = vocabulary.sections + BACKGROUND + 1
+    return [
+        log(most / (BACKGROUND * commonness(term))) if row is None else next(known)
+        for term, row in zip(terms, rows, strict=True)
+    ]
 
 
 def _names(word: Word) -> bool:

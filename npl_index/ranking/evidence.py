@@ -147,7 +147,9 @@ def from_titles(passages: Passages, texts: Texts, best: float) -> NDArray[Any]:
 
     rows = texts.sought.rows[: len(texts.sought.concepts)].tolist()
     runs, sections, in_heading, in_path, _ = passages.postings.find(rows)
-    read = np.isin(sections, texts.numbers)
+    is_read = np.zeros(passages.postings.size, bool)
+    is_read[texts.numbers] = True
+    read = is_read[sections]
     times = in_heading[read] + in_path[read]
     titles: dict[int, list[int]] = {}
     words = texts.sought.concepts[runs[read]].repeat(times).tolist()
@@ -170,11 +172,14 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
     :param asked: terms of the context.
     :param written: words of the context.
     """
+    found = collection.names.headed(" ".join(without_compounds(asked)))
+    if not found:
+        return []
     spelt = set(fold(" ".join(written)).split())
     identifiers = {word for word in asked if word.startswith("--") or not _MARKS.isdisjoint(word)}
     return [
         node
-        for node, heading in collection.names.headed(" ".join(without_compounds(asked)))
+        for node, heading in found
         if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(*node))
     ]
 

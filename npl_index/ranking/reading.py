@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.postings import Postings
+from npl_index.ranking.postings import Postings, begin_runs
 
 MAX_READ = 1 << 16
 """Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
@@ -134,7 +134,7 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
     sums = worth.copy()
     for step in range(1, int((numbers - first).max()) + 1):
         np.add(sums[:-step], worth[step:], out=sums[:-step], where=first[step:] <= numbers[:-step])
-    begins = np.concatenate(([0], (owners[1:] != owners[:-1]).nonzero()[0] + 1))
+    begins = begin_runs(owners).nonzero()[0]
     best[owners[begins]] = np.maximum.reduceat(sums, begins)
     return best
 

@@ -380,8 +380,8 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
     rows = {whole: vocabulary.row(whole) for whole in parts.values()}
     known = {whole: row for whole, row in rows.items() if row is not None}
     # The question is about its identifiers that hardly any section holds: all of them weigh alike.
-    holders = vocabulary.counts(np.array(list(known.values()), np.intp)).any
-    rare = holders.min(initial=len(collection)) <= RARE * len(collection)
+    holders = vocabulary.counts(np.array(list(known.values()))).any if known else np.zeros(1)
+    rare = holders.min() <= RARE * len(collection)
     for part, whole in parts.items():
         if whole in known:
             taken = (1 - PART_WEIGHT) * wanted[part]

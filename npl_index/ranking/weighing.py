@@ -85,12 +85,11 @@ class Weighing:
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
-        numbers, places = np.unique(sections, return_inverse=True)
-        rows, owners = self.postings.named(numbers)
+        rows, owners = self.postings.named(sections)
         weights = idf(self.vocabulary, rows)
         # Sums of the same numbers are equal only in the same order, and rows differ from index to index.
         order = np.lexsort((weights, owners))
-        sums: NDArray[Any] = np.bincount(owners[order], weights[order], len(numbers))[places]
+        sums: NDArray[Any] = np.bincount(owners[order], weights[order], len(sections))
         return sums
 
 
@@ -101,12 +100,14 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     share of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole
     branch is about, so it makes the term no more common; one that stands in paths only is counted there.
     """
-    every, places = np.unique(np.array(rows, dtype=np.intp), return_inverse=True)
-    known = vocabulary.counts(every)
-    common = np.array(list(map(commonness, vocabulary.texts(every.tolist()))))
-    holders = np.where(known.own > 0, known.own, known.any)
-    telling: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
-    return telling[places]
+    kept, asked = vocabulary.telling, rows.tolist() if isinstance(rows, np.ndarray) else rows
+    if missing := list(set(asked).difference(kept)):
+        known = vocabulary.counts(np.array(missing))
+        common = np.array(list(map(commonness, vocabulary.texts(missing))))
+        holders = np.where(known.own > 0, known.own, known.any)
+        found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
+        kept.update(zip(missing, found.tolist(), strict=True))
+    return np.array([kept[row] for row in asked])
 
 
 def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
