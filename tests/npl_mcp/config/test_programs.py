@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.settings import child_environment
-from tests.npl_mcp.core.many import write
+from npl_mcp.core.document_sets import APART
 
 BIN = Path(sys.executable).parent
 
@@ -49,6 +49,8 @@ STARTS: dict[str, list[str]] = {
     "npl-mcp migrate": ["npl-mcp", "migrate"],
     "npl-mcp doctor": ["npl-mcp", "doctor"],
     "npl-mcp index with workers": ["npl-mcp", "index", "many"],
+    "npl-load with workers": ["npl-load", "tailored", "--file", "many", "words"],
+    "npl-load over stdio with workers": ["npl-load", "--via", "stdio", "tailored", "--file", "many", "words"],
     "npl-mcp-server config": ["npl-mcp-server", "config"],
 }
 
@@ -82,7 +84,10 @@ class Stranger:
             (folder / name).write_text("FASTMCP_LOG_LEVEL=none\nhome = .\n", encoding="utf-8")
         (folder / "all.pth").write_text(f"import argparse; {code}", encoding="utf-8")
         subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
-        write(folder / "many", 160)
+        (folder / "many").mkdir()
+        for number in range(40):
+            text = f"# Page {number}\n" + "A line of words.\n" * (APART // 40 // 16)
+            (folder / "many" / f"page{number}.md").write_text(text, encoding="utf-8")
         self.environment = {
             **os.environ,
             **child_environment({}),
