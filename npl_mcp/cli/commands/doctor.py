@@ -144,9 +144,7 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = (
-        f"for exact counts: {_adding('exact')}; offline: put {file} into {settings.vocabularies[0]}"
-    )
+    fix = f"for exact counts: {_adding('exact')}; offline: put {file} into {settings.vocabularies[0]}"
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
         return Finding("vocabulary", WARNING, f"{text}: {path} is not as published", fix)
     return Finding("vocabulary", OK, text, fix)
