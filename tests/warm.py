@@ -28,6 +28,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from npl_index.index.building import WORKER
 from tests.postgres_server import OURS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,8 +130,9 @@ def _can_be_forked(given: dict[str, Any]) -> bool:
 def _is_known(program: str, option: str = "", what: str = "", *_: str) -> bool:
     if program != sys.executable:
         return False
-    # What a program finds imported is its own, and no other's.
-    return what.startswith(_PACKAGES) if option == "-m" else option == "-c" and "sys.modules" not in what
+    # What a program finds imported is its own, and no other's. Workers are found by their command.
+    own = "sys.modules" in what or WORKER in what
+    return what.startswith(_PACKAGES) if option == "-m" else option == "-c" and not own
 
 
 def _read_at_start(environment: Any) -> dict[str, str]:

@@ -1,22 +1,30 @@
-"""Many files are indexed by processes of their own."""
+"""Many files are indexed by processes of their own.
+
+A worker is an interpreter with nothing but the indexer. Processes of :mod:`multiprocessing` do not serve:
+they import the first modules from the working directory, and the main module, which may be any script.
+"""
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
+import pickle
+import subprocess
 import sys
 import threading
-import types
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Protocol
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Any, Protocol
 
 from npl_index.index.entries import Asked, Entry, Indexer
 from npl_index.library.documents import Document, Found
 
 logger = logging.getLogger(__name__)
+
+WORKER = "from npl_index.index.building import work; work()"
+"""Code that runs a worker."""
 
 NICENESS = 5
 """A worker's niceness: the server, which answers calls meanwhile, goes first."""
@@ -37,60 +45,79 @@ class Reader(Protocol):
         ...
 
 
-def indexed(batches: list[list[Asked]], reader: Reader, indexer: Indexer) -> Iterator[list[Entry]]:
-    """Index batches in as many processes as there are cores; yield what comes of each when it is ready.
+def indexed(
+    batches: list[list[Asked]], reader: Reader, indexer: Indexer, command: Sequence[str]
+) -> Iterator[list[Entry]]:
+    """Index batches in as many processes as there are cores; yield the entries of each when they are ready.
 
-    Those that are left when the processes end are left in ``batches``.
+    The remaining batches stay in ``batches`` when a process fails.
+
+    :param command: runs :data:`WORKER`.
     """
-    count = os.cpu_count() or 1
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+    workers: list[subprocess.Popen[bytes]] = []
+    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
     running: dict[Future[list[Entry]], list[Asked]] = {}
+
+    def entries_of(batch: list[Asked], reader: Reader) -> list[Entry]:
+        worker = idle.get()
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            _send(worker.stdin, (batch, reader, indexer))
+            entries: list[Entry] = pickle.load(worker.stdout)
+        finally:
+            idle.put(worker)  # the next batch fails as well where this one did
+        return entries
+
+    count = os.cpu_count() or 1
+    threads = ThreadPoolExecutor(count, "npl-worker")
     try:
+        for _ in range(count):
+            # In a session of its own it gets no interrupt of the terminal: its end is decided here.
+            pipe = subprocess.PIPE
+            workers.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True))
+            idle.put(workers[-1])
         while batches or running:
             while batches and len(running) < AHEAD * count:
-                batch = batches[-1]  # it stays there until the pool has it
-                with _no_main_module():
-                    work = pool.submit(_indexed, batch, reader.sent([one.found for one in batch]), indexer)
+                batch = batches[-1]  # it stays there until a worker has it
+                work = threads.submit(entries_of, batch, reader.sent([one.found for one in batch]))
                 running[work] = batches.pop()
             for work in wait(running, return_when=FIRST_COMPLETED).done:
                 entries = work.result()
                 del running[work]
                 yield entries
-    except (OSError, RuntimeError, AttributeError, TypeError) as error:  # a pool that breaks while it starts
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
         logger.debug("index: the processes end: %r", error)
         batches.extend(running.values())
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+        threads.shutdown(cancel_futures=True)
+        for worker in workers:
+            with suppress(OSError), worker:  # a part of a batch cannot be sent any more
+                pass
 
 
-def _indexed(batch: list[Asked], reader: Reader, indexer: Indexer) -> list[Entry]:
-    return [indexer.entry(asked, reader.read)[0] for asked in batch]
+def _send(stream: IO[bytes], value: object) -> None:
+    pickle.dump(value, stream, pickle.HIGHEST_PROTOCOL)
+    stream.flush()
 
 
-@contextmanager
-def _no_main_module() -> Iterator[None]:
-    """Keep a process that starts meanwhile from importing the main module, which may be anybody's script."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def _begin() -> None:
-    """Prepare a worker: it ends with the process that started it, however that one ends."""
-    import signal
-
-    # A terminal sends its interrupt to this process as well; who started it decides what becomes of it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def work() -> None:
+    """Index the batches of standard input, until it ends with the process that writes there."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    asked: SimpleQueue[Any] = SimpleQueue()
 
+    def read() -> None:
+        with suppress(EOFError):
+            while True:
+                asked.put(pickle.load(sys.stdin.buffer))
+        os._exit(0)
 
-def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os._exit(0)
+    threading.Thread(target=read, daemon=True).start()
+    with os.fdopen(os.dup(1), "wb") as target:
+        os.dup2(2, 1)  # output of a library must not come between
+        while True:
+            batch, reader, indexer = asked.get()
+            _send(target, [indexer.entry(one, reader.read)[0] for one in batch])

@@ -18,13 +18,21 @@ from typing import NamedTuple, Protocol
 
 from markdown_it.token import Token
 
-from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
+from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import find_front_matter, texts_of
 from npl_index.markdown.headings import LONGEST, one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, segments
-from npl_index.markdown.state import MAX_SECTIONS, BlockState, Deadline, find_lines, in_turns
+from npl_index.markdown.state import (
+    MAX_LINES,
+    MAX_SECTIONS,
+    BlockState,
+    Deadline,
+    check_count,
+    find_lines,
+    in_turns,
+)
 from npl_index.markdown.traits import Traits, is_example
 
 _EXAMPLES, _TABLES, _CODE, _DEFINITIONS = 1, 2, 4, 8
@@ -187,13 +195,14 @@ def parse_sections(
     :param npl: the file comes from a root declared as NPL, so fences are read as NPL writes them.
     :param deadline: value of ``time.monotonic()`` after which parsing ends in an error.
     :raises UnreadableDocumentError: not UTF-8 or binary (holds NUL).
-    :raises DocumentTooLargeError: more sections than ``MAX_SECTIONS``.
+    :raises DocumentTooLargeError: more lines, sections or other blocks than it may have.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     clock = Deadline(name, deadline)
     clock.check()
     source = decoded(data, name)
     starts = find_lines(source)
+    check_count(name, len(starts) - 1, MAX_LINES, "lines")
     first, front = find_front_matter(source)
     blocks, dialect = _read(source, starts, first, npl, clock)
     parts = segments(blocks.tokens, source, starts, first, front)
@@ -340,10 +349,7 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
         elif token.type in _KINDS:
             result[-1].kinds |= _KINDS[token.type]
     result.extend(_part_opening(part, name) for part in parts[reached:])
-    if len(result) > MAX_SECTIONS:
-        raise DocumentTooLargeError(
-            f"{name} has more than {MAX_SECTIONS} sections", hint="split it into smaller documents"
-        )
+    check_count(name, len(result), MAX_SECTIONS, "sections")
     return result
 
 

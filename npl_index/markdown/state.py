@@ -21,6 +21,12 @@ from npl_index.priority import give_way
 MAX_SECTIONS = 20_000
 """Sections a document may have, itself included."""
 
+MAX_LINES = 2_000_000
+"""Lines a document may have; a line takes up to 30 bytes while it is read."""
+
+MAX_BLOCKS = 200_000
+"""Blocks that an index needs of a document; each takes some 400 bytes while it is read."""
+
 _MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, for some more time
 _CHUNK = 16_384
 _RECORDED = frozenset(("heading_open", "fence", "code_block", "table_open", "hr", "dl_open", "npl_header"))
@@ -54,6 +60,17 @@ class Deadline:
 
 
 NO_DEADLINE = Deadline("", None)
+
+
+def check_count(name: str, number: int, most: int, parts: str) -> None:
+    """Raise an error if a document has too many parts of a kind.
+
+    :raises DocumentTooLargeError: it has.
+    """
+    if number > most:
+        raise DocumentTooLargeError(
+            f"{name} has more than {most} {parts}", hint="split it into smaller documents"
+        )
 
 
 def find_lines(source: str) -> array[int]:
@@ -193,7 +210,7 @@ class BlockState(StateBlock):
 
         What is not recorded gets a token all the same: the rules write into it.
 
-        :raises DocumentTooLargeError: it is a heading more than a document may have.
+        :raises DocumentTooLargeError: it is one more than a document may have.
         """
         self.tick()
         if nesting < 0:
@@ -207,6 +224,10 @@ class BlockState(StateBlock):
             return self._unrecorded
         token = Token(ttype, tag, nesting, level=level)
         self.tokens.append(token)
+        if not self.complete:
+            check_count(
+                self._deadline.name, len(self.tokens), MAX_BLOCKS, "headings, fences, tables and breaks"
+            )
         return token
 
     def leaf(self, kind: str, start: int, stop: int) -> Token:
@@ -220,8 +241,4 @@ class BlockState(StateBlock):
         """Keep a heading's text, which its rule wrote into the token before."""
         self.tokens[-1].content = self._unrecorded.content
         self._headings += 1
-        if self._headings >= MAX_SECTIONS:
-            raise DocumentTooLargeError(
-                f"{self._deadline.name} has more than {MAX_SECTIONS} sections",
-                hint="split it into smaller documents",
-            )
+        check_count(self._deadline.name, self._headings + 1, MAX_SECTIONS, "sections")

@@ -18,7 +18,7 @@ from pathlib import Path
 from cachetools import LRUCache
 
 from npl_index.errors import NPLError
-from npl_index.index.building import Reader, indexed
+from npl_index.index.building import WORKER, Reader, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import DamagedIndexError, Database
 from npl_index.index.driver import driver
@@ -28,6 +28,7 @@ from npl_index.index.upkeep import note_use, shrink
 from npl_index.library.documents import Found
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
+from npl_mcp.config.programs import python
 from npl_mcp.core.waiting import Indexing
 
 logger = logging.getLogger(__name__)
@@ -302,7 +303,7 @@ class DocumentSets:
         logged = time.monotonic()
         if apart is not None:
             todo.reverse()  # the first ones come first
-            for entries in indexed(todo, apart, self._indexer):
+            for entries in indexed(todo, apart, self._indexer, python(WORKER)):
                 if self._closed:
                     raise NPLError("the server ends")
                 self.built += sum(one.content is not None for one in entries)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import platform
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,11 +29,12 @@ from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greeted
 from npl_mcp.config.clients import READING, Configuration, configurations
+from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import Settings, find_program
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
-from npl_mcp.stores.base.extras import EXTRAS, install_command, is_installed
+from npl_mcp.stores.base.extras import EXTRAS, is_installed
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
@@ -93,7 +99,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _server(settings.data_folder)
     for extra, (_, purpose) in EXTRAS.items():
         there = is_installed(extra)
-        fix = None if there else f"if you need it: {install_command(extra)}"
+        fix = None if there else f"if you need it: {_adding(extra)}"
         yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if there else 'not installed'}", fix)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
@@ -138,10 +144,25 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = f"for exact counts: {install_command('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    fix = f"for exact counts: {_adding('exact')}; offline: put {file} into {settings.vocabularies[0]}"
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
         return Finding("vocabulary", WARNING, f"{text}: {path} is not as published", fix)
     return Finding("vocabulary", OK, text, fix)
+
+
+def _adding(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from where that came.
+
+    It takes no code and no settings from the folder that it is run in.
+    """
+    # PEP 610: where from, unless it was a package index.
+    told = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
+    kind = told.get("vcs_info", {}).get("vcs")
+    origin = f" @ {kind + '+' if kind else ''}{told['url']}" if told else ""
+    pip = [*python('import runpy; runpy.run_module("pip", run_name="__main__")', kept=True), "install"]
+    if not importlib.util.find_spec("pip"):  # in an environment that uv made
+        pip = ["uv", "pip", "install", "--directory", Path.home().anchor, "--python", sys.executable]
+    return shlex.join([*pip, f"npl-mcp[{extra}]{origin}"])
 
 
 def _data_folder(folder: Path) -> Finding:

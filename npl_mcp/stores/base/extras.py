@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import shlex
-import sys
-from importlib.metadata import distribution
 from typing import NamedTuple
 
 
@@ -36,15 +32,3 @@ def is_installed(extra: str) -> bool:
 def how_to_install(extra: str) -> str:
     """Return how to get one of :data:`EXTRAS`; callers elsewhere learn no path of this machine."""
     return f"npl-mcp doctor prints the command that adds npl-mcp[{extra}]"
-
-
-def install_command(extra: str) -> str:
-    """Return the command that adds one of :data:`EXTRAS` to this installation, from where that came."""
-    # PEP 610: where from, unless it was a package index.
-    told = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
-    kind = told.get("vcs_info", {}).get("vcs")
-    origin = f" @ {kind + '+' if kind else ''}{told['url']}" if told else ""
-    here = shlex.quote(sys.executable)
-    # Environments that uv makes have no pip.
-    pip = f"{here} -m pip install" if importlib.util.find_spec("pip") else f"uv pip install --python {here}"
-    return f"{pip} {shlex.quote(f'npl-mcp[{extra}]{origin}')}"

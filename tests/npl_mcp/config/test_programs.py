@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.settings import child_environment
-from tests.npl_mcp.core.many import write
+from npl_mcp.core.document_sets import APART
 
 BIN = Path(sys.executable).parent
 
@@ -51,6 +52,8 @@ STARTS: dict[str, list[str]] = {
     "npl-mcp migrate": ["npl-mcp", "migrate"],
     "npl-mcp doctor": ["npl-mcp", "doctor"],
     "npl-mcp index with workers": ["npl-mcp", "index", "many"],
+    "npl-load with workers": ["npl-load", "tailored", "--file", "many", "words"],
+    "npl-load over stdio with workers": ["npl-load", "--via", "stdio", "tailored", "--file", "many", "words"],
     "npl-mcp-server config": ["npl-mcp-server", "config"],
 }
 
@@ -84,7 +87,10 @@ class Stranger:
             (folder / name).write_text("FASTMCP_LOG_LEVEL=none\nhome = .\n", encoding="utf-8")
         (folder / "all.pth").write_text(f"import argparse; {code}", encoding="utf-8")
         subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
-        write(folder / "many", 160)
+        (folder / "many").mkdir()
+        for number in range(40):
+            text = f"# Page {number}\n" + "A line of words.\n" * (APART // 40 // 16)
+            (folder / "many" / f"page{number}.md").write_text(text, encoding="utf-8")
         self.environment = {
             **os.environ,
             **child_environment({}),
@@ -201,6 +207,17 @@ def test_what_is_printed_for_clients_imports_nothing_from_there(
     for command in commands:
         done = stranger.run(*command, spoken=SPOKEN, path=f".:{path}")
         assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "npl"
+    assert stranger.marks() == ""
+
+
+def test_what_the_doctor_prints_imports_nothing_from_there(stranger: Stranger) -> None:
+    """The command that adds an extra is run in any folder."""
+    doctor = stranger.run(str(BIN / "npl-mcp"), "doctor").stdout
+    commands = re.findall(r"^ +(?:for exact counts|if you need it): (.+?'npl-mcp.+?')", doctor, re.MULTILINE)
+    assert commands, doctor
+    for command in commands:
+        done = stranger.run(*shlex.split(command), "--help")
+        assert ("pip install" in done.stdout, done.returncode) == (True, 0), done.stderr
     assert stranger.marks() == ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -48,13 +47,13 @@ def told(app: App) -> object:
 
 def in_one_process(settings: Settings) -> object:
     """Return what is said without workers: there is no such program."""
-    multiprocessing.set_executable("/nowhere/python")
     app = App(replace(settings, cache_mode="memory"))
     try:
-        return told(app)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "executable", "/nowhere/python")
+            return told(app)
     finally:
         app.close()
-        multiprocessing.set_executable(sys.executable)
 
 
 def children(process: int) -> list[int]:
@@ -66,7 +65,7 @@ def children(process: int) -> list[int]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(words[1]) == process and words[0] != "Z" and b"spawn_main" in command:
+        if int(words[1]) == process and words[0] != "Z" and b"index.building" in command:
             found.append(int(folder.name))
     return found
 
