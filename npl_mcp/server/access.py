@@ -25,7 +25,6 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
 from npl_mcp.server.introduction import introduction, what_is_served
 from npl_mcp.server.registry import BoundTool
-from npl_mcp.server.stdio import IN_FLIGHT
 from npl_mcp.tools.access import is_for, sees, sees_domain
 
 INTRODUCED_SECONDS = 1.0
@@ -86,9 +85,8 @@ def caller_of(request: Any) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
-    in_flight = IN_FLIGHT.get()
     return replace(
-        caller or (Caller() if in_flight is None else in_flight.caller(request.request_id)),
+        caller or Caller(),
         name=_text(client.get("name")),
         version=_text(client.get("version")),
         folder=None if folder is None else str(folder),

@@ -334,5 +334,5 @@ def serve_stdio(settings: Settings) -> None:
     # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
     # cancel all tasks instead can leave a busy server that waits for one of them for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serving = partial(serve, create_server(settings), connect(), settings.body_limit)
+    serving = partial(serve, create_server(settings), connect(settings.body_limit))
     anyio.run(serving, backend_options={"loop_factory": new_loop})
