@@ -268,7 +268,8 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         ],
     )
     names = {spec.name for spec in listed}
-    register_all(server, app, (*listed, *(one for one in unlisted_tools(domains) if one.name not in names)))
+    every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in names))
+    register_all(server, app, every)
     if "directive" in domains:
         add_directive(server, app)
     if "npl" in domains:
@@ -279,7 +280,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     server.add_transform(Seen())
     server.add_transform(ForHosts())
     if settings.small_list:
-        server.add_transform(SmallList(app, domains))
+        server.add_transform(SmallList(app, domains, every))
     for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):
         adapt(server)
     return server
