@@ -9,12 +9,13 @@ import logging
 import queue
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import PAGES, Call, Sink, log_sinks
+from npl_mcp.core.calls import PAGES, Call, Caller, Sink, log_sinks
 from npl_mcp.core.whole_sizes import whole_size
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
@@ -56,7 +57,7 @@ class CallLog:
         self._store: CallStore = app.stores.calls
         self._statistics = app.state.indices.statistics
         self._with_contexts = app.settings.log_calls == "contexts"
-        self._queue: queue.Queue[Logged] = queue.Queue(WAITING)
+        self._queue: queue.Queue[tuple[Logged, Caller, set[str]]] = queue.Queue(WAITING)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._hits = self._misses = 0
@@ -69,7 +70,7 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            self._queue.put_nowait(self._logged(call))
+            self._queue.put_nowait((self._logged(call), call.caller, _files(call.data)))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -84,7 +85,9 @@ class CallLog:
         while not self._closing.wait(PAUSE) or not self._queue.empty():
             batch: list[Logged] = []
             while len(batch) < TOGETHER and not self._queue.empty():
-                batch.append(self._queue.get_nowait())
+                logged, caller, files = self._queue.get_nowait()
+                whole = whole_size(self._app, caller, files) if logged.taken is not None else None
+                batch.append(replace(logged, whole=whole))
             if batch:
                 self._write(batch)
 
@@ -111,12 +114,14 @@ class CallLog:
             bytes=call.size,
             hits=hits,
             misses=misses,
-            **(self._loaded(call, call.data) if isinstance(call.data, Tailored) else {}),
+            **(self._loaded(call.arguments, call.data) if isinstance(call.data, Tailored) else {}),
         )
 
-    def _loaded(self, call: Call, answer: Tailored) -> dict[str, Any]:
-        """Return what is logged of sections that were loaded."""
-        given = call.arguments
+    def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
+        """Return what is logged of sections that were loaded, but for the size of the whole documents.
+
+        :param given: the arguments.
+        """
         offers: list[tuple[Offered, str]] = [("suggestion", one.selector) for one in answer.suggestions]
         offers += [("more", selector) for selector in answer.request_more]
         context = given.get("context")
@@ -125,12 +130,18 @@ class CallLog:
             "file": _plain(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
-            "whole": whole_size(self._app, call, answer),
             "taken": tuple(_plain(_name(one.file, one.selector)) for one in answer.sections),
             "context": _plain(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None,
             "wanted": tuple(_plain(one) for one in _wanted(given)),
             "offered": tuple((kind, _plain(selector)) for kind, selector in offers[:_OFFERED]),
         }
+
+
+def _files(answer: object) -> set[str]:
+    """Return the documents that loaded sections came from."""
+    if not isinstance(answer, Tailored):
+        return set()
+    return {section.file or answer.file for section in answer.sections}
 
 
 def _wanted(given: Mapping[str, object]) -> list[str]:

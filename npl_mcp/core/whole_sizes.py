@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cachetools.func import ttl_cache
 
-from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import Call
+from npl_mcp.core.calls import Caller
 
 _KEPT = 1024
 _SECONDS = 30.0
 
 
-def whole_size(app: App, call: Call, answer: Tailored) -> int | None:
-    """Return the tokens of the documents that an answer came from; ``None`` if one is gone by now.
+def whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
+    """Return the tokens of documents as a caller sees them; ``None`` if one is gone.
 
     A change may be noticed up to half a minute late.
 
     :param app: has the documents.
     """
-    files = {section.file or answer.file for section in answer.sections}
     try:
-        seen = call.caller.view(app)
+        seen = caller.view(app)
         return sum(_tokens(seen, file) for file in files)
     except NPLError:
         return None

@@ -32,7 +32,6 @@ from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.lanes import lane
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.access import EVERYTHING
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import Failure, as_dict
@@ -76,8 +75,11 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
-        sight = EVERYTHING if identity is None else identity.sight
-        return Response(await lane("light").run(metrics.text, sight), media_type=CONTENT_TYPE)
+        if identity is not None and identity.sight.domains is not None:
+            problem = "metrics count calls of all domains, and this token has some; use one of all domains"
+            failure = Failure(error=problem, error_code=ErrorCode.PERMISSION_DENIED.value)
+            return JSONResponse(as_dict(failure), STATUS[ErrorCode.PERMISSION_DENIED])
+        return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
 
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),

@@ -238,7 +238,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
         _warn(settings)
-        reports.start()
         timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
         try:
             yield {}

@@ -129,7 +129,11 @@ class Lines:
         """Yield the bytes of each message; of one above the limit, its beginning and its end."""
         while line := self._source.readline(self._limit + 1):
             end, last = b"", line
-            while len(line) > self._limit and not last.endswith(b"\n") and (last := self._source.readline(_BLOCK)):
+            while (
+                len(line) > self._limit
+                and not last.endswith(b"\n")
+                and (last := self._source.readline(_BLOCK))
+            ):
                 end = (end + last)[-LONGEST_END:]
             if not line.isspace():
                 yield (line + end).removesuffix(b"\n")
