@@ -23,19 +23,19 @@ from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.core.lanes import lane
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.http.policy import READY, Policy
-from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
 from npl_mcp.tools.responses import Failure, as_dict
 from npl_mcp.web.app import site_of, static_files
+from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
 
 MAX_SESSIONS = 1_000
 """Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when

@@ -27,7 +27,6 @@ UI = "ui://"
 
 ASK = f"{UI}npl/ask"
 
-_PAGE = Path(__file__).parents[1] / "data" / "ask.html"
 _ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
 
@@ -52,7 +51,9 @@ def add_apps(server: FastMCP[Any]) -> None:
 
 
 def _read() -> str:
-    return _PAGE.read_text(encoding="utf-8")
+    from npl_mcp.web.chat_window import document
+
+    return document()
 
 
 def shows_pages() -> bool:

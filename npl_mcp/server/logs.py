@@ -13,7 +13,10 @@ _ESCAPES_IN_LINES = {code: text for code, text in _ESCAPES.items() if code != or
 
 
 class PlainFormatter(logging.Formatter):
-    """Writes each message on one line; control characters and line ends are escaped. A ``bare`` record is its message."""
+    """Writes each message on one line; control characters and line ends are escaped.
+
+    A record with the attribute ``bare`` is written without time and level.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name logging gives it
         """Return the line of a record."""

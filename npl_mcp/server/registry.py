@@ -23,10 +23,10 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.core.progress import ENDING, tell_progress
 from npl_mcp.core.waiting import Awaited, Long, Patience, step
 from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
-from npl_mcp.server.lanes import lane
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
@@ -135,14 +135,15 @@ class BoundTool(Tool):
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
             call.arguments = arguments
-        data = self._spec.function(seen(self._app).in_call(), **self._checked(arguments))
+        checked = self._checked(arguments)
+        data = self._spec.function(seen(self._app).in_call(), **checked)
         if inspect.iscoroutine(data):
             data = await data
         if call is not None:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored) else None
-        return self._result(data)
+        return self._result(data, checked)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         arguments = unpacked(arguments, self._containers)
@@ -153,9 +154,10 @@ class BoundTool(Tool):
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    def _result(self, data: object) -> ToolResult:
+    def _result(self, data: object, arguments: Mapping[str, Any]) -> ToolResult:
         """Return the answer as it is sent.
 
+        :param arguments: checked.
         :raises TooLargeAnswerError: it has more bytes than any answer may have.
         """
         settings = self._app.settings
@@ -168,6 +170,11 @@ class BoundTool(Tool):
             asked = call is not None and call.arguments.get("format")  # then the tool has seen to it
             models = not asked and self._app.form(None) == "markdown"
             written = as_markdown(body["data"]) if models else _json(body)
+        if self.has_page:
+            from npl_mcp.web.chat_window import content
+
+            html = content(settings, arguments, body["data"])
+            body = {**(body if settings.structured else {}), "html": within(settings.body_limit, html)}
         text = within(settings.body_limit, written)
         if call is not None:
             call.size = size(text)

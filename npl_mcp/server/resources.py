@@ -23,12 +23,12 @@ from pydantic import ConfigDict
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, Caller, seen, sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
-from npl_mcp.server.calling import call, text_of
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.web.calling import call, text_of
 
 MISSING = 1001
 """Error code of a method when a file or a template is not there."""

@@ -19,8 +19,8 @@ from mcp_types import CallToolRequestParams
 from npl_index.errors import InvalidRequestError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.server.arguments import from_text
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.search import LONGEST_QUERY
@@ -48,8 +48,8 @@ class SmallList(BM25SearchTransform):
 
     :param app: passed to the two tools, which use only its settings.
     :param domains: names of what there are tools for.
-    :param specs: the tools that are listed anyway: those to read with, and those with a page, which a client finds in
-        the list alone.
+    :param specs: all tools. Those that clients always load stay listed, and so do those with a page, which a
+        client finds in the list alone.
     """
 
     def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:

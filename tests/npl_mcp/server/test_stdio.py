@@ -168,7 +168,8 @@ def test_answers_have_headers_in_ascii() -> None:
 
     async def run() -> None:
         for request, result in ((1, "é"), (2, "y")):
-            await client.write('{"jsonrpc":"2.0","id":%d,"result":{"r":"%s"}}\n' % (request, result))
+            answer = {"jsonrpc": "2.0", "id": request, "result": {"r": result}}
+            await client.write(json.dumps(answer, ensure_ascii=False) + "\n")
 
     anyio.run(run)
     assert target.getvalue() == (
