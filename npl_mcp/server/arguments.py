@@ -1,6 +1,6 @@
-"""Arguments before and while they are checked: how much a call may bring, and what counts as a number.
+"""Arguments before and while they are checked: how many entries there may be, and what counts as a number.
 
-Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
+Sizes are looked at first, because a check of many wrong entries makes as many problems. Then pydantic
 checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
 truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth
 value: that is always a mistake.
@@ -9,7 +9,7 @@ value: that is always a mistake.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
 from types import UnionType
@@ -19,74 +19,25 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
+from npl_mcp.server.messages import excess
 from npl_mcp.tools.spec import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
 
-LONGEST_KEY = 1_000
-"""Characters of a key."""
 
-_LONGEST_NUMBER = 4_096
-"""Bits of a whole number. Python needs quadratic time to write longer ones."""
-
-
-def check_size(arguments: Mapping[str, object], tool: str, open_to_any: frozenset[str], longest: int) -> None:
+def check_size(arguments: Mapping[str, object], tool: str, walked: Iterable[str]) -> None:
     """Make sure that the checks to come have little to walk.
 
     :param tool: for the message.
-    :param open_to_any: the parameters that take any JSON.
-    :param longest: characters of a text.
-    :raises InvalidRequestError: a part is too long, has too many parts, or is nested too deeply.
+    :param walked: the parameters whose entries are checked one by one.
+    :raises InvalidRequestError: there are too many arguments, or one has too many entries.
     """
-    left = MOST_VALUES
-    for number, (name, value) in enumerate(arguments.items()):
-        if number == MOST_ENTRIES:
-            raise InvalidRequestError(
-                f"{tool}: the arguments have {len(arguments):,} keys", hint=f"at most {MOST_ENTRIES:,}"
-            )
-        if value.__class__ is str and len(value) <= longest:
-            continue
-        most = MOST_VALUES if name in open_to_any else MOST_ENTRIES
-        left = _walk(value, f"{tool}: {name[:64]}", most, left, longest)
-
-
-def _walk(value: object, name: str, most: int, left: int, longest: int) -> int:
-    """Look at every part of a value, level by level; return how many more there may be in other values."""
-    level = [value]
-    for _ in range(DEEPEST):
-        inner: list[object] = []
-        for part in level:
-            if isinstance(part, str) and len(part) > longest:
-                raise _too_much(name, f"has a text of {len(part):,} characters", f"{longest:,}")
-            if isinstance(part, int) and part.bit_length() > _LONGEST_NUMBER:
-                raise _too_much(name, "has a number with too many digits", "15 digits are exact everywhere")
-            if not isinstance(part, Mapping | list | tuple):
-                continue
-            left -= len(part)
-            if len(part) > most or left < 0:
-                raise _too_much(name, f"has {len(part):,} entries", f"{most:,}")
-            if isinstance(part, Mapping):
-                _check_keys(part, name)
-                inner.extend(part.values())
-            else:
-                inner.extend(part)
-        if not inner:
-            return left
-        level = inner
-    raise _too_much(name, "is nested too deeply", f"{DEEPEST} levels")
-
-
-def _check_keys(part: Mapping[Any, object], name: str) -> None:
-    for key in part:
-        if len(str(key)) > LONGEST_KEY:
-            raise _too_much(name, "has a key that is too long", f"{LONGEST_KEY:,} characters")
-
-
-def _too_much(name: str, problem: str, most: str) -> InvalidRequestError:
-    hint = most if most.startswith("15") else f"at most {most}"
-    return InvalidRequestError(f"{name} {problem}", hint=hint)
+    parts = {"the arguments": arguments, **{name: arguments.get(name) for name in walked}}
+    for name, part in parts.items():
+        if isinstance(part, Mapping | list) and len(part) > MOST_ENTRIES:
+            problem = f"{tool}: {len(part):,} entries in {name}"
+            raise InvalidRequestError(problem, hint=f"at most {MOST_ENTRIES:,}")
 
 
 def container(annotation: object) -> type | None:

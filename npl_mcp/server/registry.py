@@ -48,8 +48,8 @@ class BoundTool(Tool):
     _spec: ToolSpec = PrivateAttr()
     _app: App = PrivateAttr()
     _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
-    _open_to_any: frozenset[str] = PrivateAttr()
     _containers: Mapping[str, type] = PrivateAttr()
+    _walked: frozenset[str] = PrivateAttr()
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
@@ -58,7 +58,7 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: the function's first argument.
         """
-        arguments, schema, open_to_any, containers = _arguments(spec.function)
+        arguments, schema, containers, walked = _arguments(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
         if "description" in (budget := shown.get("token_budget", {})):
             said = budget["description"].format(token_budget=app.settings.token_budget)
@@ -76,7 +76,7 @@ class BoundTool(Tool):
             annotations=_annotations(spec),
         )
         tool._spec, tool._app, tool._arguments = spec, app, arguments
-        tool._open_to_any, tool._containers = open_to_any, containers
+        tool._containers, tool._walked = containers, walked
         return tool
 
     @property
@@ -147,7 +147,7 @@ class BoundTool(Tool):
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         arguments = unpacked(arguments, self._containers)
-        check_size(arguments, self.name, self._open_to_any, self._app.settings.body_limit)
+        check_size(arguments, self.name, self._walked)
         try:
             return self._arguments.validate_python(arguments)
         except ValidationError as error:
@@ -237,9 +237,9 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 @cache
 def _arguments(
     function: Callable[..., object],
-) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], frozenset[str], Mapping[str, type]]:
-    """Return a validator of a tool's arguments, their JSON schema, the names of those of any JSON, and what
-    those are that are lists or objects.
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], Mapping[str, type], frozenset[str]]:
+    """Return a validator of a tool's arguments, their JSON schema, the kind of each list and object, and the
+    names of those whose entries have a type.
     """
 
     def collect(**values: Any) -> dict[str, Any]:
@@ -259,10 +259,10 @@ def _arguments(
     )
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
-    open_to_any = frozenset(parameter.name for parameter in declared if takes_any(parameter.annotation))
     kinds = ((parameter.name, container(parameter.annotation)) for parameter in declared)
     containers = {name: kind for name, kind in kinds if kind is not None}
-    return adapter, _compact(adapter.json_schema()), open_to_any, containers
+    walked = frozenset(one.name for one in declared if not takes_any(one.annotation)) & containers.keys()
+    return adapter, _compact(adapter.json_schema()), containers, walked
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:

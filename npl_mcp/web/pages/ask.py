@@ -133,7 +133,7 @@ def audited(visit: Visit, asked: Asked, audit: Any) -> Data:
 
 
 def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
-    """Return the same request as a tool call, a command line, and, where there is a port, a call over HTTP."""
+    """Return the same request as a tool call, a command line, and a call over HTTP where there is a port."""
     arguments = {**asked.arguments(), "format": form}
     origin = visit.settings.web_url
     token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
