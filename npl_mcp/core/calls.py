@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
+from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in
@@ -46,10 +46,6 @@ class FolderRefusedError(NotAllowedError):
     """The caller's working directory cannot be used."""
 
 
-class FolderHiddenError(NotFoundError, FolderRefusedError):
-    """It is not there, or the caller may not see it: which of the two is not told."""
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Where a call comes from.
@@ -82,32 +78,17 @@ class Caller:
             app = app.seen_by(self.identity.sight)
         if self.folder is None:
             return app
-        folder = Path(self.folder)
-        if not folder.is_absolute() or "\0" in self.folder:
-            raise FolderRefusedError(
-                "the working directory is not an absolute path", hint="send an absolute path"
-            )
         # Not Path.resolve, which fails where links go in circles.
-        real = real_path(self.folder)
-        if self.identity is not None:
-            return self._seen_from(app, real)
-        if real is None:
-            raise FolderRefusedError("the working directory cannot be resolved", hint="leave it out")
-        folder = Path(real)
-        if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
+        is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
+        real = real_path(self.folder) if is_path else None
+        anywhere = self.trusted and self.identity is None
+        roots = [str(root.resolve()) for root in app.settings.roots]
+        if real is None or not os.path.isdir(real) or not (anywhere or lies_in(real, roots)):  # noqa: PTH112 - no name is too long for it
             raise FolderRefusedError(
-                "the working directory is outside the folders this server may show you",
+                "the working directory is not the absolute path of a folder that this server may show you",
                 hint="leave it out, or send the token of the server's state file",
             )
-        if not os.path.isdir(folder):  # noqa: PTH112 - no name is too long for it
-            raise FolderRefusedError("the working directory does not exist", hint="leave it out")
-        return app.at(folder)
-
-    def _seen_from(self, app: App, folder: str | None) -> App:
-        roots = [str(root.resolve()) for root in app.settings.roots]
-        if folder is None or not lies_in(folder, roots) or not os.path.isdir(folder):  # noqa: PTH112 - as above
-            raise FolderHiddenError("there is no such working directory", hint="leave it out")
-        return app.at(Path(folder))
+        return app.at(Path(real))
 
 
 @dataclass(slots=True)

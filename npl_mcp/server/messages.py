@@ -21,10 +21,6 @@ _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 LONGEST_END = 512
 """Bytes at the end of a message in which its id may stand."""
 
-_ID = 200
-LONGEST_END = 512
-"""Bytes at the end of a message in which its id may stand."""
-
 _LONG_ID = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:"(?:[^"\\]|\\.){200}|-?\d{200})')
 _ID = rb'"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
 _OTHER = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*'

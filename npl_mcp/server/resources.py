@@ -108,7 +108,8 @@ class HideMissing(Transform):
         present = await lane("light").run(self._present)
         return [one for one in components if NAME not in one.tags or _FILES[one.name] in present]
 
-    list_resources = list_prompts = _listed
+    # FastMCP gives the argument by its position.
+    list_resources = list_prompts = _listed  # type: ignore[assignment]
 
     def _present(self) -> frozenset[str]:
         try:
