@@ -92,31 +92,24 @@ class Refusal:
         await send({"type": "http.response.body", "body": event})
 
 
-BUSY = Refusal(
-    503,
-    ErrorCode.OPERATION_FAILED,
-    "too many calls are in flight; try again in a second",
-    ((b"retry-after", b"1"),),
-)
+_SOON = ((b"retry-after", b"1"),)
+_CLOSE = ((b"connection", b"close"),)
+
+BUSY = Refusal(503, ErrorCode.OPERATION_FAILED, "too many calls are in flight; try again in a second", _SOON)
 ENDING = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
     "the server ends, and the call may have been done in part or whole; look, then try again",
-    ((b"retry-after", b"1"), (b"connection", b"close")),
+    (*_SOON, *_CLOSE),
 )
-TOO_SLOW = Refusal(
-    408,
-    ErrorCode.INVALID_PARAMETER,
-    "the body did not arrive in time; send it whole",
-    ((b"connection", b"close"),),
-)
+TOO_SLOW = Refusal(408, ErrorCode.INVALID_PARAMETER, "the body did not arrive in time; send it whole", _CLOSE)
 NO_TOKEN = Refusal(
     401,
     ErrorCode.PERMISSION_DENIED,
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
     ((b"www-authenticate", b"Bearer"),),
 )
-NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", ((b"retry-after", b"1"),))
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", _SOON)
 FROM_ELSEWHERE = Refusal(
     403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
 )
@@ -126,9 +119,7 @@ NOT_LISTED = Refusal(
     "web pages may not call this server; an origin is added by --allow-origin",
 )
 NOT_JSON = Refusal(
-    400,
-    ErrorCode.INVALID_PARAMETER,
-    "the content type must be application/json; send Content-Type: application/json",
+    400, ErrorCode.INVALID_PARAMETER, "the content type is not JSON; send Content-Type: application/json"
 )
 
 

@@ -40,7 +40,7 @@ from npl_mcp.core.calls import (
     sight,
 )
 from npl_mcp.server.access import KnowCaller, Seen
-from npl_mcp.server.apps import ForHosts, add_apps, icon
+from npl_mcp.server.apps import add_apps, icon
 from npl_mcp.server.completions import add_completions
 from npl_mcp.server.documents import add_documents
 from npl_mcp.server.fastmcp_private import keep_lists, shorten_errors, skip_header_parameters, skip_logging
@@ -277,7 +277,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_completions(server, app)
         add_apps(server)
     server.add_transform(Seen())
-    server.add_transform(ForHosts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))
     for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):
