@@ -28,12 +28,12 @@ from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
-from npl_mcp.http.policy import READY, Policy
+from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
-from npl_mcp.tools.responses import Failure, as_dict
+from npl_mcp.tools.responses import as_dict
 from npl_mcp.web.app import site_of, static_files
 from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
 
@@ -76,9 +76,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
         if identity is not None and identity.sight.domains is not None:
-            problem = "metrics count calls of all domains, and this token has some; use one of all domains"
-            failure = Failure(error=problem, error_code=ErrorCode.PERMISSION_DENIED.value)
-            return JSONResponse(as_dict(failure), STATUS[ErrorCode.PERMISSION_DENIED])
+            return SOME_DOMAINS.response
         return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
 
     routes: list[BaseRoute] = [
@@ -108,8 +106,7 @@ async def _readiness(ready: Kept[bool], _: Request) -> Response:
             return JSONResponse({"ok": True})
     except StoreError as error:
         problem = str(error)
-    failure = Failure(error=f"not ready: {problem}", error_code=ErrorCode.DATABASE_ERROR.value)
-    return JSONResponse(as_dict(failure), 503, {"Retry-After": "1"})
+    return Refusal(503, ErrorCode.DATABASE_ERROR, f"not ready: {problem}", SOON).response
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:

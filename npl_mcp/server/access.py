@@ -102,8 +102,8 @@ def _text(value: object) -> str | None:
 PAGE = "page"
 """Tag of a resource that is a page for chat windows (MCP Apps, SEP-1865).
 
-Where a client shows none, neither the page nor its tool is there: a host that does not know the extension would
-list the tool to the model, which pays for it.
+Where a client shows none, neither the page nor its tool is there: a host that does not know the extension
+would list the tool to the model, which pays for it.
 """
 
 
