@@ -8,15 +8,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from cachetools.func import ttl_cache
+
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import PAGES, Call, Caller, Sink, log_sinks
-from npl_mcp.core.whole_sizes import whole_size
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
 
@@ -35,6 +37,8 @@ PAUSE = 0.5
 """Seconds between two transactions: each costs a writing to disk, and wakes whoever waits for news."""
 
 _OFFERED = 20
+_SIZES = 1024
+_SIZE_SECONDS = 30.0
 _LONGEST = 1_000
 _CLOSE_SECONDS = 2.0
 
@@ -86,7 +90,7 @@ class CallLog:
             batch: list[Logged] = []
             while len(batch) < TOGETHER and not self._queue.empty():
                 logged, caller, files = self._queue.get_nowait()
-                whole = whole_size(self._app, caller, files) if logged.taken is not None else None
+                whole = _whole_size(self._app, caller, files) if logged.taken is not None else None
                 batch.append(replace(logged, whole=whole))
             if batch:
                 self._write(batch)
@@ -157,3 +161,27 @@ def _name(file: str | None, selector: str) -> str:
 def _plain(text: str, most: int = _LONGEST) -> str:
     """Return a text that every database keeps: none has NUL or half a character."""
     return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
+    """Return the tokens of documents as a caller sees them; ``None`` if one is gone.
+
+    A change may be noticed up to half a minute late.
+
+    :param app: has the documents.
+    """
+    try:
+        seen = caller.view(app)
+        return sum(_tokens(seen, file) for file in files)
+    except NPLError:
+        return None
+
+
+@ttl_cache(_SIZES, _SIZE_SECONDS)
+def _tokens(app: App, file: str) -> int:
+    collection = app.gather(DocumentRef(file=file)).collection
+    _, counts = app.counting(collection)
+    return sum(
+        counts(number).total(range(len(indexed.tree.sections)))
+        for number, indexed in enumerate(collection.documents)
+    )

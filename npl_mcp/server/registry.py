@@ -20,13 +20,13 @@ from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import NPLError
+from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
 from npl_mcp.core.lanes import lane
 from npl_mcp.core.progress import ENDING, tell_progress
 from npl_mcp.core.waiting import Awaited, Long, Patience, step
-from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
+from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
@@ -48,8 +48,6 @@ class BoundTool(Tool):
     _spec: ToolSpec = PrivateAttr()
     _app: App = PrivateAttr()
     _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
-    _containers: Mapping[str, type] = PrivateAttr()
-    _walked: frozenset[str] = PrivateAttr()
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
@@ -58,7 +56,7 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: the function's first argument.
         """
-        arguments, schema, containers, walked = _arguments(spec.function)
+        arguments, schema = _arguments(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
         if "description" in (budget := shown.get("token_budget", {})):
             said = budget["description"].format(token_budget=app.settings.token_budget)
@@ -76,7 +74,6 @@ class BoundTool(Tool):
             annotations=_annotations(spec),
         )
         tool._spec, tool._app, tool._arguments = spec, app, arguments
-        tool._containers, tool._walked = containers, walked
         return tool
 
     @property
@@ -146,8 +143,9 @@ class BoundTool(Tool):
         return self._result(data, checked)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        arguments = unpacked(arguments, self._containers)
-        check_size(arguments, self.name, self._walked)
+        if len(arguments) > MOST_ENTRIES:
+            problem = f"{self.name}: there are {len(arguments):,} arguments"
+            raise InvalidRequestError(problem, hint=f"at most {MOST_ENTRIES:,}")
         try:
             return self._arguments.validate_python(arguments)
         except ValidationError as error:
@@ -237,10 +235,8 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 @cache
 def _arguments(
     function: Callable[..., object],
-) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], Mapping[str, type], frozenset[str]]:
-    """Return a validator of a tool's arguments, their JSON schema, the kind of each list and object, and the
-    names of those whose entries have a type.
-    """
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Return a validator of a tool's arguments, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -259,10 +255,7 @@ def _arguments(
     )
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
-    kinds = ((parameter.name, container(parameter.annotation)) for parameter in declared)
-    containers = {name: kind for name, kind in kinds if kind is not None}
-    walked = frozenset(one.name for one in declared if not takes_any(one.annotation)) & containers.keys()
-    return adapter, _compact(adapter.json_schema()), containers, walked
+    return adapter, _compact(adapter.json_schema())
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
