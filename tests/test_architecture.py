@@ -43,8 +43,8 @@ PACKAGES = {
     "npl_mcp.core": "npl_index config stores editing changes projects",
     "npl_mcp.tools": "npl_index config stores editing changes projects core",
     "npl_mcp.cli": "npl_index config stores core tools",
-    "npl_mcp.server": "npl_index config stores changes projects core tools",
-    "npl_mcp.web": "npl_index config stores changes core tools server",
+    "npl_mcp.web": "npl_index config stores changes core tools",
+    "npl_mcp.server": "npl_index config stores changes projects core tools web",
     "npl_mcp.http": "npl_index config stores core tools cli server web",
     "npl_mcp.dev": "npl_index config stores projects core tools server",
     "npl_mcp.__main__": "npl_index config stores projects core tools server cli",
@@ -110,6 +110,8 @@ LATE = {
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
+    ("npl_mcp.server.apps", "npl_mcp.web.chat_window"): "Jinja takes long, and few clients show pages",
+    ("npl_mcp.server.registry", "npl_mcp.web.chat_window"): "as above",
     ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
 }
 

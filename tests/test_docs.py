@@ -208,6 +208,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     lines = [helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"], ["edit"], ["map"])]
     lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
     lines += [helped(main, capsys, *words) for words in (["library", "push"], ["token", "add"])]
+    lines.append(helped(serving.main, capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + SETTINGS)
     assert shown <= known.union(*map(flags, lines))
     said = {"--help", "--version", "--foreground", "--show-token", "--config", "--status", "--stop"}

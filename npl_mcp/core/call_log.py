@@ -8,14 +8,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
+
+from cachetools.func import ttl_cache
 
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import PAGES, Call, Sink, log_sinks
-from npl_mcp.core.whole_sizes import whole_size
+from npl_mcp.core.calls import PAGES, Call, Caller, Sink, log_sinks
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
 
@@ -34,6 +37,8 @@ PAUSE = 0.5
 """Seconds between two transactions: each costs a writing to disk, and wakes whoever waits for news."""
 
 _OFFERED = 20
+_SIZES = 1024
+_SIZE_SECONDS = 30.0
 _LONGEST = 1_000
 _CLOSE_SECONDS = 2.0
 
@@ -56,7 +61,7 @@ class CallLog:
         self._store: CallStore = app.stores.calls
         self._statistics = app.state.indices.statistics
         self._with_contexts = app.settings.log_calls == "contexts"
-        self._queue: queue.Queue[Logged] = queue.Queue(WAITING)
+        self._queue: queue.Queue[tuple[Logged, Caller, set[str]]] = queue.Queue(WAITING)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._hits = self._misses = 0
@@ -69,7 +74,7 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            self._queue.put_nowait(self._logged(call))
+            self._queue.put_nowait((self._logged(call), call.caller, _files(call.data)))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -84,7 +89,9 @@ class CallLog:
         while not self._closing.wait(PAUSE) or not self._queue.empty():
             batch: list[Logged] = []
             while len(batch) < TOGETHER and not self._queue.empty():
-                batch.append(self._queue.get_nowait())
+                logged, caller, files = self._queue.get_nowait()
+                whole = _whole_size(self._app, caller, files) if logged.taken is not None else None
+                batch.append(replace(logged, whole=whole))
             if batch:
                 self._write(batch)
 
@@ -111,12 +118,14 @@ class CallLog:
             bytes=call.size,
             hits=hits,
             misses=misses,
-            **(self._loaded(call, call.data) if isinstance(call.data, Tailored) else {}),
+            **(self._loaded(call.arguments, call.data) if isinstance(call.data, Tailored) else {}),
         )
 
-    def _loaded(self, call: Call, answer: Tailored) -> dict[str, Any]:
-        """Return what is logged of sections that were loaded."""
-        given = call.arguments
+    def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
+        """Return what is logged of sections that were loaded, but for the size of the whole documents.
+
+        :param given: the arguments.
+        """
         offers: list[tuple[Offered, str]] = [("suggestion", one.selector) for one in answer.suggestions]
         offers += [("more", selector) for selector in answer.request_more]
         context = given.get("context")
@@ -125,12 +134,18 @@ class CallLog:
             "file": _plain(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
-            "whole": whole_size(self._app, call, answer),
             "taken": tuple(_plain(_name(one.file, one.selector)) for one in answer.sections),
             "context": _plain(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None,
             "wanted": tuple(_plain(one) for one in _wanted(given)),
             "offered": tuple((kind, _plain(selector)) for kind, selector in offers[:_OFFERED]),
         }
+
+
+def _files(answer: object) -> set[str]:
+    """Return the documents that loaded sections came from."""
+    if not isinstance(answer, Tailored):
+        return set()
+    return {section.file or answer.file for section in answer.sections}
 
 
 def _wanted(given: Mapping[str, object]) -> list[str]:
@@ -146,3 +161,27 @@ def _name(file: str | None, selector: str) -> str:
 def _plain(text: str, most: int = _LONGEST) -> str:
     """Return a text that every database keeps: none has NUL or half a character."""
     return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
+    """Return the tokens of documents as a caller sees them; ``None`` if one is gone.
+
+    A change may be noticed up to half a minute late.
+
+    :param app: has the documents.
+    """
+    try:
+        seen = caller.view(app)
+        return sum(_tokens(seen, file) for file in files)
+    except NPLError:
+        return None
+
+
+@ttl_cache(_SIZES, _SIZE_SECONDS)
+def _tokens(app: App, file: str) -> int:
+    collection = app.gather(DocumentRef(file=file)).collection
+    _, counts = app.counting(collection)
+    return sum(
+        counts(number).total(range(len(indexed.tree.sections)))
+        for number, indexed in enumerate(collection.documents)
+    )

@@ -1,23 +1,17 @@
-"""One call of a tool, from its arrival to its report: who calls, what comes out, and who gets the report.
-
-A report is made after the answer, in a thread of its own, so that a slow log delays no caller.
-"""
+"""One call of a tool, from its arrival to its report: who calls, what comes out, and who gets the report."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-import queue
-import sys
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from npl_index.errors import DocumentNotFoundError, NotFoundError, NPLError, OutsideRootError
+from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in
@@ -46,16 +40,10 @@ PAGES = "web"
 """What pages call themselves where clients say their name."""
 
 _SHOWN = 64
-_FLUSH_SECONDS = 2.0
-_TOGETHER_SECONDS = 0.05
 
 
 class FolderRefusedError(NotAllowedError):
     """The caller's working directory cannot be used."""
-
-
-class FolderHiddenError(NotFoundError, FolderRefusedError):
-    """It is not there, or the caller may not see it: which of the two is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +78,17 @@ class Caller:
             app = app.seen_by(self.identity.sight)
         if self.folder is None:
             return app
-        folder = Path(self.folder)
-        if not folder.is_absolute() or "\0" in self.folder:
-            raise FolderRefusedError(
-                "the working directory is not an absolute path", hint="send an absolute path"
-            )
         # Not Path.resolve, which fails where links go in circles.
-        real = real_path(self.folder)
-        if self.identity is not None:
-            return self._seen_from(app, real)
-        if real is None:
-            raise FolderRefusedError("the working directory cannot be resolved", hint="leave it out")
-        folder = Path(real)
-        if not self.trusted and not any(folder.is_relative_to(root.resolve()) for root in app.settings.roots):
+        is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
+        real = real_path(self.folder) if is_path else None
+        anywhere = self.trusted and self.identity is None
+        roots = [str(root.resolve()) for root in app.settings.roots]
+        if real is None or not os.path.isdir(real) or not (anywhere or lies_in(real, roots)):  # noqa: PTH112 - no name is too long for it
             raise FolderRefusedError(
-                "the working directory is outside the folders this server may show you",
+                "the working directory is not the absolute path of a folder that this server may show you",
                 hint="leave it out, or send the token of the server's state file",
             )
-        if not os.path.isdir(folder):  # noqa: PTH112 - no name is too long for it
-            raise FolderRefusedError("the working directory does not exist", hint="leave it out")
-        return app.at(folder)
-
-    def _seen_from(self, app: App, folder: str | None) -> App:
-        roots = [str(root.resolve()) for root in app.settings.roots]
-        if folder is None or not lies_in(folder, roots) or not os.path.isdir(folder):  # noqa: PTH112 - as above
-            raise FolderHiddenError("there is no such working directory", hint="leave it out")
-        return app.at(Path(folder))
+        return app.at(Path(real))
 
 
 @dataclass(slots=True)
@@ -178,11 +151,11 @@ def as_shown(error: NPLError) -> NPLError:
 
 
 Sink = Callable[[Call], None]
-"""Takes finished calls; one that has a method ``close`` is closed at the end."""
+"""Takes finished calls on the event loop; one that has a method ``close`` is closed at the end."""
 
 
 class Reports:
-    """Reports finished calls to sinks, one after the other, in a thread of its own.
+    """Reports finished calls to sinks, one after the other.
 
     :param sinks: called with each call.
 
@@ -192,60 +165,23 @@ class Reports:
     def __init__(self, *sinks: Sink) -> None:
         self.in_flight = 0
         self._sinks = sinks
-        self._queue: queue.SimpleQueue[Call | threading.Event | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._wanted = threading.Event()
-
-    def start(self) -> None:
-        """Start the thread; without sinks there is none."""
-        if self._sinks and self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="npl-reports", daemon=True)
-            self._thread.start()
 
     def add(self, call: Call) -> None:
-        """Report a call soon."""
-        if self._thread is not None:
-            self._queue.put(call)
-
-    def flush(self) -> None:
-        """Wait until all that was added is reported, at most two seconds."""
-        if self._thread is not None:
-            reached = threading.Event()
-            self._queue.put(reached)
-            self._wanted.set()
-            reached.wait(_FLUSH_SECONDS)
-
-    def close(self) -> None:
-        """Report what is left and end the thread."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._wanted.set()
-            self._thread.join(_FLUSH_SECONDS)
-            self._thread = None
-            for sink in self._sinks:
-                getattr(sink, "close", lambda: None)()
-
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            # Calls that come close together are reported together: whenever this thread runs, answers wait.
-            if self._queue.empty():
-                self._wanted.wait(_TOGETHER_SECONDS)
-            if isinstance(item, threading.Event):
-                self._wanted.clear()
-                item.set()
-            else:
-                self._tell(item)
-
-    def _tell(self, call: Call) -> None:
+        """Report a call; the failure of a sink is logged and fails no call."""
         for sink in self._sinks:
             try:
                 sink(call)
-            except Exception:  # the thread goes on: the other sinks and all further calls need it
+            except Exception:
                 logger.exception("a call could not be reported")
+
+    def close(self) -> None:
+        """Close the sinks."""
+        for sink in self._sinks:
+            getattr(sink, "close", lambda: None)()
 
 
 def write_line(call: Call) -> None:
-    """Write one line of JSON about a call to standard error, without its arguments and its answer."""
+    """Log one line of JSON about a call, without its arguments and its answer."""
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": "call",
@@ -259,9 +195,7 @@ def write_line(call: Call) -> None:
     }
     if call.caller.identity is not None:
         line["token"] = call.caller.identity.name
-    # Control characters are escaped, and so is everything outside ASCII.
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()
+    logger.info("%s", json.dumps(line), extra={"bare": True})
 
 
 def log_sinks() -> tuple[Sink, ...]:

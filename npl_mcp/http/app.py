@@ -23,20 +23,19 @@ from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.core.lanes import lane
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
-from npl_mcp.http.policy import READY, Policy
-from npl_mcp.server.calling import CLOSED, STATUS, call, text_of
+from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.access import EVERYTHING
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode, translate
-from npl_mcp.tools.responses import Failure, as_dict
+from npl_mcp.tools.responses import as_dict
 from npl_mcp.web.app import site_of, static_files
+from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
 
 MAX_SESSIONS = 1_000
 """Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when
@@ -76,8 +75,9 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
-        sight = EVERYTHING if identity is None else identity.sight
-        return Response(await lane("light").run(metrics.text, sight), media_type=CONTENT_TYPE)
+        if identity is not None and identity.sight.domains is not None:
+            return SOME_DOMAINS.response
+        return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
 
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
@@ -106,8 +106,7 @@ async def _readiness(ready: Kept[bool], _: Request) -> Response:
             return JSONResponse({"ok": True})
     except StoreError as error:
         problem = str(error)
-    failure = Failure(error=f"not ready: {problem}", error_code=ErrorCode.DATABASE_ERROR.value)
-    return JSONResponse(as_dict(failure), 503, {"Retry-After": "1"})
+    return Refusal(503, ErrorCode.DATABASE_ERROR, f"not ready: {problem}", SOON).response
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.core.calls import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, Caller
+from npl_mcp.core.lanes import lane
 from npl_mcp.http.identities import SECONDS, Identities
 from npl_mcp.http.policy import (
     BUSY,
@@ -29,7 +30,6 @@ from npl_mcp.http.policy import (
     asked,
 )
 from npl_mcp.http.shares import Shares
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.messages import excess
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, is_form, protecting
@@ -116,7 +116,7 @@ class Guard:
         if self._policy.is_page(scope):
             send = protecting(send)
         refusal = self._policy.foreign(scope, dict(scope["headers"]))
-        await (self._serve(scope, receive, send) if refusal is None else refusal.send(send))
+        await (self._serve if refusal is None else refusal.response)(scope, receive, send)
 
     async def _judge(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request if its caller is let in."""
@@ -127,10 +127,10 @@ class Guard:
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: asked(scope)}
             judged = await self._policy.judge(scope, headers, self._identities)
         if isinstance(judged, Refusal):
-            await judged.send(send)
+            await judged.response(scope, receive, send)
             return
         if scope["path"] == READY and not self._places.has_room(READY):
-            await BUSY.send(send)
+            await BUSY.response(scope, receive, send)
             return
         CALLER.set(judged)
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
@@ -140,7 +140,7 @@ class Guard:
         elif self._policy.is_page(scope):
             await self._show(scope, receive, send)
         else:
-            await self._app(scope, receive, self._sending(scope, send))
+            await self._app(scope, receive, self._sending(scope, receive, send))
 
     async def _still_admits(self, caller: Caller, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether a request would be that of the same caller now, as far as that can be checked.
@@ -163,7 +163,7 @@ class Guard:
             if refusal is None and not self._policy.is_page(scope):
                 refusal = await _measured(body)
             if refusal is not None:
-                await refusal.send(send)
+                await refusal.response(scope, receive, send)
                 return
             read = iter([{"type": "http.request", "body": body}])
 
@@ -184,15 +184,15 @@ class Guard:
         caller = scope[CALLER_KEY]
         if not self._places.has_room(caller.key):
             await anyio.sleep(BUSY_SECONDS)
-            await BUSY.send(send)
+            await BUSY.response(scope, receive, send)
             return
         self._places.take(caller.key)
         with ExitStack() as place:
             place.callback(self._places.take, caller.key, -1)
             scope[CALLER_KEY] = replace(caller, leave=place.close)
-            await self._app(scope, receive, self._sending(scope, send, body))
+            await self._app(scope, receive, self._sending(scope, receive, send, body))
 
-    def _sending(self, scope: Scope, send: Send, body: bytes | bytearray = b"") -> Send:
+    def _sending(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> Send:
         """Return a function that sends an answer and waits until it is read.
 
         It refuses the rest once the caller is let in no more, and a long answer for which there is no memory.
@@ -221,7 +221,7 @@ class Guard:
                 refusal = refusal or BUSY
             if refusal is not None:
                 over = True
-                await refusal.end(scope, send, begun=begun)
+                await refusal.end(scope, receive, send, begun=begun)
                 return
             begun = True
             self._answers.take(caller.key, taken)

@@ -91,7 +91,7 @@ class _Server(Server):
             text = "the server ends before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
-            await ENDING.end(cycle.scope, cycle.send, begun=cycle.response_started)
+            await ENDING.end(cycle.scope, cycle.receive, cycle.send, begun=cycle.response_started)
             cycle.disconnected = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -124,9 +124,19 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
         token = listening.token or (own_token if needs_token(listening) else None)
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
-        settings = _with_pages(settings, state.url)
+        # No browser reaches a socket.
+        web = "off" if state.url is None else settings.web
+        settings = replace(settings, web=web, web_url=settings.web_url or state.url)
         state = state._replace(pages=settings.page_url, serves=settings.serves, flags=flags)
-        policy = _policy(settings, port, token, own_token)
+        policy = Policy(
+            names(listening, port),
+            listening.origins,
+            token,
+            own_token,
+            settings.body_limit,
+            listening.max_calls,
+            settings.page_url is not None,
+        )
 
         def ready() -> None:
             write_state(settings.data_folder, state)
@@ -158,30 +168,9 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 
 
-def _policy(settings: Settings, port: int | None, token: str | None, own_token: str) -> Policy:
-    """Return who may call a server, and how much at once."""
-    listening = settings.listening
-    return Policy(
-        hosts=names(listening, port),
-        origins=listening.origins,
-        token=token,
-        own_token=own_token,
-        body_limit=settings.body_limit,
-        max_calls=listening.max_calls,
-        has_pages=settings.page_url is not None,
-    )
-
-
 def _port_of(sockets: Sequence[socket.socket]) -> int | None:
     """Return the port that is listened on; the address of a Unix socket is a path."""
     return next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
-
-
-def _with_pages(settings: Settings, url: str | None) -> Settings:
-    """Return settings that say where the pages are, if there are any: no browser reaches a socket."""
-    if url is None or settings.web == "off":
-        return replace(settings, web="off")
-    return replace(settings, web_url=settings.web_url or url)
 
 
 def _closed(settings: Settings) -> bool:
@@ -236,19 +225,19 @@ def bind_port(host: str, port: int) -> socket.socket:
     :raises InvalidRequestError: that is not possible; says why.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-        )[0]
-        # Without the protocol's number asyncio does not recognise the socket as TCP and leaves Nagle's
-        # algorithm on: each answer, which is written in two parts, would wait 40 ms for an acknowledgement.
-        one = socket.socket(family, kind, protocol)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # connections inherit it
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, _, _, _, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        one = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+        # Connections inherit both. Without the first, each answer, which is written in two parts, would wait
+        # 40 ms for an acknowledgement.
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sys.platform == "linux":
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
-        return _bound(one, address)
+        return one
     except OSError as error:
         raise InvalidRequestError(
-            f"{host}:{port} cannot be listened on: {error.strerror}",
+            f"{host}:{port} cannot be listened on: {_reason(error)}",
             hint="choose another with --port; 0 means any free port",
         ) from None
 
@@ -268,26 +257,20 @@ def bind_path(path: Path) -> socket.socket:
             )
         if path.is_socket() and not _is_listened_on(path):
             path.unlink()
-        return _bound(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), str(path))
+        # A umask, since with chmod afterwards others could connect for a moment.
+        before = os.umask(0o177)
+        try:
+            return socket.create_server(str(path), family=socket.AF_UNIX, backlog=_BACKLOG)
+        finally:
+            os.umask(before)
     except OSError as error:
-        reason = error.strerror or str(error)
         hint = "choose a shorter path of a new file, at most 100 bytes"
-        raise InvalidRequestError(f"{path} cannot be listened on: {reason}", hint=hint) from None
+        raise InvalidRequestError(f"{path} cannot be listened on: {_reason(error)}", hint=hint) from None
 
 
-def _bound(one: socket.socket, address: Any) -> socket.socket:
-    """Listen on an address; other users cannot connect where it is a path."""
-    # A umask, since with chmod afterwards others could connect for a moment.
-    before = os.umask(0o177)
-    try:
-        one.bind(address)
-        one.listen(_BACKLOG)
-    except OSError:
-        one.close()
-        raise
-    finally:
-        os.umask(before)
-    return one
+def _reason(error: OSError) -> str:
+    """Return what the system said, without the address that Python adds."""
+    return (error.strerror or str(error)).partition(" (while")[0]
 
 
 def _is_listened_on(path: Path) -> bool:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
 from mcp_types import CONNECTION_CLOSED
-from starlette.types import Scope, Send
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from npl_mcp.config.settings import Listening
 from npl_mcp.core.calls import FOLDER_HEADER, HTTP, UNIX, Caller
@@ -66,23 +67,21 @@ class Refusal:
     status: int
     code: ErrorCode
     message: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
-    async def send(self, send: Send) -> None:
-        """Answer with the envelope."""
-        body = encode(as_dict(Failure(error=self.message, error_code=self.code.value))).encode()
-        length = (b"content-length", str(len(body)).encode())
-        headers = [(b"content-type", b"application/json"), length, *self.headers]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    @property
+    def response(self) -> Response:
+        """The envelope as an answer."""
+        text = encode(as_dict(Failure(error=self.message, error_code=self.code.value)))
+        return Response(text, self.status, self.headers, "application/json")
 
-    async def end(self, scope: Scope, send: Send, *, begun: bool) -> None:
+    async def end(self, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
         """Answer in the place of the application; a stream that has begun ends with an error of the protocol.
 
         :param begun: the headers of another answer were sent.
         """
         if not begun:
-            await self.send(send)
+            await self.response(scope, receive, send)
             return
         event = b""
         if asked := scope["state"].get(STREAM_KEY):
@@ -92,31 +91,24 @@ class Refusal:
         await send({"type": "http.response.body", "body": event})
 
 
-BUSY = Refusal(
-    503,
-    ErrorCode.OPERATION_FAILED,
-    "too many calls are in flight; try again in a second",
-    ((b"retry-after", b"1"),),
-)
+SOON = {"retry-after": "1"}
+_CLOSE = {"connection": "close"}
+
+BUSY = Refusal(503, ErrorCode.OPERATION_FAILED, "too many calls are in flight; try again in a second", SOON)
 ENDING = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
     "the server ends, and the call may have been done in part or whole; look, then try again",
-    ((b"retry-after", b"1"), (b"connection", b"close")),
+    SOON | _CLOSE,
 )
-TOO_SLOW = Refusal(
-    408,
-    ErrorCode.INVALID_PARAMETER,
-    "the body did not arrive in time; send it whole",
-    ((b"connection", b"close"),),
-)
+TOO_SLOW = Refusal(408, ErrorCode.INVALID_PARAMETER, "the body did not arrive in time; send it whole", _CLOSE)
 NO_TOKEN = Refusal(
     401,
     ErrorCode.PERMISSION_DENIED,
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
-    ((b"www-authenticate", b"Bearer"),),
+    {"www-authenticate": "Bearer"},
 )
-NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", ((b"retry-after", b"1"),))
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", SOON)
 FROM_ELSEWHERE = Refusal(
     403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
 )
@@ -125,10 +117,11 @@ NOT_LISTED = Refusal(
     ErrorCode.PERMISSION_DENIED,
     "web pages may not call this server; an origin is added by --allow-origin",
 )
+SOME_DOMAINS = Refusal(
+    403, ErrorCode.PERMISSION_DENIED, "metrics count calls of all domains; use a token of all domains"
+)
 NOT_JSON = Refusal(
-    400,
-    ErrorCode.INVALID_PARAMETER,
-    "the content type must be application/json; send Content-Type: application/json",
+    400, ErrorCode.INVALID_PARAMETER, "the content type is not JSON; send Content-Type: application/json"
 )
 
 
@@ -248,9 +241,9 @@ def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
         return NO_TOKEN
     if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
         # The browser sends the cookie only if our own page asks.
-        return replace(NO_TOKEN, headers=(*NO_TOKEN.headers, (b"refresh", b"0")))
+        return replace(NO_TOKEN, headers={**NO_TOKEN.headers, "refresh": "0"})
     place = f"{SIGN_IN}?{urlencode({'next': asked(scope)})}"
-    return replace(NO_TOKEN, status=303, headers=((b"location", place.encode()),))
+    return replace(NO_TOKEN, status=303, headers={"location": place})
 
 
 def asked(scope: Scope) -> str:

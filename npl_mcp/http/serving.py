@@ -9,18 +9,18 @@ import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser
+from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.config.arguments import filled, path
 from npl_mcp.config.clients import http_snippets
-from npl_mcp.config.completion import SHELLS, script
+from npl_mcp.config.completion import script
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
 from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment
@@ -39,7 +39,7 @@ _FOREGROUND = "--foreground"
 _MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
-_NO_FLAGS = ("command", "shell", "flag", "foreground", "show_token", "json", "data_dir")
+_NO_FLAGS = ("command", "flag", "foreground", "data_dir")
 """Options that say what to do, or with which server."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -50,7 +50,7 @@ COMMANDS = {
     "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
     "open": "open the pages of the running server in a browser",
     "config": "print what clients need to connect",
-    "completion": f"print a completion script for a shell: {', '.join(SHELLS)}",
+    "completion": SHELL.help,
 }
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
 """Programs of earlier versions, ``npl-mcp-web`` and so on, each with the command that does the same."""
@@ -86,10 +86,15 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "allow-host": {**_MANY, "metavar": "NAME", "help": "callers may use this name for the server"},
     "allow-origin": {**_MANY, "metavar": "ORIGIN", "help": "web pages of this origin may call"},
     "web": {"choices": WEB, "help": "pages for people: on (default), read or off"},
-    "show-token": {"action": "store_true", "help": "let config print the token"},
-    "json": {"action": "store_true", "help": "let status print JSON"},
 }
 """The options of a server over HTTP, besides those of all servers."""
+
+_OWN = {
+    "status": (JSON,),
+    "config": (switch("--show-token", help="print the token"),),
+    "completion": SHELL.arguments,
+}
+"""The options of single commands."""
 
 
 def parser() -> ProgramParser:
@@ -102,21 +107,24 @@ def parser() -> ProgramParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    commands = "; ".join(f"{name}: {meaning}" for name, meaning in COMMANDS.items())
-    names = (*COMMANDS, *FORMER)
-    result.add_argument("command", nargs="?", choices=names, metavar="COMMAND", help=commands)
-    result.add_argument("shell", nargs="?", help=argparse.SUPPRESS)
     flags = result.add_mutually_exclusive_group()
     for name in ("config", "status", "stop"):
         flags.add_argument(
             f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
         )
     result.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
-    tokens = result.add_mutually_exclusive_group()
     for name, how in _FLAGS.items():
-        (tokens if name in ("token", "no-token") else result).add_argument(f"--{name}", **how)
+        result.add_argument(f"--{name}", **how)
     add_options(result)
     result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
+    options = [option for option in result._actions if option.dest != "help"]
+    commands = result.add_subparsers(dest="command", metavar="COMMAND", prog=NAME, help="by default run")
+    for name, meaning in COMMANDS.items():
+        add(commands.add_parser(name, help=meaning), *_OWN.get(name, ()))
+    for name in FORMER:
+        commands.add_parser(name, help=f"a former name of {FORMER[name]}")
+    for inner in commands.choices.values():
+        inner.share(options)
     return result
 
 
@@ -132,26 +140,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(given: Sequence[str], display: Display) -> int:
     reader = parser()
     options = reader.parse_args(given)
-    command = _command(options, reader.error)
-    if command == "completion":
-        shells = next(action for action in reader._actions if action.dest == "shell")
-        shells.choices, shells.help = SHELLS, SHELL.help
+    if options.command == "completion":
         display.text(script(options.shell, reader))
         return 0
+    if options.flag and options.command in COMMANDS and options.command != options.flag:
+        reader.error(f"--{options.flag} and {options.command} are two commands: write one")
+    if options.token and options.no_token:
+        reader.error("argument --no-token: not allowed with argument --token")
+    if options.command in FORMER and not options.foreground:
+        _tell(f"{options.command} is a former name; write {NAME} {FORMER[options.command]}")
+    command = options.flag or FORMER.get(options.command, options.command) or "run"
     try:
         settings = _settings(options)
         if command in ("run", "start"):
             service.check(settings)
-        if command == "start":
+        if command == "start" and not options.foreground:
             return _start(settings, given, _flags(options))
         if command == "stop":
             return _stop(settings)
         if command == "open":
             return _open(settings)
         if command == "status":
-            return _status(settings, display, as_json=options.json)
+            return _status(settings, display, as_json=getattr(options, "json", False))
         if command == "config":
-            return _config(settings, options.show_token)
+            return _config(settings, getattr(options, "show_token", False))
         return _run(settings, _flags(options))
     except AlreadyRunningError as error:
         display.note(str(error))
@@ -159,27 +171,6 @@ def _main(given: Sequence[str], display: Display) -> int:
     except NPLError as error:
         display.note(str(error))
         return USAGE
-
-
-def _command(options: argparse.Namespace, error: Callable[[str], NoReturn]) -> str:
-    """Return the command that is meant.
-
-    :param error: reports that there are two, or an option of another one.
-    """
-    named = options.command
-    if options.flag and named in COMMANDS and named != options.flag:
-        error(f"--{options.flag} and {named} are two commands: write one")
-    if named in FORMER and not options.foreground:
-        _tell(f"{named} is a former name; write {NAME} {FORMER[named]}")
-    command: str = "run" if options.foreground else options.flag or FORMER.get(named, named) or "run"
-    if command == "completion" and options.shell not in SHELLS:
-        error(f"write {command} with one of {', '.join(SHELLS)}")
-    if command != "completion" and options.shell:
-        error(f"unrecognized arguments: {options.shell}")
-    for option, its in (("show_token", "config"), ("json", "status")):
-        if getattr(options, option) and command != its:
-            error(f"argument --{option.replace('_', '-')}: only {its} takes it")
-    return command
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -342,7 +333,7 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
         none = {"state": "not running", "data_folder": str(settings.data_folder)}
         Outcome(f"not running\ndata folder: {settings.data_folder}", none).write(display, as_json=as_json)
         return NOT_RUNNING
-    uptime = max(0.0, time.time() - state.since)
+    uptime = int(max(0.0, time.time() - state.since))
     rows: dict[str, object] = {
         "state": "running" if service.answers(state) else "does not answer",
         "address": state.url and f"{state.url}/mcp",
@@ -351,25 +342,17 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
         "process": state.pid,
         "version": state.version,
         "documents": state.serves,
-    }
-    told = {
-        **rows,
-        "uptime": _duration(uptime),
-        "data folder": settings.data_folder,
-        "token": "needed" if state.guarded else "not needed",
-    }
-    data = {
-        **rows,
-        "uptime_seconds": int(uptime),
         "data_folder": str(settings.data_folder),
-        "token_needed": state.guarded,
     }
-    text = "\n".join(f"{name}: {value}" for name, value in told.items() if value is not None)
+    token = "needed" if state.guarded else "not needed"
+    told = {**rows, "uptime": _duration(uptime), "token": token}
+    text = "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if value)
+    data = {**rows, "uptime_seconds": uptime, "token_needed": state.guarded}
     return Outcome(text, data).write(display, as_json=as_json)
 
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+from fastmcp.apps.config import UI_EXTENSION_ID
+from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.transforms import GetToolNext, Transform
+from fastmcp.server.transforms import Transform
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
@@ -25,7 +27,6 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
 from npl_mcp.server.introduction import introduction, what_is_served
 from npl_mcp.server.registry import BoundTool
-from npl_mcp.server.stdio import IN_FLIGHT
 from npl_mcp.tools.access import is_for, sees, sees_domain
 
 INTRODUCED_SECONDS = 1.0
@@ -86,9 +87,8 @@ def caller_of(request: Any) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
-    in_flight = IN_FLIGHT.get()
     return replace(
-        caller or (Caller() if in_flight is None else in_flight.caller(request.request_id)),
+        caller or Caller(),
         name=_text(client.get("name")),
         version=_text(client.get("version")),
         folder=None if folder is None else str(folder),
@@ -99,26 +99,26 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+PAGE = "page"
+"""Tag of a resource that is a page for chat windows (MCP Apps, SEP-1865).
+
+Where a client shows none, neither the page nor its tool is there: a host that does not know the extension
+would list the tool to the model, which pays for it.
+"""
+
+
 class Seen(Transform):
     """Shows each caller the tools of the domains it sees, and the resources and prompts that come with them.
 
-    Tags of resources and prompts are their domains.
+    The tags of resources and prompts are their domains.
     """
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """Return the tools the caller may use."""
-        who = identity()
+        """Return the tools that the caller may use."""
+        shown, who = await self._every(tools), identity()
         if who is None:
-            return tools
-        shown = (tool for tool in tools if isinstance(tool, BoundTool) and is_for(tool.spec, who))
-        return [tool.without_actors() for tool in shown]
-
-    async def get_tool(
-        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
-    ) -> Tool | None:
-        """Return a tool of a domain the caller sees."""
-        tool = await call_next(name, version=version)
-        return tool if not isinstance(tool, BoundTool) or sees(tool.spec, sight()) else None
+            return shown
+        return [one.without_actors() for one in shown if isinstance(one, BoundTool) and is_for(one.spec, who)]
 
     async def _every(self, found: Sequence[Any]) -> Sequence[Any]:
         """Return the components of a kind that the caller sees."""
@@ -131,9 +131,20 @@ class Seen(Transform):
 
     # FastMCP gives the first argument by its position.
     list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]
-    get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
+    get_tool = get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
 
 
 def _is_shown(component: FastMCPComponent) -> bool:
-    """Return whether the caller sees the domains of a resource or a prompt."""
-    return all(map(sight().has_domain, component.tags))
+    """Return whether the caller sees the domains of a component, and its client shows pages if it has one."""
+    if isinstance(component, BoundTool):
+        is_seen, has_page = sees(component.spec, sight()), component.has_page
+    else:
+        is_seen, has_page = all(map(sight().has_domain, component.tags - {PAGE})), PAGE in component.tags
+    return is_seen and (not has_page or _shows_pages())
+
+
+def _shows_pages() -> bool:
+    try:
+        return get_context().client_supports_extension(UI_EXTENSION_ID)
+    except RuntimeError:  # a call that is no message of the protocol
+        return False

@@ -1,16 +1,16 @@
-"""Arguments before and while they are checked: how much a call may bring, and what counts as a number.
+"""Arguments while they are checked: how many entries there may be, and what counts as a number.
 
-Sizes are looked at first, because a check of a million wrong entries makes a million problems. Then pydantic
-checks types. It is lenient where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``,
-truth values as ``"true"``, lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth
-value: that is always a mistake.
+Pydantic checks types, and sizes before them: many wrong entries would be as many problems. It is lenient
+where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``, truth values as ``"true"``,
+lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth value: that is always a
+mistake.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -18,98 +18,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from npl_index.errors import InvalidRequestError
-from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
+from npl_mcp.server.messages import MOST_VALUES, excess
 from npl_mcp.tools.spec import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
-
-LONGEST_KEY = 1_000
-"""Characters of a key."""
-
-_LONGEST_NUMBER = 4_096
-"""Bits of a whole number. Python needs quadratic time to write longer ones."""
-
-
-def check_size(arguments: Mapping[str, object], tool: str, open_to_any: frozenset[str], longest: int) -> None:
-    """Make sure that the checks to come have little to walk.
-
-    :param tool: for the message.
-    :param open_to_any: the parameters that take any JSON.
-    :param longest: characters of a text.
-    :raises InvalidRequestError: a part is too long, has too many parts, or is nested too deeply.
-    """
-    left = MOST_VALUES
-    for number, (name, value) in enumerate(arguments.items()):
-        if number == MOST_ENTRIES:
-            raise InvalidRequestError(
-                f"{tool}: the arguments have {len(arguments):,} keys", hint=f"at most {MOST_ENTRIES:,}"
-            )
-        if value.__class__ is str and len(value) <= longest:
-            continue
-        most = MOST_VALUES if name in open_to_any else MOST_ENTRIES
-        left = _walk(value, f"{tool}: {name[:64]}", most, left, longest)
-
-
-def _walk(value: object, name: str, most: int, left: int, longest: int) -> int:
-    """Look at every part of a value, level by level; return how many more there may be in other values."""
-    level = [value]
-    for _ in range(DEEPEST):
-        inner: list[object] = []
-        for part in level:
-            if isinstance(part, str) and len(part) > longest:
-                raise _too_much(name, f"has a text of {len(part):,} characters", f"{longest:,}")
-            if isinstance(part, int) and part.bit_length() > _LONGEST_NUMBER:
-                raise _too_much(name, "has a number with too many digits", "15 digits are exact everywhere")
-            if not isinstance(part, Mapping | list | tuple):
-                continue
-            left -= len(part)
-            if len(part) > most or left < 0:
-                raise _too_much(name, f"has {len(part):,} entries", f"{most:,}")
-            if isinstance(part, Mapping):
-                _check_keys(part, name)
-                inner.extend(part.values())
-            else:
-                inner.extend(part)
-        if not inner:
-            return left
-        level = inner
-    raise _too_much(name, "is nested too deeply", f"{DEEPEST} levels")
-
-
-def _check_keys(part: Mapping[Any, object], name: str) -> None:
-    for key in part:
-        if len(str(key)) > LONGEST_KEY:
-            raise _too_much(name, "has a key that is too long", f"{LONGEST_KEY:,} characters")
-
-
-def _too_much(name: str, problem: str, most: str) -> InvalidRequestError:
-    hint = most if most.startswith("15") else f"at most {most}"
-    return InvalidRequestError(f"{name} {problem}", hint=hint)
-
-
-def container(annotation: object) -> type | None:
-    """Return ``list`` or ``dict`` for a parameter that takes one, ``None`` for any other."""
-    kind, inner = get_origin(annotation), get_args(annotation)
-    if kind is Annotated:
-        return list if CommaList in inner[1:] else container(inner[0])
-    if kind in (Union, UnionType):
-        return next(filter(None, map(container, inner)), None)
-    return kind if kind in (list, dict) else None
-
-
-def unpacked(arguments: dict[str, Any], containers: Mapping[str, type]) -> dict[str, Any]:
-    """Return arguments whose lists and objects are read where they came as JSON in a text.
-
-    :param containers: what the parameters take that take one, by name.
-    """
-    read = {
-        name: from_text(arguments[name], kind)
-        for name, kind in containers.items()
-        if arguments.get(name).__class__ is str
-    }
-    return {**arguments, **read} if read else arguments
 
 
 def from_text(text: str, kind: type) -> object:
@@ -125,13 +38,9 @@ def from_text(text: str, kind: type) -> object:
 _BEGINS: Mapping[type, str] = {list: "[", dict: "{"}
 
 
-def takes_any(annotation: object) -> bool:
-    """Return whether a parameter takes any JSON, at its top or inside."""
-    return annotation is Any or any(map(takes_any, get_args(annotation)))
-
-
 def strict(annotation: Any) -> Any:
-    """Return an annotation whose numbers are no truth values, and the other way round.
+    """Return an annotation whose numbers are no truth values, and the other way round, and whose lists and
+    objects may be JSON in a text.
 
     A text beside the type describes it in the schema, and a mapping becomes part of the schema.
     """
@@ -145,7 +54,19 @@ def strict(annotation: Any) -> Any:
         return result
     if kind in (Union, UnionType):
         return reduce(or_, map(strict, inner))
-    return list[strict(inner[0])] if kind is list else annotation  # type: ignore[misc]
+    if kind not in (list, dict):
+        return annotation
+    most = MOST_VALUES if Any in inner else MOST_ENTRIES
+    parts = list[strict(inner[0])] if kind is list else annotation  # type: ignore[misc]
+    return Annotated[parts, BeforeValidator(partial(_read, kind, most))]
+
+
+def _read(kind: type, most: int, value: object) -> object:
+    """Return a list or an object, also where it came as JSON in a text."""
+    value = from_text(value, kind) if isinstance(value, str) else value
+    if isinstance(value, kind) and len(value) > most:  # type: ignore[arg-type]
+        raise PydanticCustomError("too_many", f"There are {len(value):,} entries; at most {most:,}")  # type: ignore[arg-type]
+    return value
 
 
 def _field(part: object) -> object:
@@ -157,6 +78,7 @@ def _field(part: object) -> object:
 
 
 def _joined(value: object) -> object:
+    value = _read(list, MOST_ENTRIES, value)
     if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
         return value
     return ", ".join(value)

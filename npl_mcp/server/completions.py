@@ -25,9 +25,9 @@ from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.selectors.writing import qualified
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, seen, sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.server.access import caller_of
 from npl_mcp.server.documents import DOMAIN, FILE, SECTION
-from npl_mcp.server.lanes import lane
 
 MOST = 100
 """Values of an answer; the protocol allows no more."""

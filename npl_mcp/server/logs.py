@@ -13,12 +13,15 @@ _ESCAPES_IN_LINES = {code: text for code, text in _ESCAPES.items() if code != or
 
 
 class PlainFormatter(logging.Formatter):
-    """Writes each message on one line; control characters and line ends are escaped."""
+    """Writes each message on one line; control characters and line ends are escaped.
+
+    A record with the attribute ``bare`` is written without time and level.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name logging gives it
         """Return the line of a record."""
         record.message = record.message.translate(_ESCAPES)
-        return super().formatMessage(record)
+        return record.message if hasattr(record, "bare") else super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802
         """Return the lines of a traceback."""

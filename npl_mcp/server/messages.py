@@ -8,10 +8,7 @@ which cost next to nothing beside parsing it; nothing here works sign by sign on
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from itertools import accumulate
-
-from pydantic_core import from_json
 
 MOST_VALUES = 32_768
 """Values in one message: stores take 64 Ki characters of JSON, and no list needs two characters an entry."""
@@ -21,7 +18,6 @@ DEEPEST = 64
 
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
-_LONGEST_ID = 200
 LONGEST_END = 512
 """Bytes at the end of a message in which its id may stand."""
 
@@ -37,10 +33,6 @@ def excess(message: bytes | bytearray) -> str | None:
 
     :param message: JSON, or what is meant to be.
     """
-    # Answers repeat the id. One of this name further inside is no id.
-    with suppress(ValueError, AttributeError):
-        if _LONG_ID.search(message) and len(str(from_json(message).get("id"))) > _LONGEST_ID:
-            return f"an id of more than {_LONGEST_ID} characters"
     # Nearly every message ends here: it stays within limits even if no comma were inside of a text.
     commas = message.count(b",")
     openings = message.count(b"[") + message.count(b"{")

@@ -20,14 +20,11 @@ from npl_mcp.core.progress import PROGRESS
 
 FIRST = 1.0
 """Seconds after which a client is told for the first time that a request is being worked on, and the fewest
-between two such beats."""
+between two messages."""
 
 LONGEST = 10.0
-"""The most seconds between two beats, which come after 1, 2, 4, 8 and 16 seconds, then at this distance:
-clients and proxies give up after half a minute, and thousands that wait must not keep a server busy."""
-
-STEP = 0.2
-"""Seconds between two messages at least, however fast the parts are ready."""
+"""The most seconds between two messages where the parts are unknown, after 1, 2, 4, 8 and 16: clients and
+proxies give up after half a minute, and thousands that wait must not keep a server busy."""
 
 
 class TellProgress(Middleware):
@@ -65,35 +62,30 @@ class _Teller:
         self.ends = anyio.CancelScope()
         """Ends :meth:`run`. A task's own ``cancel`` can be lost while something arrives that it waits for."""
         self._client = client
-        self._loop = asyncio.get_running_loop()
         self._began = time.monotonic()
         self._parts: tuple[int, int] | None = None
-        self._more = asyncio.Event()
         self._last = -1.0
 
     def reach(self, done: int, total: int) -> None:
         """Note how many parts are ready, and of how many; from any thread."""
         self._parts = (done, total)
-        self._loop.call_soon_threadsafe(self._more.set)
 
     async def run(self) -> None:
         """Tell until it is ended."""
-        pause = FIRST
         with self.ends:
             while True:
-                with anyio.move_on_after(pause):
-                    await self._more.wait()
-                if self._more.is_set():
-                    await self.tell_parts()
-                    await anyio.sleep(STEP)
-                    continue
                 seconds = time.monotonic() - self._began
-                await self._tell(max(self._last + 1, float(int(seconds))), None, f"working, {seconds:.0f} s")
-                pause = min(max(seconds, FIRST), LONGEST)
+                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), LONGEST))
+                if self._parts:
+                    await self.tell_parts()
+                else:
+                    seconds = time.monotonic() - self._began
+                    await self._tell(
+                        max(self._last + 1, float(int(seconds))), None, f"working, {seconds:.0f} s"
+                    )
 
     async def tell_parts(self) -> None:
         """Tell how many parts are ready, if these are more than was said."""
-        self._more.clear()
         if self._parts is not None and self._parts[0] > self._last:
             done, total = self._parts
             await self._tell(done, total, "files indexed")

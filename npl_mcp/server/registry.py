@@ -20,13 +20,13 @@ from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import NPLError
+from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.core.progress import ENDING, tell_progress
 from npl_mcp.core.waiting import Awaited, Long, Patience, step
-from npl_mcp.server.arguments import check_size, container, strict, takes_any, unpacked
-from npl_mcp.server.lanes import lane
+from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
@@ -48,8 +48,6 @@ class BoundTool(Tool):
     _spec: ToolSpec = PrivateAttr()
     _app: App = PrivateAttr()
     _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
-    _open_to_any: frozenset[str] = PrivateAttr()
-    _containers: Mapping[str, type] = PrivateAttr()
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
@@ -58,7 +56,7 @@ class BoundTool(Tool):
         :param spec: the declaration.
         :param app: the function's first argument.
         """
-        arguments, schema, open_to_any, containers = _arguments(spec.function)
+        arguments, schema = _arguments(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
         if "description" in (budget := shown.get("token_budget", {})):
             said = budget["description"].format(token_budget=app.settings.token_budget)
@@ -76,7 +74,6 @@ class BoundTool(Tool):
             annotations=_annotations(spec),
         )
         tool._spec, tool._app, tool._arguments = spec, app, arguments
-        tool._open_to_any, tool._containers = open_to_any, containers
         return tool
 
     @property
@@ -135,27 +132,30 @@ class BoundTool(Tool):
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
             call.arguments = arguments
-        data = self._spec.function(seen(self._app).in_call(), **self._checked(arguments))
+        checked = self._checked(arguments)
+        data = self._spec.function(seen(self._app).in_call(), **checked)
         if inspect.iscoroutine(data):
             data = await data
         if call is not None:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored) else None
-        return self._result(data)
+        return self._result(data, checked)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        arguments = unpacked(arguments, self._containers)
-        check_size(arguments, self.name, self._open_to_any, self._app.settings.body_limit)
+        if len(arguments) > MOST_ENTRIES:
+            problem = f"{self.name}: there are {len(arguments):,} arguments"
+            raise InvalidRequestError(problem, hint=f"at most {MOST_ENTRIES:,}")
         try:
             return self._arguments.validate_python(arguments)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    def _result(self, data: object) -> ToolResult:
+    def _result(self, data: object, arguments: Mapping[str, Any]) -> ToolResult:
         """Return the answer as it is sent.
 
+        :param arguments: checked.
         :raises TooLargeAnswerError: it has more bytes than any answer may have.
         """
         settings = self._app.settings
@@ -168,6 +168,11 @@ class BoundTool(Tool):
             asked = call is not None and call.arguments.get("format")  # then the tool has seen to it
             models = not asked and self._app.form(None) == "markdown"
             written = as_markdown(body["data"]) if models else _json(body)
+        if self.has_page:
+            from npl_mcp.web.chat_window import content
+
+            html = content(settings, arguments, body["data"])
+            body = {**(body if settings.structured else {}), "html": within(settings.body_limit, html)}
         text = within(settings.body_limit, written)
         if call is not None:
             call.size = size(text)
@@ -230,10 +235,8 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 @cache
 def _arguments(
     function: Callable[..., object],
-) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any], frozenset[str], Mapping[str, type]]:
-    """Return a validator of a tool's arguments, their JSON schema, the names of those of any JSON, and what
-    those are that are lists or objects.
-    """
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Return a validator of a tool's arguments, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:
         return values
@@ -252,10 +255,7 @@ def _arguments(
     )
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
-    open_to_any = frozenset(parameter.name for parameter in declared if takes_any(parameter.annotation))
-    kinds = ((parameter.name, container(parameter.annotation)) for parameter in declared)
-    containers = {name: kind for name, kind in kinds if kind is not None}
-    return adapter, _compact(adapter.json_schema()), open_to_any, containers
+    return adapter, _compact(adapter.json_schema())
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:

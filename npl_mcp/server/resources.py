@@ -15,7 +15,7 @@ from fastmcp.exceptions import PromptError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
 from fastmcp.server.extensions import MethodBinding, ServerExtension
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.transforms import Transform
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from pydantic import ConfigDict
@@ -23,12 +23,12 @@ from pydantic import ConfigDict
 from npl_index.errors import NPLError
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, Caller, seen, sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
-from npl_mcp.server.calling import call, text_of
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.web.calling import call, text_of
 
 MISSING = 1001
 """Error code of a method when a file or a template is not there."""
@@ -48,6 +48,12 @@ PROMPTS = {
     "tdr": "Write the technical design review",
 }
 """What each prompt asks for, by the kind of its template."""
+
+_FILES = {
+    **{name: path for name, (path, _) in RESOURCES.items()},
+    **{f"{NAME}_{kind}": template_of(kind) for kind in PROMPTS},
+}
+"""The file of each resource and prompt, by its name."""
 
 
 def add_directive(server: FastMCP[Any], app: App) -> None:
@@ -84,36 +90,26 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
             tags={NAME},
         )
         server.add_prompt(prompt.model_copy(update={"arguments": [feature]}))
-    server.add_middleware(HideMissing(app))
+    server.add_transform(HideMissing(app))
     server.add_extension(DirectiveMethods())
 
 
-class HideMissing(Middleware):
+class HideMissing(Transform):
     """Lists only those resources and prompts whose files are there.
 
-    :param app: looks for it.
+    :param app: looks for them.
     """
 
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def on_list_resources(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Sequence[Resource]]
-    ) -> Sequence[Resource]:
-        """List the resources that can be read."""
-        found = await call_next(context)
+    async def _listed(self, components: Sequence[Any]) -> Sequence[Any]:
+        """Return the components whose files are there, and those of other domains."""
         present = await lane("light").run(self._present)
-        unread = {f"{NAME}://{name}" for name, (path, _) in RESOURCES.items() if path not in present}
-        return [resource for resource in found if str(resource.uri) not in unread]
+        return [one for one in components if NAME not in one.tags or _FILES[one.name] in present]
 
-    async def on_list_prompts(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Sequence[Prompt]]
-    ) -> Sequence[Prompt]:
-        """List the prompts whose templates are there."""
-        found = await call_next(context)
-        present = await lane("light").run(self._present)
-        empty = {f"{NAME}_{kind}" for kind in PROMPTS if template_of(kind) not in present}
-        return [prompt for prompt in found if prompt.name not in empty]
+    # FastMCP gives the argument by its position.
+    list_resources = list_prompts = _listed  # type: ignore[assignment]
 
     def _present(self) -> frozenset[str]:
         try:

@@ -40,7 +40,7 @@ from npl_mcp.core.calls import (
     sight,
 )
 from npl_mcp.server.access import KnowCaller, Seen
-from npl_mcp.server.apps import ForHosts, add_apps, icon
+from npl_mcp.server.apps import add_apps, icon
 from npl_mcp.server.completions import add_completions
 from npl_mcp.server.documents import add_documents
 from npl_mcp.server.fastmcp_private import keep_lists, shorten_errors, skip_header_parameters, skip_logging
@@ -238,7 +238,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
         _warn(settings)
-        reports.start()
         timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
         try:
             yield {}
@@ -268,7 +267,8 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         ],
     )
     names = {spec.name for spec in listed}
-    register_all(server, app, (*listed, *(one for one in unlisted_tools(domains) if one.name not in names)))
+    every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in names))
+    register_all(server, app, every)
     if "directive" in domains:
         add_directive(server, app)
     if "npl" in domains:
@@ -277,9 +277,8 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_completions(server, app)
         add_apps(server)
     server.add_transform(Seen())
-    server.add_transform(ForHosts())
     if settings.small_list:
-        server.add_transform(SmallList(app, domains))
+        server.add_transform(SmallList(app, domains, every))
     for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):
         adapt(server)
     return server
@@ -334,5 +333,5 @@ def serve_stdio(settings: Settings) -> None:
     # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
     # cancel all tasks instead can leave a busy server that waits for one of them for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serving = partial(serve, create_server(settings), connect(), settings.body_limit)
+    serving = partial(serve, create_server(settings), connect(settings.body_limit))
     anyio.run(serving, backend_options={"loop_factory": new_loop})

@@ -5,34 +5,28 @@ An agent pays for the tools it looks up instead of for all there are. Every tool
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import anyio.from_thread
-import anyio.to_thread
+from anyio import from_thread
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.transforms import GetToolNext
-from fastmcp.server.transforms.catalog import CatalogTransform
+from fastmcp.server.transforms.search import BM25SearchTransform, serialize_tools_for_output_json
 from fastmcp.tools.base import Tool, ToolResult
-from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CallToolRequestParams
 
 from npl_index.errors import InvalidRequestError
-from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import sight
+from npl_mcp.core.lanes import lane
 from npl_mcp.server.arguments import from_text
-from npl_mcp.server.lanes import lane
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.search import LONGEST_QUERY
 from npl_mcp.tools.spec import ToolSpec
 
-SEARCH, CALL = "search_tools", "call_tool"
-
-MOST_FOUND = 5
+CALL = "call_tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,73 +41,42 @@ class FoundTools:
     names: tuple[str, ...] | None
 
 
-class SmallList(CatalogTransform):
+class SmallList(BM25SearchTransform):
     """Lists few tools and finds the others by words in their names, descriptions and parameters.
+
+    FastMCP's transform ranks; its two tools are ours, which answer in the envelope.
 
     :param app: passed to the two tools, which use only its settings.
     :param domains: names of what there are tools for.
+    :param specs: all tools. Those that clients always load stay listed, and so do those with a page, which a
+        client finds in the list alone.
     """
 
-    def __init__(self, app: App, domains: Sequence[str]) -> None:
-        super().__init__()
+    def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
+        super().__init__(always_visible=[one.name for one in specs if one.always or one.app])
 
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
-            every = anyio.from_thread.run(self.get_tool_catalog, get_context())
-            found = _best([tool for tool in every if not _always(tool)], query[:LONGEST_QUERY])
-            names = None if found else tuple(tool.name for tool in every)
-            return FoundTools(tuple(map(_listed, found)), names)
+            return from_thread.run(self._found, query[:LONGEST_QUERY])
 
         self._domains = domains
+        self._find = BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app)
         call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
-        self._own = {
-            SEARCH: BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app),
-            CALL: BoundTool.bind(call, app),
-        }
+        self._call = BoundTool.bind(call, app)
 
-    async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """Return the tools that are listed."""
+    async def _found(self, query: str) -> FoundTools:
+        every = await self.get_tool_catalog(get_context())
+        found = await self._search([one for one in every if one.name not in self._always_visible], query)
+        names = None if found else tuple(tool.name for tool in every)
+        return FoundTools(tuple(serialize_tools_for_output_json(found)), names)
+
+    def _make_search_tool(self) -> Tool:
         domains = ", ".join(name for name in self._domains if sees_domain(name, sight()))
         about = f"Find more tools by what they do; domains: {domains}."
-        search = self._own[SEARCH].model_copy(update={"description": about})
-        # A client finds a tool whose answer a page shows in the list alone.
-        shown = (tool for tool in tools if _always(tool) or (isinstance(tool, BoundTool) and tool.has_page))
-        return [*shown, search, self._own[CALL]]
+        return self._find.model_copy(update={"description": about})
 
-    async def get_tool(
-        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
-    ) -> Tool | None:
-        """Return a tool by its name, listed or not."""
-        return self._own.get(name) or await call_next(name, version=version)
-
-
-def _always(tool: Tool) -> bool:
-    return isinstance(tool, BoundTool) and tool.spec.always
-
-
-def _best(tools: Sequence[Tool], query: str) -> list[Tool]:
-    """Return the tools that fit a query by BM25, best first."""
-    from rank_bm25 import BM25Okapi  # brings numpy, which a server without searches need not wait for
-
-    words = terms(query)
-    if not tools or not words:
-        return []
-    scores = BM25Okapi([terms(" ".join(_words(tool))) for tool in tools]).get_scores(words)
-    order = sorted(range(len(tools)), key=lambda number: -scores[number])[:MOST_FOUND]
-    return [tools[number] for number in order if scores[number] > 0]
-
-
-def _words(tool: Tool) -> Iterator[str]:
-    yield tool.name
-    yield tool.description or ""
-    for name, schema in tool.parameters.get("properties", {}).items():
-        yield name
-        yield schema.get("description", "")
-
-
-def _listed(tool: Tool) -> dict[str, Any]:
-    kept: dict[str, Any] = tool.to_mcp_tool().model_dump(mode="json", by_alias=True, exclude_none=True)
-    return kept
+    def _make_call_tool(self) -> Tool:
+        return self._call
 
 
 def call_tool(
@@ -127,7 +90,7 @@ def call_tool(
 
     :raises InvalidRequestError: it was to call itself.
     """
-    raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint=f"{SEARCH} finds tools")
+    raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint="search_tools finds tools")
 
 
 class CallsByName(Middleware):

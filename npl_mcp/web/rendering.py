@@ -12,7 +12,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from npl_mcp.server.lanes import lane
+from npl_mcp.core.lanes import lane
 from npl_mcp.web.markdown import markdown
 from npl_mcp.web.mentions import named
 from npl_mcp.web.visible import visible

@@ -15,13 +15,13 @@ from starlette.requests import Request
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
-from npl_mcp.server.calling import STATUS, call, text_of
-from npl_mcp.server.lanes import lane
+from npl_mcp.core.lanes import lane
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, new_session
+from npl_mcp.web.calling import STATUS, call, text_of
 
 FORM_TOKEN = "form_token"
 """Field of every form that changes something."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -86,23 +87,24 @@ def test_the_page_in_a_host(scripted: Tab) -> None:
     """The answer of the model's call shows at once; what a person does calls the tool through the host."""
     page, frame = hosted(scripted)
     expect(frame.get_by_label("Context")).to_have_value("turn the barrels")
-    expect(frame.locator("#said")).to_contain_text("of 300 tokens as sent")
-    expect(frame.locator("pre")).to_contain_text('{"success":true')
+    expect(frame.locator(".sum")).to_contain_text("of 300 tokens, as sent")
+    expect(frame.locator(".answer")).to_contain_text('{"success":true')
     assert frame.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
-    row = frame.locator(".row", has_text="Turning barrels")
+    row = frame.locator(".node", has_text="Turning barrels")
     expect(row.get_by_role("img", name="cut")).to_be_visible()
     found = Axe().run(frame)  # type: ignore[arg-type]
     assert found.violations_count == 0, found.generate_report()
 
-    frame.get_by_role("button", name="Turning barrels").click()
+    row.get_by_role("link").click()
     opened = frame.get_by_role("region", name="Turning barrels")
     expect(opened.locator("pre").first).to_contain_text("In week 39")
-    opened.get_by_role("button", name="Close").click()
+    opened.get_by_role("link", name="Close").click()
     expect(opened).to_have_count(0)
-    frame.get_by_role("button", name="markdown").click()
-    expect(frame.locator("pre")).to_contain_text("<!-- cellar/barrels.md")
-    frame.get_by_role("button", name="+ cellar/bottles.md").click()
-    expect(frame.get_by_role("button", name="Corks")).to_be_visible()
+    frame.get_by_role("link", name="markdown").click()
+    expect(frame.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
+    frame.get_by_role("link", name="cellar/bottles.md").click()
+    expect(frame.get_by_role("link", name="Corks")).to_be_visible()
+    expect(frame.get_by_role("link", name="Close")).to_have_count(0)
     frame.get_by_label("no limit").check()
     frame.get_by_role("button", name="Ask", exact=True).click()
     expect(row.get_by_role("img", name="taken")).to_be_visible()
@@ -110,7 +112,9 @@ def test_the_page_in_a_host(scripted: Tab) -> None:
     heard = page.evaluate("heard")
     assert heard[0]["params"]["protocolVersion"] == "2026-01-26"
     assert heard[1] == {"jsonrpc": "2.0", "method": "ui/notifications/initialized"}
-    assert {one["params"]["name"] for one in heard if one.get("method") == "tools/call"} == {"npl_ask"}
+    calls = [one["params"] for one in heard if one.get("method") == "tools/call"]
+    assert {one["name"] for one in calls} == {"npl_ask"}
+    assert [one["arguments"]["token_budget"] for one in calls] == [300, 300, 300, 300, 0]
     heights = [
         one["params"]["height"] for one in heard if one.get("method") == "ui/notifications/size-changed"
     ]
@@ -120,8 +124,10 @@ def test_the_page_in_a_host(scripted: Tab) -> None:
 def test_what_a_host_may_also_say(scripted: Tab) -> None:
     """Failures are shown, requests are answered, and text of documents stays text."""
     page, frame = hosted(scripted)
-    frame.get_by_role("button", name="Bung & barrel").click()
-    expect(frame.locator("pre").first).to_contain_text("<script>alert(1)</script>")
+    frame.get_by_role("link", name="Bung & barrel").click()
+    opened = frame.get_by_role("region", name="Bung & barrel")
+    expect(opened.locator("pre").first).to_contain_text("<script>alert(1)</script>")
+    expect(opened.get_by_text("cellar/rules.md", exact=True)).not_to_have_attribute("href", re.compile("."))
     frame.get_by_label("Files").fill("nowhere.md")
     frame.get_by_label("Files").press("Enter")
     expect(frame.locator("#said")).to_contain_text("there is no document 'nowhere.md'")

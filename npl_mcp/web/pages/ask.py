@@ -114,10 +114,17 @@ async def ask(visit: Visit) -> Data:
         offset=visit.number("offset"),
         limit=ROWS,
     )
+    return shown | audited(visit, asked, audit)
+
+
+def audited(visit: Visit, asked: Asked, audit: Any) -> Data:
+    """Return what an answer took and left, as the page shows it.
+
+    :param audit: the data of an answer of ``npl_audit``.
+    """
     return {
-        **shown,
         "audit": audit,
-        "copies": copies(visit, asked, form),
+        "copies": copies(visit, asked, audit["form"]),
         "right": visit.texts(RIGHT),
         "_elsewhere": _elsewhere(audit, visit.texts(RIGHT)),
         "_longest": _longest(audit),
@@ -126,9 +133,9 @@ async def ask(visit: Visit) -> Data:
 
 
 def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
-    """Return the same request as a tool call, a command line, and a call over HTTP."""
+    """Return the same request as a tool call, a command line, and a call over HTTP where there is a port."""
     arguments = {**asked.arguments(), "format": form}
-    origin = visit.settings.web_url or str(visit.request.base_url).rstrip("/")
+    origin = visit.settings.web_url
     token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
     sent = shlex.quote(json.dumps(arguments, ensure_ascii=False))
     curl = [
@@ -141,7 +148,7 @@ def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
     return {
         "tool call": json.dumps(call, ensure_ascii=False, indent=1),
         "command line": _command(arguments),
-        "curl": " ".join(curl),
+        **({"curl": " ".join(curl)} if origin else {}),
     }
 
 

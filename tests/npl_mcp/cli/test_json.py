@@ -69,7 +69,7 @@ def test_every_option_is_tried() -> None:
         *commands("npl-load", parsers_of(parser_of(load.PROGRAM))),
         *commands("npl-worklog", parsers_of(parser_of(worklog.PROGRAM))),
         *commands("npl-mcp", parsers_of(__main__.parser())),
-        *commands("npl-mcp-server status", {"": serving.parser()}),
+        *commands("npl-mcp-server", parsers_of(serving.parser())),
     }
     kinds = {f"npl-load {name}" for name in load.TYPES} - {"npl-load c"}  # they are one command
     assert taking - kinds == {

@@ -51,7 +51,7 @@ TYPED = {
         "st": ["start", "stop", "status"],
         "la": ["launcher"],
         "completion ": ["bash", "zsh", "fish"],
-        "--js": ["--json"],
+        "status --js": ["--json"],
         "--web ": ["on", "read", "off"],
     },
 }

@@ -172,7 +172,7 @@ def test_every_flag_and_every_variable_has_a_key() -> None:
     add_options(options)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
-    of_one_start = {"help", "version", "show-token", "json", "foreground", "stop", "status", "config"}
+    of_one_start = {"help", "version", "foreground", "stop", "status", "config"}
     assert flags - set(KEYS) - FORMER == of_one_start
     documented = set(re.findall(r"``(NPL_\w+)``", settings_module.__doc__ or ""))
     folders = {"NPL_HOME", "NPL_META", "NPL_STYLE_GUIDE", "NPL_PERSONA_DIR", "NPL_USER_PERSONA_DIR"}

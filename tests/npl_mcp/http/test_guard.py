@@ -312,9 +312,11 @@ def test_a_socket_replaces_only_what_nobody_listens_on(tmp_path: Path) -> None:
 
 
 def test_answers_do_not_wait_for_the_clients_system() -> None:
-    """Only what has the number of TCP is told to send small packets at once; otherwise each takes 40 ms."""
-    with bind_port("127.0.0.1", 0) as one:
-        assert one.proto == socket.IPPROTO_TCP
+    """A connection sends small packets at once; otherwise each takes 40 ms."""
+    with bind_port("127.0.0.1", 0) as one, socket.create_connection(one.getsockname()):
+        line, _ = one.accept()
+        with line:
+            assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_system_ends_a_connection_whose_caller_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

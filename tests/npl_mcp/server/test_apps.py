@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from fastmcp import Client
+from markupsafe import escape
 from mcp import MCPError
 from mcp.client.extension import advertise
 
@@ -57,9 +58,12 @@ def test_a_client_that_shows_pages(settings: Settings, small_list: bool) -> None
     assert "https://" not in page.text
     answer = seen["answer"]
     assert [block.text for block in answer.content] == [block.text for block in seen["plain"].content]
-    data = answer.structured_content["data"]
-    assert data["answers"]["json"]["text"] == answer.content[0].text
-    assert data["states"]["taken"] >= 1
+    html = answer.structured_content["html"]
+    assert str(escape(answer.content[0].text)) in html
+    assert '<textarea name="context" rows="2"' in html
+    assert "prune fruit trees</textarea>" in html
+    assert 'aria-label="taken"' in html
+    assert "curl" not in html
 
 
 @pytest.mark.parametrize("small_list", [False, True])

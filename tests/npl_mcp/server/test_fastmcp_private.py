@@ -104,9 +104,6 @@ REPEATING: dict[str, dict[str, Any]] = {
         "method": "tools/call",
         "params": {"name": "npl_load_components", "arguments": {LONG: LONG}},
     },
-    "id": {"method": "ping", "id": LONG},
-    "id after others": {"method": "ping", "params": {"id": LONG}, "id": LONG},
-    "number": {"method": "ping", "id": int("7" * 4_000)},
     "object": {"method": {LONG: LONG}, "params": LONG, "result": LONG, "error": {"code": LONG, "data": LONG}},
     "list": [LONG],  # type: ignore[dict-item]
 }
@@ -119,7 +116,7 @@ def message_of(case: str) -> bytes:
 
 def repeated(answer: bytes) -> int:
     """Return how many characters of an answer come from the message."""
-    return answer.count(b"x") + answer.count(b"7" * 20) * 20
+    return answer.count(b"x")
 
 
 def test_errors_over_standard_streams_repeat_little(tmp_path: Path) -> None:
@@ -151,10 +148,3 @@ def test_errors_over_http_repeat_little(tmp_path: Path) -> None:
             answer = request(server, "POST", path, message_of("prompt"), {**accepted, **more})
             assert repeated(answer.body) <= 200, (path[:20], [*more])
         assert repeated(request(server, "GET", "/healthz", host=long).body) <= 200
-
-
-def test_an_id_further_inside_may_be_long(tmp_path: Path) -> None:
-    """Only the id of the message itself is repeated."""
-    with spoken_to(tmp_path) as (_, send, receive):
-        send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": {"id": "x" * 300}}).encode())
-        assert receive() == {"jsonrpc": "2.0", "id": 7, "result": {}}

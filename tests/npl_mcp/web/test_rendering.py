@@ -17,9 +17,9 @@ from starlette.types import Message
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER_KEY, Caller
-from npl_mcp.server.calling import text_of
 from npl_mcp.server.server import create_server
 from npl_mcp.web.app import site_of
+from npl_mcp.web.calling import text_of
 from npl_mcp.web.routing import Data, Page, Site
 from npl_mcp.web.visits import Visit
 

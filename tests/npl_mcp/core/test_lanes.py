@@ -13,7 +13,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER, Caller
-from npl_mcp.server.lanes import LANES, Lane, lane
+from npl_mcp.core.lanes import LANES, Lane, lane
 from npl_mcp.server.server import create_server
 from tests.conftest import envelope
 

@@ -1,0 +1,58 @@
+"""The page Ask in a chat window: a document that a host shows, and its content for each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastmcp.server.dependencies import get_context
+from markupsafe import Markup
+from starlette.requests import Request
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.web.pages.ask import PATH, SLIDER, Asked, audited
+from npl_mcp.web.rendering import render
+from npl_mcp.web.visits import Visit, address
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def document() -> str:
+    """Return the document: the style of the pages, and a script that talks to the host."""
+    parts = {"style": "npl.css", "script": "chat_window.js"}
+    read = {name: Markup((_STATIC / file).read_text(encoding="utf-8")) for name, file in parts.items()}
+    return render("chat_window.html", **read)
+
+
+def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
+    """Return the page as it shows one answer, as HTML.
+
+    :param given: checked arguments of the call of ``npl_ask``.
+    :param audit: the data of its answer.
+    """
+    budget, default = given.get("token_budget"), settings.token_budget
+    asked = Asked(
+        given.get("context") or "",
+        ", ".join(given.get("topics") or ()),
+        "\n".join(given.get("selectors") or ()),
+        given.get("file") or "",
+        default if budget is None else budget,
+        default,
+    )
+    view = {name: given.get(name) or None for name in ("open", "matching", "section", "offset")}
+    place = address(PATH, **asked.parameters(), **view, form=audit["form"])
+    query = place.partition("?")[2].encode()
+    request = Request({"type": "http", "method": "GET", "path": PATH, "query_string": query, "headers": []})
+    visit = Visit(request, get_context().fastmcp, replace(settings, web="read"))
+    return render(
+        "ask.html",
+        layout="fragment.html",
+        visit=visit,
+        address=address,
+        form=audit["form"],
+        _asked=asked,
+        _slider=SLIDER,
+        **audited(visit, asked, audit),
+    )
