@@ -131,6 +131,7 @@ class KeptVocabulary:
 
     database: Database
     scope: Scope
+    telling: dict[int, float] = field(default_factory=dict, repr=False)
     _rows: dict[str, int | None] = field(default_factory=dict, repr=False)
     _texts: dict[int, str] = field(default_factory=dict, repr=False)
     _counts: dict[int, tuple[int, int, int, int]] = field(default_factory=dict, repr=False)

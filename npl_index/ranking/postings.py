@@ -8,7 +8,7 @@ these are looked through: that takes less time than to keep lists of the section
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,6 +21,9 @@ FIELDS = 3
 BEGINS_PAGE = 128
 """Bit of :attr:`Sections.levels` of a section that begins a page. A page is a document, or within a document
 that has several headings of level 1 the part below one of them."""
+
+_ROWS_KEPT = 1_000
+"""Rows whose postings are kept: questions about a document repeat their words."""
 
 _BLANK = re.compile(r"\s*\Z")
 
@@ -181,6 +184,7 @@ class Postings:
         self._begins = (levels & BEGINS_PAGE) > 0
         self._lengths = lengths.astype(np.int64)
         self._ends = self._lengths.cumsum()
+        self._kept: dict[int, NDArray[Any]] = {}
 
     @cached_property
     def stop(self) -> int:
@@ -208,10 +212,25 @@ class Postings:
         children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
         return children
 
-    def find(self, rows: Sequence[int] | NDArray[Any]) -> Runs:
+    def find(self, rows: Sequence[int]) -> Runs:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        wanted, asked = np.unique(np.array(rows, np.intp), return_inverse=True)
-        marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
+        kept = self._kept
+        if missing := set(rows).difference(kept):
+            if len(kept) > _ROWS_KEPT:  # another thread may still read the old ones
+                kept = self._kept = {}
+                missing = set(rows)
+            kept.update(self._found(sorted(missing)))
+        found = [kept[row] for row in rows]
+        lengths = [one.shape[1] for one in found]
+        every = np.concatenate(found, axis=1) if found else np.zeros((1 + FIELDS, 0), np.intp)
+        return Runs(np.arange(len(rows)).repeat(lengths), *every)
+
+    def _found(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Return each row with the sections that hold it, and how often each field of these does.
+
+        :param wanted: the rows, ascending.
+        """
+        marks = np.zeros(max(self.stop, wanted[-1] + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
         places = (marks > 0)[self.rows].nonzero()[0]  # a byte a word, of what may be millions
         found = marks[self.rows[places]]
@@ -219,13 +238,11 @@ class Postings:
         cells, times = np.unique((found.astype(np.int64) - 1) * len(self._ends) + owners, return_counts=True)
         postings, fields = cells // FIELDS, cells % FIELDS
         first = np.diff(postings, prepend=-1) > 0
-        in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
-        in_fields[fields, first.cumsum() - 1] = times
-        runs, sections = np.divmod(postings[first], self.size)
-        begins = runs.searchsorted(np.arange(len(wanted) + 1))
-        lengths = np.diff(begins)[asked]
-        where = ranges(begins[asked], lengths)
-        return Runs(np.arange(len(asked)).repeat(lengths), sections[where], *in_fields[:, where])
+        every = np.zeros((1 + FIELDS, int(first.sum())), np.intp)
+        every[1 + fields, first.cumsum() - 1] = times
+        runs, every[0] = np.divmod(postings[first], self.size)
+        ends = runs.searchsorted(np.arange(1, len(wanted)))
+        return zip(wanted, np.split(every, ends, axis=1), strict=True)
 
     def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows of some sections' bodies, one after another, and how many each has.

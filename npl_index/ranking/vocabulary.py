@@ -14,7 +14,12 @@ from npl_index.ranking.variants import Variants, variant_finder
 
 
 class Vocabulary(Protocol):
-    """The terms of a collection; each has a number, its row."""
+    """The terms of a collection; each has a number, its row.
+
+    ``telling`` keeps what :func:`npl_index.ranking.weighing.idf` found out about rows.
+    """
+
+    telling: dict[int, float]
 
     @property
     def sections(self) -> int:
@@ -64,6 +69,7 @@ class KnownVocabulary:
         self._row_of = {term: row for row, term in enumerate(terms)}
         self.row = self._row_of.get
         self.variants = variant_finder(self)
+        self.telling: dict[int, float] = {}
         self.sections = sum(one.size for one in documents)
         self.pages = sum(one.page_count for one in documents)
         self.words = sum(one.words for one in documents)

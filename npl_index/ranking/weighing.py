@@ -101,12 +101,14 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     share of those. Without background it is the idf of ``BM25Plus``. A term in a path says what a whole
     branch is about, so it makes the term no more common; one that stands in paths only is counted there.
     """
-    every, places = np.unique(np.array(rows, dtype=np.intp), return_inverse=True)
-    known = vocabulary.counts(every)
-    common = np.array(list(map(commonness, vocabulary.texts(every.tolist()))))
-    holders = np.where(known.own > 0, known.own, known.any)
-    telling: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
-    return telling[places]
+    kept, asked = vocabulary.telling, np.asarray(rows, np.intp).tolist()
+    if missing := list(set(asked).difference(kept)):
+        known = vocabulary.counts(np.array(missing))
+        common = np.array(list(map(commonness, vocabulary.texts(missing))))
+        holders = np.where(known.own > 0, known.own, known.any)
+        found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
+        kept.update(zip(missing, found.tolist(), strict=True))
+    return np.array([kept[row] for row in asked])
 
 
 def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
