@@ -149,6 +149,10 @@ def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
 
     :param lean: do not say that it is cut; the lines in its selector show it.
     """
+    return documents.once(("described", unit), lambda: _row(documents, unit, lean))
+
+
+def _row(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection:
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),

@@ -85,9 +85,10 @@ class DocumentSet:
 
         :param key: what the result depends on, beside the documents.
         """
-        if key not in self._known:
-            self._known[key] = work()
-        return self._known[key]  # type: ignore[return-value]
+        found = self._known.get(key, self)  # no work results in the set itself
+        if found is self:
+            found = self._known[key] = work()
+        return found  # type: ignore[return-value]
 
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""

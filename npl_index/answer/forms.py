@@ -20,7 +20,7 @@ backslash of its escaped line end, and nothing that ends in a letter goes on wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -283,36 +283,46 @@ def _score(score: float) -> str:
 
 
 class Pricing:
-    """What the parts of one answer cost in its form; see :class:`npl_index.answer.budget.Prices`."""
+    """What the parts of one answer cost in its form; see :class:`npl_index.answer.budget.Prices`.
 
-    def __init__(self, documents: DocumentSet, form: Form) -> None:
-        self._documents, self._form = documents, form
-        self._count = documents.counter.count
+    :param free: there is no budget, so that nothing has to be counted.
+    """
+
+    def __init__(self, documents: DocumentSet, form: Form, *, free: bool = False) -> None:
+        self._documents, self._form, self._free = documents, form, free
 
     def text(self, unit: Unit) -> int:
         """Return the cost of a unit's text."""
-        return sum(self._form.text(self._documents, part) for part in unit.parts)
+        return 0 if self._free else sum(self._form.text(self._documents, part) for part in unit.parts)
 
     def row(self, unit: Unit) -> int:
         """Return the cost of its description."""
-        return self._count(self._form.row(self._documents, unit))
+        return self._tokens(("row", unit), lambda: self._form.row(self._documents, unit))
 
     def entry(self, document: int) -> int:
         """Return the additional cost of a document's first unit."""
-        return self._form.entry(self._documents, document)
+        return 0 if self._free else self._form.entry(self._documents, document)
 
     def trace(self, unit: Unit) -> int:
         """Return the cost of naming a unit."""
-        return self.pointer(pointer(self._documents, unit))
+        return 0 if self._free else self.pointer(pointer(self._documents, unit))
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""
-        return self._count(self._form.pointer(pointer))
+        return self._tokens(("pointer", pointer), lambda: self._form.pointer(pointer))
 
     def named(self, text: str) -> int:
         """Return the cost of a remark."""
-        return self._count(self._form.named(text))
+        return self._tokens(("named", text), lambda: self._form.named(text))
 
-    def suggested(self, suggestion: Suggestion) -> int:
-        """Return the cost of an entry of ``suggestions``."""
-        return self._count(self._form.suggested(suggestion))
+    def further(self, one: str | Suggestion) -> int:
+        """Return the cost of a keyword or a suggestion."""
+        form = self._form
+        return self._tokens(
+            ("further", one), lambda: form.keyword(one) if isinstance(one, str) else form.suggested(one)
+        )
+
+    def _tokens(self, part: Hashable, written: Callable[[], str]) -> int:
+        if self._free:
+            return 0
+        return self._documents.once(part, lambda: self._documents.counter.count(written()))

@@ -18,7 +18,10 @@ _BEFORE = LINE_CHARACTERS // 4
 
 def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
     """Return the pointer to a unit, without a line."""
-    return Pointer(selector(documents, unit), unit.tokens, sections=len(unit.parts) if unit.ranges else None)
+    number = len(unit.parts) if unit.ranges else None
+    return documents.once(
+        ("named", unit), lambda: Pointer(selector(documents, unit), unit.tokens, sections=number)
+    )
 
 
 def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:

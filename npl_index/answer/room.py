@@ -96,12 +96,11 @@ class Room:
     ) -> None:
         self._documents, self._form, self._nothing, self._held = documents, form, nothing, held
         self._further = further
-        self._costs: list[int] = []  # of keywords and suggestions,
-        self._paid_for = 0  # and how many of them are paid for
+        self._paid_for = 0  # keywords and suggestions
         self._names_all = True
-        self._prices = Pricing(documents, form)
         self._limit, self._left = 0, MOST_TOKENS
         self.limited = budget is not None
+        self._prices = Pricing(documents, form, free=not self.limited)
         if budget is not None:
             budget = min(budget, MOST_TOKENS)
             counter = documents.counter
@@ -120,11 +119,6 @@ class Room:
         """Choose the passages that fit, and reserve room for pointers, keywords and suggestions."""
         documents = self._documents
         if self.limited:
-            count, form = documents.counter.count, self._form
-            self._costs = [
-                *(count(form.keyword(word)) for word in self._further.keywords),
-                *map(self._prices.suggested, self._further.suggestions),
-            ]
             self._pay_further(max(0, self._left) // MOST_FOR_FURTHER)
         packed = pack(
             wanted.units,
@@ -259,10 +253,14 @@ class Room:
 
     def _pay_further(self, room: int) -> None:
         """Pay for keywords and then for suggestions, as far as some tokens go."""
-        costs = self._costs[self._paid_for :]
-        number = sum(total <= room for total in accumulate(costs))
-        self._left -= sum(costs[:number])
-        self._paid_for += number
+        further: Sequence[str | Suggestion] = (*self._further.keywords, *self._further.suggestions)
+        for one in further[self._paid_for :]:
+            cost = self._prices.further(one)
+            if cost > room:
+                break
+            room -= cost
+            self._left -= cost
+            self._paid_for += 1
 
     def _pay(self, cost: int) -> bool:
         """Take tokens, if enough remain."""
