@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice, product, zip_longest
 from operator import is_
-from typing import TYPE_CHECKING
 
 from npl_index.errors import (
     DocumentNotFoundError,
@@ -29,14 +28,13 @@ from npl_index.errors import (
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import FileTooLargeError, read_below
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.library.listing import Listed
+from npl_index.library.listing import FileListings, Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
     Found,
     Limits,
     Roots,
-    Visitor,
     irregular,
     outside,
     real_path,
@@ -44,9 +42,6 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
-
-if TYPE_CHECKING:
-    from npl_index.library.watching import Watcher
 
 __all__ = [
     "Document",
@@ -127,14 +122,14 @@ class FileReader:
 class Library:
     """Finds, checks and reads the Markdown files under some roots.
 
-    A library keeps nothing about files: every call looks at the file system, or asks what watches it.
+    Every call looks at the file system.
 
     :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
     :param limits: bounds on one request.
     :param searched: the roots that are meant if nothing is named; by default that is the core reference.
     :param or_reference: it is meant as well where those roots hold no Markdown.
-    :param watcher: remembers what lies below folders, for as long as that does not change.
+    :param listings: remember the files below folders, so that unchanged ones keep their objects.
     """
 
     def __init__(
@@ -145,9 +140,9 @@ class Library:
         searched: Sequence[Root] = (),
         *,
         or_reference: bool = False,
-        watcher: Watcher | None = None,
+        listings: FileListings | None = None,
     ) -> None:
-        self.catalog, self._watcher = catalog, watcher
+        self.catalog, self._listings = catalog, listings or FileListings()
         self._searched, self._or_reference = tuple(searched), or_reference
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
@@ -332,28 +327,20 @@ class Library:
         pattern = PathPattern.compile(segments[first:], parameter="file")
         folder = os.sep.join(segments[:first]) or (os.sep if os.path.isabs(clean) else os.curdir)
         for path in self._existing((folder,), text):
-            found = self._collect(path, pattern) if os.path.isdir(path) else ()
-            if found:
+            if os.path.isdir(path) and (found := self._collect(path, pattern)):
                 return found
         return ()
 
-    def _collect(self, folder: str, pattern: PathPattern | None) -> tuple[Found, ...]:
+    def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
         """Return the files below a real folder, each once, in order of their paths."""
 
-        def look(visitor: Visitor | None) -> tuple[Found, ...]:
-            return self._walk(folder, pattern, visitor)
+        def walk(known: dict[str, Found]) -> Iterator[Found]:
+            return (found for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, known=known))
 
-        if self._watcher is None:
-            return look(None)
-        return self._watcher.find((self._own_key, folder, pattern), folder, look)
-
-    def _walk(self, folder: str, pattern: PathPattern | None, visitor: Visitor | None) -> tuple[Found, ...]:
-        files: dict[tuple[str, str], Found] = {}
-        for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, visitor=visitor):
-            files[found.root.path, found.path] = found
-            if len(files) > self.limits.max_files:
-                raise too_many(f"{self.limits.max_files:,} files")
-        return tuple(files[key] for key in sorted(files))
+        listed = self._listings.now((self._own_key, folder, pattern), walk)
+        if len(listed) > self.limits.max_files:
+            raise too_many(f"{self.limits.max_files:,} files")
+        return listed
 
     def _joined(self, parts: list[tuple[Found, ...]]) -> tuple[Found, ...]:
         """Return the files of several folders or patterns, each once; the same object for the same parts."""

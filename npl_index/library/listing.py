@@ -1,4 +1,4 @@
-"""Files that were found, with their states."""
+"""The files below folders with their states. Each call compares them with the file system."""
 
 # A path object costs more than the system call it is made for, once per file.
 # ruff: noqa: PTH116
@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, is_
+
+from cachetools import LRUCache
 
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
 
-_ROOT, _HOME = attrgetter("root.path"), attrgetter("home")
+MAX_FOLDERS = 64
+"""Folders and patterns whose files are remembered."""
+
+_ROOT, _HOME, _PLACE = attrgetter("root.path"), attrgetter("home"), attrgetter("root.path", "path")
 
 
 class Listed(tuple[Found, ...]):
@@ -40,10 +46,7 @@ class Listed(tuple[Found, ...]):
     @cached_property
     def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
         """The files that are there, with their states."""
-        pairs = zip(self, self.states, strict=True)
-        if all(self.states):
-            return tuple(pairs)  # type: ignore[arg-type]
-        return tuple((found, state) for found, state in pairs if state is not None)
+        return tuple((found, state) for found, state in zip(self, self.states, strict=True) if state)
 
     @cached_property
     def roots(self) -> frozenset[str]:
@@ -58,29 +61,73 @@ class Listed(tuple[Found, ...]):
     @cached_property
     def gone(self) -> tuple[Found, ...]:
         """The files that are gone."""
-        if all(self.states):
-            return ()
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
-def status_of(path: str) -> os.stat_result | None:
-    """Return the status of what a path names, a link itself; ``None`` where nothing is."""
-    try:
-        return os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
+Walk = Callable[[dict[str, Found]], Iterable[Found]]
+"""Returns files in any order, the known ones as the objects of the argument, and adds others to it."""
 
 
-def is_file(status: os.stat_result | None) -> bool:
-    """Return whether a status is that of a regular file."""
-    return status is not None and stat.S_ISREG(status.st_mode)
+class _Folder:
+    """The files below a folder at the last call; the objects of unchanged ones stay the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._walked: list[Found] = []
+        self._known: dict[str, Found] = {}
+        self._listed = Listed.of((), ())
+
+    def now(self, walk: Walk) -> Listed:
+        with self._lock:
+            last, walked = self._listed, list(walk(self._known))
+            founds: Sequence[Found] = last
+            states: Sequence[Fingerprint | None] = last.states
+            if walked != self._walked:
+                founds = sorted({_PLACE(one): one for one in walked}.values(), key=_PLACE)
+                state_of = {id(one): state for one, state in zip(last, states, strict=True)}
+                states = [state_of.get(id(one)) for one in founds]
+                there = set(map(id, founds))
+                self._known = {path: one for path, one in self._known.items() if id(one) in there}
+            states = _states(founds, states)
+            if founds is not last or not all(map(is_, states, last.states)):
+                self._walked, self._listed = walked, Listed.of(founds, states)
+            return self._listed
 
 
-def fingerprint_of(found: Found, status: os.stat_result | None) -> Fingerprint | None:
-    """Return the state of a file with a status; ``None`` if it is no file any longer."""
-    return Fingerprint.of(found.absolute, status) if status is not None and is_file(status) else None
+def _states(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> list[Fingerprint | None]:
+    """Return the present state of each file; ``None`` if it is gone."""
+    states: list[Fingerprint | None] = []
+    for found, state in zip(founds, known, strict=True):
+        path = found.absolute if state is None else state.path
+        try:
+            now = os.stat(path, follow_symlinks=False)
+        except OSError:
+            states.append(None)
+            continue
+        if (
+            state is not None
+            and state.mtime_ns == now.st_mtime_ns
+            and state.size == now.st_size
+            and state.ctime_ns == now.st_ctime_ns
+        ):
+            states.append(state)
+        else:
+            states.append(Fingerprint.of(path, now) if stat.S_ISREG(now.st_mode) else None)
+    return states
 
 
-def state_of(found: Found) -> Fingerprint | None:
-    """Return the present state of a file; ``None`` if it is gone."""
-    return fingerprint_of(found, status_of(found.absolute))
+class FileListings:
+    """The files below folders at the last calls; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folders: LRUCache[Hashable, _Folder] = LRUCache(MAX_FOLDERS)
+
+    def now(self, key: Hashable, walk: Walk) -> Listed:
+        """Return files as they are now; the same object if none of them changed.
+
+        :param key: identifies the result for equal files.
+        """
+        with self._lock:
+            folder = self._folders.setdefault(key, _Folder())
+        return folder.now(walk)

@@ -14,9 +14,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Protocol
 
 from npl_index.errors import (
     DocumentError,
@@ -82,18 +82,6 @@ class Found:
     def home(self) -> str:
         """Where it lies, if its root does not say it."""
         return ""
-
-
-class Visitor(Protocol):
-    """Is told where a walk looks."""
-
-    def enter(self, folder: str) -> None:
-        """Be told of a folder before it is looked into."""
-        ...
-
-    def link(self, folder: str, name: str) -> None:
-        """Be told of a link that is followed."""
-        ...
 
 
 class Roots:
@@ -237,7 +225,7 @@ class Roots:
         pattern: PathPattern | None,
         suffixes: tuple[str, ...],
         max_entries: int | None = None,
-        visitor: Visitor | None = None,
+        known: dict[str, Found] | None = None,
     ) -> Iterator[tuple[str, Found]]:
         """Return each file below a real folder with its path below it, in no order.
 
@@ -246,10 +234,11 @@ class Roots:
 
         :param pattern: what the path below the folder must match; ``None`` matches all.
         :param max_entries: directory entries to look at, by default as the limits say.
-        :param visitor: is told what the result depends on.
+        :param known: files that an equal walk found before, by their paths; others are added.
         :raises DocumentTooLargeError: more entries or levels than the limits allow.
         """
         most = self._limits.max_entries if max_entries is None else max_entries
+        known = {} if known is None else known
         waiting, entered, looked_at = [(start, "")], set[str](), 0
         while waiting:
             folder, below = waiting.pop()
@@ -258,26 +247,34 @@ class Roots:
                 continue
             entered.add(folder)
             root, prefix = located[0], f"{located[1]}/" if located[1] else ""
-            if visitor is not None:
-                visitor.enter(folder)
-            for entry in _entries(folder):
-                looked_at += 1
-                if looked_at > most:
-                    raise too_many(f"{most:,} entries")
-                path = below + entry.name
-                if entry.is_symlink():
-                    if visitor is not None:
-                        visitor.link(folder, entry.name)
-                    linked = self._linked(entry, suffixes)
-                    if isinstance(linked, Found) and fits(pattern, path):
-                        yield path, linked
-                    elif isinstance(linked, str) and self._may_enter(pattern, path):
-                        waiting.append((linked, f"{path}/"))
-                elif entry.name.lower().endswith(suffixes):
-                    if fits(pattern, path) and entry.is_file(follow_symlinks=False):
-                        yield path, Found(root, prefix + entry.name, root.label)
-                elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path):
-                    waiting.append((entry.path, f"{path}/"))
+            # Behind a link a path may lead to another folder the next time.
+            direct = folder == f"{start}/{below}"[:-1]
+            with suppress(OSError), os.scandir(folder) as entries:  # it may not be read, or is gone
+                for entry in entries:
+                    looked_at += 1
+                    if direct and (found := known.get(entry.path)) and entry.is_file(follow_symlinks=False):
+                        yield below + entry.name, found
+                        continue
+                    if not _is_walked(entry.name):
+                        looked_at -= 1
+                        continue
+                    if looked_at > most:
+                        raise too_many(f"{most:,} entries")
+                    path = below + entry.name
+                    if entry.is_symlink():
+                        linked = self._linked(entry, suffixes)
+                        if isinstance(linked, Found) and fits(pattern, path):
+                            yield path, linked
+                        elif isinstance(linked, str) and self._may_enter(pattern, path):
+                            waiting.append((linked, f"{path}/"))
+                    elif entry.name.lower().endswith(suffixes):
+                        if fits(pattern, path) and entry.is_file(follow_symlinks=False):
+                            found = Found(root, prefix + entry.name, root.label)
+                            if direct:
+                                known[entry.path] = found
+                            yield path, found
+                    elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path):
+                        waiting.append((entry.path, f"{path}/"))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
         """Return the file or the real folder that a link leads to; ``None`` if it may not be used."""
@@ -327,18 +324,7 @@ def real_path(path: str) -> str | None:
         return None
 
 
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Return the entries of a folder that a walk looks at; none if it may not be read or is gone."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if is_walked(entry.name):
-                    yield entry
-    except OSError:
-        return
-
-
-def is_walked(name: str) -> bool:
+def _is_walked(name: str) -> bool:
     """Return whether a walk looks at what has a name."""
     hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
     return not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None

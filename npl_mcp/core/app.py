@@ -118,7 +118,7 @@ class App(Files):
         self.state = state = state or SharedState(settings)
         self.sight = sight
         self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
-        super().__init__(settings, state.watcher, only)
+        super().__init__(settings, state.files, only)
         self.stores = state.stores
         cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
         self.changes = ChangeRequests(
@@ -238,8 +238,7 @@ class App(Files):
             try:
                 return await answer()
             except DocumentChangedError:
-                # Should nothing have told of the change, the file itself does.
-                self.state.watcher.doubt()
+                continue
         return await answer()
 
     def gather(

@@ -12,29 +12,26 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
+from npl_index.library.listing import FileListings
 from npl_index.library.patterns import has_magic
 from npl_index.library.roots import Found, real_path
 from npl_mcp.config.settings import Settings, corpus_folder
-
-if TYPE_CHECKING:
-    from npl_index.library.watching import Watcher
 
 
 class Files:
     """Finds and reads the files below the search roots of some settings; opens nothing when made.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
-    :param watcher: see :class:`~npl_index.library.documents.Library`.
+    :param listings: see :class:`~npl_index.library.documents.Library`.
     :param only: real paths of the folders outside of which nothing is shown but what comes with this program;
         ``None`` shows all that the settings do.
     """
 
     def __init__(
-        self, settings: Settings, watcher: Watcher | None = None, only: Sequence[str] | None = None
+        self, settings: Settings, listings: FileListings | None = None, only: Sequence[str] | None = None
     ) -> None:
         self.settings = settings
         self.catalog = _catalog(settings) if only is None else _within(_catalog(settings), only)
@@ -48,7 +45,7 @@ class Files:
             settings.limits,
             given or (here if settings.search_cwd else ()),
             or_reference=not given,
-            watcher=watcher,
+            listings=listings,
         )
 
     @property
@@ -71,9 +68,7 @@ class OwnItems(Library):
     """
 
     def __init__(self, library: Library, bundled: str) -> None:
-        self.catalog, self.limits, self.roots = library.catalog, library.limits, library.roots
-        self.reader = library.reader
-        self._searched, self._or_reference, self._watcher, self._last = (), False, None, None
+        vars(self).update(vars(library), _searched=(), _or_reference=False)
         self._bundled = bundled
         self._own: dict[str, bool] = {}
 

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache, MemoryIndexCache
-from npl_index.library.watching import Watcher
+from npl_index.library.listing import FileListings
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
@@ -47,7 +47,7 @@ class SharedState:
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
         self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), KnownReferences()
         self.companions = Companions()
-        self.watcher = Watcher()
+        self.files = FileListings()
         self.tickets, self.outlines = TicketIndices(), Outlines()
         self.seen = Seen()
         memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
@@ -122,7 +122,6 @@ class SharedState:
         return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
 
     def close(self) -> None:
-        """Close the index and the database; watch and index nothing any longer."""
-        self.watcher.close()
+        """Close the index and the database; index nothing any longer."""
         self.sets.close()
         self.stores.close()
