@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -9,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from npl_index.errors import NPLError
-from npl_index.library.files import FileTooLargeError, NotRegularError, below_root, read_below
-from npl_mcp.changes.files import locate
+from npl_index.errors import NPLError, OutsideRootError
+from npl_index.library.files import below_root, read_below
 from npl_mcp.changes.format import LARGEST_NUMBER, is_code
 from npl_mcp.config.toml import read_toml
 from npl_mcp.editing.folders import SharedFolder, shown
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import StorageError
 
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
@@ -67,6 +68,24 @@ class _ProblemError(Exception):
         self.where = where
 
 
+def locate(root: str, path: str) -> SharedFolder:
+    """Return the folder of change requests of a project; it need not exist.
+
+    :param root: the project.
+    :param path: below it.
+    :raises OutsideRootError: a link leads out of the project.
+    :raises StorageError: no folder can have the path.
+    """
+    try:
+        return SharedFolder(*below_root(root, path))
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) or error.errno != errno.ELOOP:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
+        problem = f"{path!r} leads out of the project"
+        raise OutsideRootError(problem, hint="keep change requests inside of it") from None
+
+
 def read_config(folder: str) -> Project | Unusable | None:
     """Return the project that a folder is.
 
@@ -87,10 +106,6 @@ def _text(folder: str) -> str:
     """Read a configuration; a byte order mark, which some editors write, is no part of it."""
     try:
         data = read_below(*below_root(folder, CONFIG), _LARGEST_CONFIG)[0]
-    except FileTooLargeError:
-        raise _ProblemError(f"larger than {_LARGEST_CONFIG:,} bytes") from None
-    except NotRegularError:
-        raise _ProblemError("not a regular file") from None
     except OSError as error:
         raise _ProblemError(f"cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
     try:

@@ -30,6 +30,7 @@ PRIORITIES = ("Low", "Medium", "High", "Critical")
 DEFAULTS: Mapping[str, str] = {"status": STATUSES[0], "type": TYPES[1], "priority": PRIORITIES[1]}
 """What a file without the field counts as."""
 
+SUFFIX = ".md"
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
 DATES = ("dateCreated", "lastModified", "implementationDate")
 
@@ -127,6 +128,13 @@ def key_in(name: str) -> str:
     """Return the key that a file's name begins with, as it stands there; empty if there is none."""
     found = _NAMED.match(name)
     return found[0] if found is not None else ""
+
+
+def is_called(name: str, key: str) -> bool:
+    """Return whether a file's name begins with a key, whatever its case and zeros."""
+    found = key_in(name).upper()
+    code, _, number = key.partition("-")
+    return found.partition("-")[0] == code and number_in(found) == int(number)
 
 
 def slug(title: str, kind: str) -> str:

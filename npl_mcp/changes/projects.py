@@ -26,8 +26,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from npl_mcp.changes.configs import CONFIG, Project, Unusable, read_config
-from npl_mcp.changes.files import locate
+from npl_mcp.changes.configs import CONFIG, Project, Unusable, locate, read_config
 from npl_mcp.changes.format import Key, parse_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
