@@ -244,11 +244,11 @@ class ProjectInfo:
     code: str
     name: str
     path: str
-    crs: int
+    crs: int = 0
     id: str | None = None
     description: str | None = None
     ticketsPath: str | None = None
-    startNumber: int | None = None
+    startNumber: int | None = 1
     repository: str | None = None
 
 

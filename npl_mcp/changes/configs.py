@@ -6,12 +6,13 @@ import errno
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from npl_index.errors import NPLError, OutsideRootError
 from npl_index.library.files import below_root, read_below
+from npl_mcp.changes.answers import ProjectInfo
 from npl_mcp.changes.format import LARGEST_NUMBER, is_code
 from npl_mcp.config.toml import read_toml
 from npl_mcp.editing.folders import SharedFolder, shown
@@ -30,33 +31,17 @@ _LINE = re.compile(r"[(,] ?at line (\d+), column \d+\)")
 class Project:
     """A project with change requests.
 
-    :param code: what its keys begin with.
-    :param name: for people.
     :param folder: of its change requests.
-    :param path: the project's folder, absolute.
-    :param tickets: path of ``folder`` below it.
-    :param start: number of its first change request.
+    :param info: what answers say about it.
     """
 
-    code: str
-    name: str
-    folder: SharedFolder = field(repr=False, compare=False)
-    path: str
-    tickets: str
-    id: str | None = None
-    description: str | None = None
-    repository: str | None = None
-    start: int = 1
+    folder: SharedFolder
+    info: ProjectInfo
 
-
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """A configuration that is there and cannot be used.
-
-    :param problem: which file, which line, and what is wrong.
-    """
-
-    problem: str
+    @property
+    def code(self) -> str:
+        """What its keys begin with."""
+        return self.info.code
 
 
 class _ProblemError(Exception):
@@ -86,11 +71,12 @@ def locate(root: str, path: str) -> SharedFolder:
         raise OutsideRootError(problem, hint="keep change requests inside of it") from None
 
 
-def read_config(folder: str) -> Project | Unusable | None:
+def read_config(folder: str) -> Project | str | None:
     """Return the project that a folder is.
 
     :param folder: it has a file of the name :data:`CONFIG`.
-    :returns: ``None`` if the project is switched off.
+    :returns: ``None`` if the project is switched off; if the configuration cannot be used, the reason, with
+        the file and the line.
     """
     text = ""
     try:
@@ -99,7 +85,7 @@ def read_config(folder: str) -> Project | Unusable | None:
     except _ProblemError as error:
         line = error.where if isinstance(error.where, int) else _line_of(text, error.where)
         place = f"{shown(Path(folder).name)}/{CONFIG}" + (f", line {line}" if line else "")
-        return Unusable(f"{place}: {error.problem}")
+        return f"{place}: {error.problem}"
 
 
 def _text(folder: str) -> str:
@@ -149,17 +135,17 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
         raise _ProblemError(f"{which}: {error.message}", which) from None
     texts: dict[str, str] = {name: value for name, value in values.items() if isinstance(value, str)}
     start = values.get("startNumber", 1)
-    return Project(
+    info = ProjectInfo(
         code,
         name,
-        place,
         folder,
-        place.below,
-        texts.get("id") or None,
-        texts.get("description") or None,
-        texts.get("repository") or None,
-        start if isinstance(start, int) and start is not True and 0 < start <= LARGEST_NUMBER else 1,
+        id=texts.get("id") or None,
+        description=texts.get("description") or None,
+        ticketsPath=place.below or ".",
+        startNumber=start if type(start) is int and 0 < start <= LARGEST_NUMBER else 1,
+        repository=texts.get("repository") or None,
     )
+    return Project(place, info)
 
 
 def _checked(values: Mapping[str, Any], name: str, default: str, longest: int) -> str:

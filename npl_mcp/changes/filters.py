@@ -16,7 +16,9 @@ from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
 _DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
-FACETS = ("status", "type", "priority", "assignee", "phaseEpic")
+FACETS = KNOWN[:5]
+"""The fields that people filter by."""
+
 _RANGE = "dateRange"
 _MOST_VALUES = 64
 

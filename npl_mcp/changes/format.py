@@ -130,13 +130,6 @@ def key_in(name: str) -> str:
     return found[0] if found is not None else ""
 
 
-def is_called(name: str, key: str) -> bool:
-    """Return whether a file's name begins with a key, whatever its case and zeros."""
-    found = key_in(name).upper()
-    code, _, number = key.partition("-")
-    return found.partition("-")[0] == code and number_in(found) == int(number)
-
-
 def slug(title: str, kind: str) -> str:
     """Make the part of a file's name that says what it is about.
 

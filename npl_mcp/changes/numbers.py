@@ -31,7 +31,7 @@ def next_number(project: Project, folder: Folder, listing: Listing) -> int:
     :param listing: its change requests.
     :raises ClosedError: there is none left.
     """
-    known = {project.start - 1: "startNumber", _kept(project): KEPT}
+    known = {(project.info.startNumber or 1) - 1: "startNumber", _kept(project): KEPT}
     known[listing.highest.get(project.code, 0)] = "a deleted file"
     known |= {ticket.number: shown(ticket.name) for ticket in listing.tickets}
     for name in folder.names():
@@ -53,7 +53,7 @@ def keep_number(project: Project, number: int) -> None:
 
     Where the project's folder cannot be written, or the name is another program's, only the files count.
     """
-    with suppress(OSError), Folder.opened(project.path) as folder:
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
         absent = folder.stat(KEPT) is None
         found = None if absent else _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
         if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
@@ -61,7 +61,7 @@ def keep_number(project: Project, number: int) -> None:
 
 
 def _kept(project: Project) -> int:
-    with suppress(OSError), Folder.opened(project.path) as folder:
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
         found = _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
         # A folder copied from another project has that one's file.
         if found and found[1] == project.code.encode():

@@ -7,6 +7,7 @@ change is made again on the new text, unless just that section was changed.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +40,6 @@ from npl_mcp.changes.format import (
     check_field,
     choose,
     divide,
-    is_called,
     key_in,
     now,
 )
@@ -315,21 +315,21 @@ class ChangeRequests:
 
     def list_projects(self) -> tuple[ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
-        return tuple(map(self._info, self.projects.all()))
+        return tuple(
+            replace(
+                project.info,
+                crs=len(self.tickets(project)),
+                ticketsPath=None,
+                startNumber=None,
+                repository=None,
+            )
+            for project in self.projects.all()
+        )
 
     def project_info(self, code: str) -> ProjectInfo:
         """Describe a project."""
         project = self.projects.find(code)
-        return replace(
-            self._info(project),
-            ticketsPath=project.tickets or ".",
-            startNumber=project.start,
-            repository=project.repository,
-        )
-
-    def _info(self, project: Project) -> ProjectInfo:
-        crs = len(self.tickets(project))
-        return ProjectInfo(project.code, project.name, project.path, crs, project.id, project.description)
+        return replace(project.info, crs=len(self.tickets(project)))
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
@@ -361,7 +361,7 @@ class ChangeRequests:
             return place, found[0]
         hint = "list_crs gives the keys there are"
         for name, problem in listing.others.items():
-            if is_called(name, key):
+            if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
                 if problem:
                     raise UnreadableDocumentError(f"{key}: {shown(name)} cannot be read: {problem}")
                 hint = f"{shown(name)} has no code; try again if another program is writing it"
@@ -446,7 +446,7 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
 
 
 def _path(project: Project, name: str) -> str:
-    return f"{project.tickets}/{shown(name)}" if project.tickets else shown(name)
+    return project.folder.found(shown(name)).path
 
 
 def _given(value: str | None, parameter: str) -> str:

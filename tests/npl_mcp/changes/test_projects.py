@@ -97,9 +97,9 @@ def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
     """Nothing is remembered longer than the file stays as it is."""
     make_project(tmp_path)
     projects = Projects(tmp_path, (), {})
-    assert projects.find(None).name == "Test Project"
+    assert projects.find(None).info.name == "Test Project"
     (tmp_path / ".mdt-config.toml").write_text(CONFIG.replace("Test Project", "Other"), encoding="utf-8")
-    assert projects.find(None).name == "Other"
+    assert projects.find(None).info.name == "Other"
 
 
 def test_the_variable_names_projects_and_folders() -> None:
