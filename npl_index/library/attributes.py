@@ -1,4 +1,4 @@
-"""What a file has beside its bytes: owner, mode and extended attributes, which it keeps, and its time."""
+"""The owner, mode and extended attributes of a file, which a new one in its place keeps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-
-_WHOLE_NS = 1_000_000
 
 
 def take_permissions(file: int, old: os.stat_result) -> None:
@@ -42,18 +40,3 @@ def take_attributes(file: int, source: Callable[[], int]) -> None:
                     os.setxattr(file, name, os.getxattr(old, name))
         finally:
             os.close(old)
-
-
-def mark_whole(file: int) -> None:
-    """Give a file that is complete a time that no write leaves; see :func:`is_marked_whole`."""
-    if os.utime in os.supports_fd:
-        whole = os.fstat(file).st_mtime_ns // _WHOLE_NS * _WHOLE_NS
-        os.utime(file, ns=(whole, whole))
-
-
-def is_marked_whole(mtime_ns: int) -> bool:
-    """Return whether a file's time was set after its last write, as this module does, so that it is complete.
-
-    The clock of a write has nanoseconds, and only one in a million of its times is a whole millisecond.
-    """
-    return mtime_ns % _WHOLE_NS == 0

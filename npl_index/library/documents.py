@@ -26,7 +26,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
-from npl_index.library.files import FileTooLargeError, read_below
+from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.listing import FileListings, Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
@@ -96,12 +96,8 @@ class FileReader:
 
     def read(self, found: Found) -> Document:
         """Read a whole file; see :meth:`Library.read`."""
-        limit = self.max_bytes
         try:
-            data, status = read_below(found.root.path, found.path, limit)
-        except FileTooLargeError:
-            problem = f"{found.path!r} is larger than {limit:,} bytes"
-            raise DocumentTooLargeError(problem, hint="split it into smaller files") from None
+            data, status = read_below(found.root.path, found.path, self.max_bytes)
         except OSError as error:
             raise unusable(found.path, error) from None
         return Document(

@@ -27,8 +27,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, BinaryIO
 
-from npl_index.library.attributes import mark_whole, take_attributes, take_permissions
-from npl_index.library.locks import locked
+from npl_index.library.attributes import take_attributes, take_permissions
+from npl_index.library.locks import is_being_written, locked
 
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -234,25 +234,33 @@ class Folder:
 
         Programs that know nothing of our lock, editors above all, may write at any moment. So the new file
         and the old one change places in one step, and what then has the temporary name is exactly what was
-        replaced. If that is not what we read, somebody wrote in the last instant, and the two change back.
+        replaced. If it is not what we read, or a program still has it open for writing, the two change back.
         Where the system has no such step, only the comparison just before remains.
 
-        :param old: what the file is believed to hold.
+        :param old: the expected content.
         :param limit: most bytes the file may have.
-        :returns: what it holds instead if it was changed, and nothing was written then; otherwise ``None``.
+        :returns: ``None``, or the present content if nothing was written: the expected one if another program
+            has the file open for writing.
         :raises OSError: it is absent, or cannot be read or written.
         """
         found, status = self.read(name, limit)
-        if found != old:
+        if found != old or self._is_being_written(name):
             return found
         with self._temporary((new,), status, None, durable=True, source=name) as fresh:
             if not self._exchange(fresh, name):
                 self.rename(fresh, name)
-            elif self.read_start(fresh, len(old) + 1) != old:
+            elif self._is_being_written(fresh) or self.read_start(fresh, len(old) + 1) != old:
                 self._exchange(fresh, name)
                 return self.read(name, limit)[0]
             self.sync()
         return None
+
+    def _is_being_written(self, name: str) -> bool:
+        file = self.open(name)
+        try:
+            return is_being_written(file)
+        finally:
+            os.close(file)
 
     def rename(self, old: str, new: str, target: Folder | None = None) -> None:
         """Rename a file or folder; a file replaces what has the new name.
@@ -319,7 +327,6 @@ class Folder:
                     take_attributes(handle, lambda: self.open(source))
                 file.writelines(pieces)
                 file.flush()
-                mark_whole(handle)
                 if durable:
                     os.fsync(handle)
             yield name

@@ -88,13 +88,13 @@ class _Folder:
                 states = [state_of.get(id(one)) for one in founds]
                 there = set(map(id, founds))
                 self._known = {path: one for path, one in self._known.items() if id(one) in there}
-            states = _states(founds, states)
+            states = states_of(founds, states)
             if founds is not last or not all(map(is_, states, last.states)):
                 self._walked, self._listed = walked, Listed.of(founds, states)
             return self._listed
 
 
-def _states(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> list[Fingerprint | None]:
+def states_of(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> list[Fingerprint | None]:
     """Return the present state of each file; ``None`` if it is gone."""
     states: list[Fingerprint | None] = []
     for found, state in zip(founds, known, strict=True):

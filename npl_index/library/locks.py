@@ -7,6 +7,7 @@ Without ``flock`` (Windows) only threads exclude each other.
 from __future__ import annotations
 
 import errno
+import signal
 import sys
 import threading
 import time
@@ -77,3 +78,22 @@ def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
                 fcntl.flock(file, fcntl.LOCK_UN)
     finally:
         threads.release()
+
+
+def is_being_written(file: int) -> bool:
+    """Return whether a program has a file open for writing; ``False`` where the system cannot tell.
+
+    Linux gives a read lease on a file only while no program has it open for writing. Source: fcntl(2).
+
+    :param file: a descriptor that can only read.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        # Opening the file for writing during the lease sends a signal, by default one that ends the process.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    return False

@@ -27,7 +27,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.catalog import ItemFolder, Root
-from npl_index.library.files import FileChangedError, NotRegularError
+from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
@@ -359,6 +359,8 @@ def unusable(text: str, error: OSError) -> NPLError:
     """Return the error for a file that cannot be used, without the absolute path in the system's message."""
     if isinstance(error, NotRegularError):
         return irregular(text)
+    if isinstance(error, FileTooLargeError):
+        return DocumentTooLargeError(f"{text!r} is {error.strerror}", hint="split it into smaller files")
     if isinstance(error, FileChangedError):
         return UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
     if error.errno == errno.ENOENT:

@@ -1,7 +1,6 @@
 """Change a section's text as a splice of bytes: what lies outside the changed range stays as it is.
 
-All functions are pure. They take a file's bytes and its tree (``parse_sections`` of just these bytes) and
-return the new bytes. The given text loses blank lines at its ends and gets the line ends that prevail in
+The given text loses blank lines at its ends and gets the line ends that prevail in
 the file. Blank lines around the body stay, and one is added where a heading would touch the text. The
 file keeps its final line end, or the lack of it.
 
@@ -16,6 +15,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markdown_it.token import Token
 
@@ -23,7 +23,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.headings import one_line
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.sections import Section, SectionTree, parse_sections
+from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.state import BlockState, find_lines
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -31,7 +31,6 @@ _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
 _MAY_STAY_OPEN = re.compile(r"```|~~~|<(?:[!?]|script|pre|style|textarea)", re.IGNORECASE)
 _WHITE = b" \t\r\n"
 Parse = Callable[[bytes], SectionTree]
-"""Parses a result for the check; a caller that caches trees then has the result's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,22 @@ class _Body:
         return self.first == self.last
 
 
+class _Change(NamedTuple):
+    """A file's new bytes, and how its sections should differ.
+
+    :param place: index of the first section that comes or goes.
+    :param removed: number of sections there that are gone.
+    :param heading: source of the edited section's heading, if the section is still there.
+    :param headings: level and source of each new heading.
+    """
+
+    result: bytes
+    place: int
+    removed: int
+    heading: str
+    headings: tuple[tuple[int, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """The given text, parsed.
@@ -71,47 +86,53 @@ class _Draft:
     headings: tuple[tuple[int, str], ...]
 
 
-def replace_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, parse: Parse | None = None
-) -> bytes:
-    """Replace a section's body.
+def edit_section(
+    data: bytes, tree: SectionTree, index: int, operation: str, text: str, parse: Parse, *, whole: bool = True
+) -> tuple[bytes, SectionTree]:
+    """Replace a section's body, add to its end or its begin, or delete the section.
 
-    A text that begins with a heading of the section's own level renames the section; if it holds nothing
-    else, the body stays.
+    ``replace`` with a text that begins with a heading of the section's own level renames the section; if the
+    text holds nothing else, the body stays. A text without headings leaves the sections below a title.
+    ``delete`` leaves the blank lines before the section, unless it is the last.
 
     :param data: the file's bytes.
     :param tree: their tree.
     :param index: the section's.
-    :param text: the new body; a blank one clears it.
-    :param whole: replace the subsections, too, not only the text before them.
-    :param parse: reads the result, by default ``parse_sections`` with the tree's name and dialect.
-    :returns: the file's new bytes.
-    :raises InvalidRequestError: the text cannot stand there; says why and where.
+    :param operation: ``replace``, ``append``, ``prepend`` or ``delete``.
+    :param text: the new body or the text to add; a blank body clears the old one.
+    :param parse: reads the result.
+    :param whole: the subsections belong to the body, except to ``prepend``.
+    :returns: the file's new bytes and their tree.
+    :raises MissingRequestError: there is no text to add.
+    :raises InvalidRequestError: the text cannot stand there, or the section is all that the file holds.
     """
-    section = tree.sections[index]
-    body = _find_body(data, section, whole)
+    change = _OPERATIONS[operation](data, tree, tree.sections[index], text, whole)
+    new = parse(change.result)
+    if not _is_kept(data, tree, index, change, new):
+        raise InvalidRequestError(
+            f"the text would change sections outside of {tree.sections[index].name!r}",
+            parameter="content",
+            hint=_lower(tree.sections[index]),
+        )
+    return change.result, new
+
+
+def _replace(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
     draft = _read(text, tree, section, rename=True)
+    whole = whole and (bool(draft.headings) or section.index not in (0, tree.title))
+    body = _find_body(data, section, whole)
     result, removed = data, 0
     if draft.body or not draft.title:
         result = _replaced(data, body, _encode(draft.body, data))
-        removed = len(tree.subtree(index)) - 1 if whole else 0
+        removed = len(tree.subtree(section.index)) - 1 if whole else 0
     if draft.title:
         begin = section.own_bytes.start
         end = begin + len(data[begin : body.start].rstrip(b"\r\n"))
         result = result[:begin] + _encode(draft.title, data) + result[end:]
-    return _checked(data, tree, index, draft, result, index + 1, removed, parse)
+    return _Change(result, section.index + 1, removed, draft.heading, draft.headings)
 
 
-def append_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, whole: bool = True, parse: Parse | None = None
-) -> bytes:
-    """Add a text after a section's body; for the other parameters see :func:`replace_text`.
-
-    :param whole: after the subsections, not before them.
-    :raises MissingRequestError: the text is blank.
-    :raises InvalidRequestError: the text cannot stand there; says why and where.
-    """
-    section = tree.sections[index]
+def _append(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
     body = _find_body(data, section, whole)
     draft = _read(text, tree, section, rename=False)
     unclosed = "" if body.stop < len(data) else _unclosed_end(tree)
@@ -121,47 +142,35 @@ def append_text(
             hint="replace the section, and close it there",
         )
     result = _appended(data, body, _encode(draft.body, data))
-    place = tree.subtree(index).stop if whole else index + 1
-    return _checked(data, tree, index, draft, result, place, 0, parse)
+    place = tree.subtree(section.index).stop if whole else section.index + 1
+    return _Change(result, place, 0, draft.heading, draft.headings)
 
 
-def prepend_text(
-    data: bytes, tree: SectionTree, index: int, text: str, *, parse: Parse | None = None
-) -> bytes:
-    """Add a text between a section's heading and its body; for the parameters see :func:`replace_text`.
-
-    :raises MissingRequestError: the text is blank.
-    :raises InvalidRequestError: the text cannot stand there; says why and where.
-    """
-    body = _find_body(data, tree.sections[index], whole=False)
-    draft = _read(text, tree, tree.sections[index], rename=False)
+def _prepend(data: bytes, tree: SectionTree, section: Section, text: str, _: bool) -> _Change:
+    body = _find_body(data, section, whole=False)
+    draft = _read(text, tree, section, rename=False)
     if draft.headings and not body.blank:
         problem = f"the text that is there would come under {draft.headings[-1][1]!r}"
-        raise InvalidRequestError(problem, parameter="text", hint="append puts a subsection below it")
+        raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
     result = _prepended(data, body, _encode(draft.body, data))
-    return _checked(data, tree, index, draft, result, index + 1, 0, parse)
+    return _Change(result, section.index + 1, 0, draft.heading, draft.headings)
 
 
-def delete_section(data: bytes, tree: SectionTree, index: int, *, parse: Parse | None = None) -> bytes:
-    """Remove a section with its subsections; the blank lines before it stay, unless it is the last.
-
-    :returns: the file's new bytes; for the parameters see :func:`replace_text`.
-    :raises InvalidRequestError: it is all that the file holds, or its absence would change other sections.
-    """
-    section = tree.sections[index]
+def _delete(data: bytes, tree: SectionTree, section: Section, _: str, __: bool) -> _Change:
     start, stop = section.whole_bytes.start, section.whole_bytes.stop
     before = _text_end(data, _begin(data), start)
     is_last, is_first = stop == len(data), not data[_begin(data) : start].strip(_WHITE)
-    if not section.level or index == tree.title or (is_first and is_last):
+    if not section.level or section.index == tree.title or (is_first and is_last):
         problem = f"{section.name!r} is the whole document"
         raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
     kept = data[_text_end(data, start, stop) :] if is_last else data[before:start]
     if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
         kept += _line_end(data)
     result = data[:before] + kept + data[stop:]
-    return _checked(
-        data, tree, index, _Draft("", section.heading, "", ()), result, index, len(tree.subtree(index)), parse
-    )
+    return _Change(result, section.index, len(tree.subtree(section.index)), section.heading, ())
+
+
+_OPERATIONS = {"replace": _replace, "append": _append, "prepend": _prepend, "delete": _delete}
 
 
 def _text_end(data: bytes, start: int, stop: int) -> int:
@@ -193,9 +202,9 @@ def _read(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _D
     """
     source = with_line_feeds(text)
     if "\0" in source:
-        raise InvalidRequestError("the text holds NUL", parameter="text")
+        raise InvalidRequestError("the text holds NUL", parameter="content")
     if not rename and not source.strip(" \t\n"):
-        raise MissingRequestError("there is no text to add", parameter="text")
+        raise MissingRequestError("there is no text to add", parameter="content")
     blocks = read_blocks(source, find_lines(source), 0, npl=tree.dialect == "npl")
     lines = source.split("\n")
     found = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
@@ -221,7 +230,7 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
             raise InvalidRequestError(
                 f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would end "
                 f"the section {section.name!r} of level {section.level}",
-                parameter="text",
+                parameter="content",
                 hint=_lower(section),
             )
 
@@ -250,7 +259,7 @@ def check_closed(blocks: BlockState) -> None:
     what, line, end = _unclosed(blocks)
     if what:
         raise InvalidRequestError(
-            f"the text does not close the {what} of its line {line}", parameter="text", hint=f"add {end}"
+            f"the text does not close the {what} of its line {line}", parameter="content", hint=f"add {end}"
         )
 
 
@@ -273,7 +282,7 @@ def _encode(text: str, data: bytes) -> bytes:
         encoded = text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"the text holds a lone surrogate at character {error.start + 1}", parameter="text"
+            f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
         ) from error
     return encoded.replace(b"\n", _line_end(data))
 
@@ -331,53 +340,32 @@ def _ends_line(data: bytes, stop: int) -> bool:
     return stop <= _begin(data) or data[stop - 1 : stop] in (b"\n", b"\r")
 
 
-def _checked(
-    data: bytes,
-    tree: SectionTree,
-    index: int,
-    draft: _Draft,
-    result: bytes,
-    place: int,
-    removed: int,
-    parse: Parse | None,
-) -> bytes:
-    """Return the result if its tree is the old one but for what was edited.
+def _is_kept(data: bytes, tree: SectionTree, index: int, change: _Change, new: SectionTree) -> bool:
+    """Return whether a tree is the old one except for the edited section.
 
-    :param place: index that the first new subsection gets.
-    :param removed: number of subsections there that are gone.
+    :param index: of that section.
     """
-    new = parse(result) if parse else parse_sections(result, tree.name, npl=tree.dialect == "npl")
-    grown, moved = len(draft.headings) - removed, len(result) - len(data)
+    place, stop = change.place, change.place + change.removed
+    grown, moved = len(change.headings) - change.removed, len(change.result) - len(data)
 
-    def is_kept(section: Section) -> bool:
+    def is_same(section: Section) -> bool:
         behind = section.index >= place
-        shift = grown if behind else 0
-        twin = new.sections[section.index + shift]
+        twin = new.sections[section.index + (grown if behind else 0)]
         parent = section.parent
         if parent is not None and parent >= place:
             parent += grown
         return (
             twin.level == section.level
             and twin.version == section.version
-            and twin.heading == (draft.heading if section.index == index else section.heading)
+            and twin.heading == (change.heading if section.index == index else section.heading)
             and twin.own_bytes.start == section.own_bytes.start + (moved if behind else 0)
             and twin.parent == parent
         )
 
-    added = tuple(
-        (section.level, section.heading) for section in new.sections[place : place + len(draft.headings)]
+    added = new.sections[place : place + len(change.headings)]
+    return (
+        len(new.sections) == len(tree.sections) + grown
+        and tuple((section.level, section.heading) for section in added) == change.headings
+        and new.front_matter == tree.front_matter
+        and all(is_same(section) for section in tree.sections if not place <= section.index < stop)
     )
-    if (
-        len(new.sections) != len(tree.sections) + grown
-        or added != draft.headings
-        or new.front_matter != tree.front_matter
-        or not all(
-            is_kept(section) for section in tree.sections if not place <= section.index < place + removed
-        )
-    ):
-        raise InvalidRequestError(
-            f"the text would change sections outside of {tree.sections[index].name!r}",
-            parameter="text",
-            hint=_lower(tree.sections[index]),
-        )
-    return result

@@ -13,11 +13,12 @@ import re
 import threading
 from codecs import BOM_UTF8
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import count, islice
 
 from cachetools import LRUCache
 
+from npl_index.markdown.front_matter import find_front_matter
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import (
     KnownLines,
@@ -27,6 +28,7 @@ from npl_index.markdown.sections import (
     find_title,
     nest,
     parse_sections,
+    title_in,
 )
 from npl_index.markdown.state import find_lines
 from npl_index.markdown.traits import Traits
@@ -37,7 +39,8 @@ _MOST_JOINED = 8
 _COST = 12  # bytes of memory per byte of text, roughly
 # A link's definition counts everywhere, and marks of NPL decide how all fences are read.
 _WHOLE = (b"]:", b"npl-instructions:", "⌜".encode(), b"\0")
-_FRONT = (b"---", BOM_UTF8 + b"---")  # what may be front matter
+_FRONT = (b"---", BOM_UTF8 + b"---")
+_LINE_END = re.compile(rb"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +56,51 @@ class _Piece:
 
 
 class PieceReader:
-    """Parses documents, and caches the pieces they were made of. Safe to use from several threads.
+    """Parses documents, and caches them and the pieces they were made of. Safe to use from several threads.
 
-    :param maxsize: about how many bytes of memory the cached pieces may take.
+    :param maxsize: about how many bytes of memory the cached documents may take, and the cached pieces.
     """
 
     def __init__(self, maxsize: int) -> None:
         self._lock = threading.Lock()
+        self._trees: LRUCache[tuple[bytes, str], SectionTree] = LRUCache(
+            maxsize, lambda tree: _COST * len(tree.source)
+        )
         self._kept: LRUCache[tuple[bytes, bool], _Piece] = LRUCache(maxsize, lambda piece: piece.size)
 
-    def read(self, data: bytes, name: str) -> SectionTree:
+    def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
         """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
 
         :raises DocumentError: as there.
         """
-        starts = [found.start() for found in _CUT.finditer(data)]
-        if not starts or data.startswith(_FRONT) or any(mark in data for mark in _WHOLE):
-            return parse_sections(data, name)
+        with self._lock:
+            kept = self._trees.get((data, name))
+        if kept is None:
+            kept = None if any(mark in data for mark in _WHOLE) else self._read(data, name, deadline)
+            kept = kept or parse_sections(data, name, deadline=deadline)
+            with self._lock:
+                if _COST * len(kept.source) <= self._trees.maxsize:
+                    self._trees[data, name] = kept
+        return kept
+
+    def _read(self, data: bytes, name: str, deadline: float | None) -> SectionTree | None:
+        """Parse what changed; return ``None`` if the whole document has to be parsed."""
         try:
-            source = data.decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError:
-            return parse_sections(data, name)
-        pieces = self._pieces(data, name, [0, *starts, len(data)])
-        return parse_sections(data, name) if pieces is None else _joined(source, name, pieces)
+            return None
+        source = with_line_feeds(text).removeprefix("\ufeff")
+        lines, front = find_front_matter(source)
+        begin = _end_of_lines(data, lines)
+        starts = [found.start() for found in _CUT.finditer(data, begin)]
+        # Such a piece would itself be taken for front matter.
+        if not starts or data.startswith(_FRONT, begin):
+            return None
+        pieces = self._pieces(data, name, [begin, *starts, len(data)], deadline)
+        return None if pieces is None else _joined(source, name, pieces, lines, front)
 
     def _pieces(
-        self, data: bytes, name: str, cuts: Sequence[int]
+        self, data: bytes, name: str, cuts: Sequence[int], deadline: float | None
     ) -> list[tuple[int, Sequence[Section]]] | None:
         """Return where each piece begins, and its sections with positions in it.
 
@@ -88,7 +110,7 @@ class PieceReader:
         at, last = 0, len(cuts) - 1
         while at < last:
             for end in (*range(at + 1, min(at + _MOST_JOINED, last)), last):
-                found = self._piece(data[cuts[at] : cuts[end]], name, end == last)
+                found = self._piece(data[cuts[at] : cuts[end]], name, end == last, deadline)
                 if found is not None:
                     result.append((cuts[at], found))
                     at = end
@@ -97,14 +119,16 @@ class PieceReader:
                 return None
         return result
 
-    def _piece(self, piece: bytes, name: str, is_last: bool) -> Sequence[Section] | None:
+    def _piece(
+        self, piece: bytes, name: str, is_last: bool, deadline: float | None
+    ) -> Sequence[Section] | None:
         """Return the sections of a piece; ``None`` if it cannot be read without the next."""
         key = (piece, is_last)
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None:
             return kept.sections
-        tree = parse_sections(piece if is_last else piece + _PROBE, name)
+        tree = parse_sections(piece if is_last else piece + _PROBE, name, deadline=deadline)
         found: Sequence[Section] | None = tree.sections
         if tree.doubtful_fences or tree.dialect != "commonmark":
             found = None
@@ -118,20 +142,30 @@ class PieceReader:
         return found
 
 
-def _joined(text: str, name: str, pieces: Sequence[tuple[int, Sequence[Section]]]) -> SectionTree:
-    """Make one tree of the sections of all pieces."""
-    source = with_line_feeds(text).removeprefix("\ufeff")
+def _joined(
+    source: str, name: str, pieces: Sequence[tuple[int, Sequence[Section]]], lines: int, front: str
+) -> SectionTree:
+    """Make one tree of the sections of all pieces.
+
+    :param lines: before the first piece.
+    :param front: the front matter.
+    """
     found: list[tuple[Section, int, int]] = []
-    lines = 0
     for begin, sections in pieces:
         # Only the first piece has text before its first heading.
-        found += ((section, lines, begin) for section in (sections[1:] if begin else sections))
+        found += ((section, lines, begin) for section in (sections[1:] if found else sections))
         lines += sections[-1].own.stop
     parents, children, lasts = nest([section.level for section, _, _ in found])
-    whole = tuple(_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False))
+    whole = [_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False)]
+    whole[0] = replace(whole[0], heading=title_in(front))
     return SectionTree(
-        name, whole, KnownLines(source, find_lines(source)), "", "commonmark", find_title(whole)
+        name, tuple(whole), KnownLines(source, find_lines(source)), front, "commonmark", find_title(whole)
     )
+
+
+def _end_of_lines(data: bytes, count: int) -> int:
+    """Return the byte behind the first lines."""
+    return next((found.end() for found in islice(_LINE_END.finditer(data), max(count - 1, 0), count)), 0)
 
 
 def _placed(

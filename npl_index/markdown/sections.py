@@ -207,7 +207,7 @@ def parse_sections(
     blocks, dialect = _read(source, starts, first, npl, clock)
     parts = segments(blocks.tokens, source, starts, first, front)
     openings = _openings(blocks, parts, name, clock)
-    openings[0].heading = next(iter(texts_of(front, _TITLES)), "")[:LONGEST]
+    openings[0].heading = title_in(front)
     sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
     lines = KnownLines(source, starts)
@@ -218,6 +218,11 @@ def find_title(sections: Sequence[Section]) -> int | None:
     """Return the index of a document's title: the only heading of level 1, if it comes first."""
     ones = [section.index for section in sections if section.level == 1]
     return 1 if ones == [1] and sections[1].parent == 0 else None
+
+
+def title_in(front: str) -> str:
+    """Return the title that front matter gives to its document, ``""`` if it gives none."""
+    return next(iter(texts_of(front, _TITLES)), "")[:LONGEST]
 
 
 def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
-from npl_mcp.changes.index import Ticket
+from npl_mcp.changes.tickets import Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +57,25 @@ class ChangeRequest:
     content: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        ticket: Ticket,
-        names: Sequence[str] | None = (),
-        *,
-        digest: str | None = None,
-        path: str | None = None,
-        content: str | None = None,
-    ) -> ChangeRequest:
+    def of(cls, ticket: Ticket, names: Sequence[str] | None = None, **more: str) -> ChangeRequest:
         """Copy the fields that every change request has, and some more.
 
         :param names: of further fields; ``None`` means all, unknown ones too.
+        :param more: values of ``digest``, ``path`` and ``content``.
         """
-        more: dict[str, Any] = {
-            name: ticket.text(name) for name in (_optional() if names is None else names) if ticket.text(name)
-        }
-        if names is None:
-            known = {field.name for field in fields(cls)} - {"other", "digest", "path", "content"}
-            more["other"] = {
-                name: value for name, value in ticket.fields.items() if name not in known
-            } or None
+        known = [field.name for field in fields(cls)[:-4]]
+        chosen = {name: ticket.text(name) or None for name in (known[5:] if names is None else names)}
+        other = {name: value for name, value in ticket.fields.items() if name not in known}
         return cls(
             ticket.key,
             ticket.title,
             ticket.status,
             ticket.type,
             ticket.priority,
-            digest=digest,
-            path=path,
-            content=content,
+            **chosen,
+            other=other if other and names is None else None,
             **more,
         )
-
-
-@cache
-def _optional() -> tuple[str, ...]:
-    return tuple(field.name for field in fields(ChangeRequest))[5:-4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +88,7 @@ class Row:
     :param type: its type, e.g. ``Bug Fix``.
     :param priority: its priority, e.g. ``High``.
     :param phaseEpic: phase or epic it belongs to.
-    :param path: of its file, where there is a problem.
+    :param path: of its file, if there is a problem.
     :param problem: why it cannot be read or changed.
     """
 
@@ -119,20 +100,6 @@ class Row:
     phaseEpic: str | None = None
     path: str | None = None
     problem: str | None = None
-
-    @classmethod
-    def of(cls, ticket: Ticket, path: str | None = None, problem: str | None = None) -> Row:
-        """Copy the fields that a list shows."""
-        return cls(
-            ticket.key,
-            ticket.title,
-            ticket.status,
-            ticket.type,
-            ticket.priority,
-            ticket.text("phaseEpic") or None,
-            path,
-            problem,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,81 +171,33 @@ class Sections:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """A new change request.
+class Changed:
+    """A change request that was created, changed or deleted.
 
     :param key: its key.
     :param title: its first heading.
-    :param status: always ``Proposed``.
-    :param type: its type.
-    :param priority: its priority.
-    :param path: of its file, below the project.
-    :param dateCreated: now.
-    :param sections: headings of the template that are to be filled in; absent where content was given.
-    """
-
-    key: str
-    title: str
-    status: str
-    type: str
-    priority: str
-    path: str
-    dateCreated: str
-    sections: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedStatus:
-    """A change of status.
-
-    :param key: of the change request.
-    :param title: its first heading.
-    :param status: the new one.
-    :param change: old status, arrow, new status.
-    :param digest: of the file as it is now.
-    """
-
-    key: str
-    title: str
-    status: str
-    change: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedAttributes:
-    """A change of attributes.
-
-    :param key: of the change request.
-    :param title: its first heading.
+    :param type: of a created or a deleted one, its type.
     :param status: its status.
+    :param priority: of a created one, its priority.
+    :param path: of a created or a deleted one, its file, below the project.
+    :param dateCreated: of a created one, now.
+    :param sections: of one created from a template, the headings to be filled in.
+    :param change: of a change of status: old status, arrow, new status.
     :param updated: the attributes that changed, and their new values.
-    :param digest: of the file as it is now.
+    :param digest: after a change, of the file.
     """
 
     key: str
     title: str
     status: str
-    updated: Mapping[str, str]
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """A deleted change request.
-
-    :param key: of the change request.
-    :param title: its first heading.
-    :param type: its type.
-    :param status: its last status.
-    :param path: of the file that was removed, below the project.
-    """
-
-    key: str
-    title: str
-    type: str
-    status: str
-    path: str
+    type: str | None = None
+    priority: str | None = None
+    path: str | None = None
+    dateCreated: str | None = None
+    sections: tuple[str, ...] | None = None
+    change: str | None = None
+    updated: Mapping[str, str] | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +244,11 @@ class ProjectInfo:
     code: str
     name: str
     path: str
-    crs: int
+    crs: int = 0
     id: str | None = None
     description: str | None = None
     ticketsPath: str | None = None
-    startNumber: int | None = None
+    startNumber: int | None = 1
     repository: str | None = None
 
 

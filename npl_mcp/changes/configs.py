@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npl_index.errors import NPLError
-from npl_index.library.files import FileTooLargeError, NotRegularError, below_root, read_below
-from npl_mcp.changes.files import locate
+from npl_index.errors import NPLError, OutsideRootError
+from npl_index.library.files import below_root, read_below
+from npl_mcp.changes.answers import ProjectInfo
 from npl_mcp.changes.format import LARGEST_NUMBER, is_code
 from npl_mcp.config.toml import read_toml
 from npl_mcp.editing.folders import SharedFolder, shown
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import StorageError
 
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
@@ -29,33 +31,17 @@ _LINE = re.compile(r"[(,] ?at line (\d+), column \d+\)")
 class Project:
     """A project with change requests.
 
-    :param code: what its keys begin with.
-    :param name: for people.
     :param folder: of its change requests.
-    :param path: the project's folder, absolute.
-    :param tickets: path of ``folder`` below it.
-    :param start: number of its first change request.
+    :param info: what answers say about it.
     """
 
-    code: str
-    name: str
-    folder: SharedFolder = field(repr=False, compare=False)
-    path: str
-    tickets: str
-    id: str | None = None
-    description: str | None = None
-    repository: str | None = None
-    start: int = 1
+    folder: SharedFolder
+    info: ProjectInfo
 
-
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """A configuration that is there and cannot be used.
-
-    :param problem: which file, which line, and what is wrong.
-    """
-
-    problem: str
+    @property
+    def code(self) -> str:
+        """What its keys begin with."""
+        return self.info.code
 
 
 class _ProblemError(Exception):
@@ -67,11 +53,30 @@ class _ProblemError(Exception):
         self.where = where
 
 
-def read_config(folder: str) -> Project | Unusable | None:
+def locate(root: str, path: str) -> SharedFolder:
+    """Return the folder of change requests of a project; it need not exist.
+
+    :param root: the project.
+    :param path: below it.
+    :raises OutsideRootError: a link leads out of the project.
+    :raises StorageError: no folder can have the path.
+    """
+    try:
+        return SharedFolder(*below_root(root, path))
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) or error.errno != errno.ELOOP:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
+        problem = f"{path!r} leads out of the project"
+        raise OutsideRootError(problem, hint="keep change requests inside of it") from None
+
+
+def read_config(folder: str) -> Project | str | None:
     """Return the project that a folder is.
 
     :param folder: it has a file of the name :data:`CONFIG`.
-    :returns: ``None`` if the project is switched off.
+    :returns: ``None`` if the project is switched off; if the configuration cannot be used, the reason, with
+        the file and the line.
     """
     text = ""
     try:
@@ -80,17 +85,13 @@ def read_config(folder: str) -> Project | Unusable | None:
     except _ProblemError as error:
         line = error.where if isinstance(error.where, int) else _line_of(text, error.where)
         place = f"{shown(Path(folder).name)}/{CONFIG}" + (f", line {line}" if line else "")
-        return Unusable(f"{place}: {error.problem}")
+        return f"{place}: {error.problem}"
 
 
 def _text(folder: str) -> str:
     """Read a configuration; a byte order mark, which some editors write, is no part of it."""
     try:
         data = read_below(*below_root(folder, CONFIG), _LARGEST_CONFIG)[0]
-    except FileTooLargeError:
-        raise _ProblemError(f"larger than {_LARGEST_CONFIG:,} bytes") from None
-    except NotRegularError:
-        raise _ProblemError("not a regular file") from None
     except OSError as error:
         raise _ProblemError(f"cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
     try:
@@ -134,17 +135,17 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
         raise _ProblemError(f"{which}: {error.message}", which) from None
     texts: dict[str, str] = {name: value for name, value in values.items() if isinstance(value, str)}
     start = values.get("startNumber", 1)
-    return Project(
+    info = ProjectInfo(
         code,
         name,
-        place,
         folder,
-        place.below,
-        texts.get("id") or None,
-        texts.get("description") or None,
-        texts.get("repository") or None,
-        start if isinstance(start, int) and start is not True and 0 < start <= LARGEST_NUMBER else 1,
+        id=texts.get("id") or None,
+        description=texts.get("description") or None,
+        ticketsPath=place.below or ".",
+        startNumber=start if type(start) is int and 0 < start <= LARGEST_NUMBER else 1,
+        repository=texts.get("repository") or None,
     )
+    return Project(place, info)
 
 
 def _checked(values: Mapping[str, Any], name: str, default: str, longest: int) -> str:

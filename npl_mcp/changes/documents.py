@@ -7,46 +7,50 @@ query.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
-from npl_index.library.listing import Listed
+from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
+from npl_index.library.listing import Listed, states_of
 from npl_mcp.changes.configs import Project
 from npl_mcp.changes.filters import Filters
-from npl_mcp.changes.format import Key, number_in
-from npl_mcp.changes.index import Ticket, as_document, fingerprint
-from npl_mcp.changes.lookup import doubled
-from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.editing.folders import SharedFolder
+from npl_mcp.changes.format import number_in
+from npl_mcp.changes.store import ChangeRequests, doubled
+from npl_mcp.changes.tickets import Ticket
+from npl_mcp.editing.folders import MOST_BYTES
+
+_SCHEME = "cr"
+_ROOT = Root(f"{_SCHEME}:", "change requests")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRequest(Found):
     """A change request.
 
-    :param folder: of the change requests of its project.
-    :param file: name of its file there.
+    :param file: its file.
     :param title: what it is called.
     """
 
-    folder: SharedFolder = field(kw_only=True, compare=False)
-    file: str = field(kw_only=True, compare=False)
+    file: Found = field(kw_only=True, compare=False)
     title: str = field(kw_only=True, compare=False)
+
+    @classmethod
+    def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
+        """Return a change request of a project."""
+        file = project.folder.found(ticket.name)
+        return cls(_ROOT, f"{_SCHEME}:{ticket.key}", _ROOT.label, file=file, title=ticket.title)
 
     @property
     def home(self) -> str:
         """Its folder: the change requests of all projects have one root."""
-        return f"{self.root.path}{self.folder.path}"
+        return f"{self.root.path}{self.absolute.rpartition('/')[0]}"
 
     @property
     def absolute(self) -> str:
         """The file's absolute path; not for messages."""
-        return os.path.join(self.folder.path, self.file)  # noqa: PTH118
+        return self.file.absolute
 
 
 class CrDocuments:
@@ -55,12 +59,12 @@ class CrDocuments:
     :param most: limit of the documents that one name may stand for.
     """
 
-    SCHEME = "cr"
+    SCHEME = _SCHEME
 
     def __init__(self, changes: ChangeRequests, most: int) -> None:
         self._changes = changes
         self._most = most
-        self._root = Root(f"{self.SCHEME}:", "change requests")
+        self._reader = FileReader(MOST_BYTES, ())
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Return the documents a name stands for, in the order of keys.
@@ -71,34 +75,32 @@ class CrDocuments:
         """
         changes = self._changes
         name, filtered, query = _split(ref)
-        if not self._is_set(name, filtered):
-            key = Key.parse(name, "file")
-            project = changes.projects.find(None, key)
-            return (self._found(project, changes.ticket(project, key)[0]),)
+        if not self.is_set(ref):
+            return (FoundRequest.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
         chosen = Filters.query(query) if filtered else Filters()
         every = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
         chosen.check([ticket for _, ticket in every], "file", "?status=Proposed,Approved")
-        tickets = [(project, ticket) for project, ticket in every if chosen.fit(ticket)]
-        if not tickets:
+        found = [(project, ticket) for project, ticket in every if chosen.fit(ticket)]
+        if not found:
             raise DocumentNotFoundError(f"no change request is {(ref.file or '')[:64]!r}")
-        if len(tickets) > self._most:
+        if len(found) > self._most:
             raise DocumentTooLargeError(
-                f"there are more than {self._most:,} change requests",
-                hint="filter them: ?status=Proposed",
+                f"there are more than {self._most:,} change requests", hint="filter them: ?status=Proposed"
             )
-        ordered = sorted(tickets, key=lambda one: (one[1].key.partition("-")[0], one[1].number))
-        for (_, one), (_, other) in pairwise(ordered):
-            if one.plain_key == other.plain_key:
-                raise doubled(one.plain_key, (one.name, other.name))
-        founds = [self._found(project, ticket) for project, ticket in ordered]
-        states = _states(founds)
-        return Listed.of(founds, (states.get(found) for found in founds))
+        found.sort(key=lambda one: (one[1].code, one[1].number))
+        for (_, one), (_, other) in pairwise(found):
+            if (one.code, one.number) == (other.code, other.number):
+                raise doubled((one, other))
+        return Listed.of(
+            [FoundRequest.of(project, ticket) for project, ticket in found],
+            [ticket.state for _, ticket in found],
+        )
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for a project or all of them, however many change requests that is."""
         name, filtered, _ = _split(ref)
-        return self._is_set(name, filtered)
+        return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
     def holds(self, text: str) -> bool:  # noqa: ARG002
         """Return ``False``: commas separate names, or values of a filter."""
@@ -109,25 +111,23 @@ class CrDocuments:
         if number_in(name.upper()) is None:
             return ()
         try:
-            return self.find(DocumentRef(file=f"{self.SCHEME}:{name}"))
+            return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
         except NPLError:
             return ()
 
     def aliases(self, found: Found) -> tuple[str, ...]:
         """Return the key, which the document has for a name as well."""
-        return (found.path.removeprefix(f"{self.SCHEME}:"),)
+        return (found.path.removeprefix(_ROOT.path),)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.
 
         :raises DocumentNotFoundError: it is gone.
         """
-        place, name = _place(found)
-        with place.opened() as folder:
-            stamp = folder and folder.stat(name)
-        if not stamp:
+        (state,) = states_of((_file(found),), (None,))
+        if state is None:
             raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        return fingerprint(place.path, name, stamp)
+        return _own(state)
 
     def apart(self) -> None:
         """Return ``None``: change requests are read here."""
@@ -138,50 +138,24 @@ class CrDocuments:
 
         :raises DocumentNotFoundError: it is gone.
         """
-        place, name = _place(found)
-        with place.opened() as folder:
-            read = folder and folder.read(name)
-        if not read:
-            raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        data, stamp = read
-        state = fingerprint(place.path, name, stamp)
-        return as_document(
-            found.path.removeprefix(f"{self.SCHEME}:"), found.path, self._root.label, state, data
-        )
-
-    def _is_set(self, name: str, filtered: bool) -> bool:
-        return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
-
-    def _found(self, project: Project, ticket: Ticket) -> FoundRequest:
-        name = f"{self.SCHEME}:{ticket.key}"
-        return FoundRequest(
-            self._root,
-            name,
-            self._root.label,
-            folder=project.folder,
-            file=ticket.name,
-            title=ticket.title,
+        read = self._reader.read(_file(found))
+        return replace(
+            read,
+            name=found.path.removeprefix(_ROOT.path),
+            path=found.path,
+            root=_ROOT.label,
+            fingerprint=_own(read.fingerprint),
         )
 
 
-def _states(founds: Iterable[FoundRequest]) -> dict[FoundRequest, Fingerprint]:
-    """Return the states of the files that are there; each folder is opened once."""
-    inside: dict[str, list[FoundRequest]] = {}
-    for found in founds:
-        inside.setdefault(found.folder.path, []).append(found)
-    states = {}
-    for path, requests in inside.items():
-        with requests[0].folder.opened() as folder:
-            for one in requests:
-                if folder and (stamp := folder.stat(one.file)):
-                    states[one] = fingerprint(path, one.file, stamp)
-    return states
+def _own(state: Fingerprint) -> Fingerprint:
+    """Return a state with a path of its own: as a file below a root the same document has another name."""
+    return replace(state, path=f"{_ROOT.path}{state.path}")
 
 
-def _place(found: Found) -> tuple[SharedFolder, str]:
-    """Return the folder of a change request, and the name of its file."""
+def _file(found: Found) -> Found:
     assert isinstance(found, FoundRequest)
-    return found.folder, found.file
+    return found.file
 
 
 def _split(ref: DocumentRef) -> tuple[str, bool, str]:

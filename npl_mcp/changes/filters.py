@@ -11,12 +11,14 @@ from urllib.parse import unquote
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_words
 from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose
-from npl_mcp.changes.index import Ticket
+from npl_mcp.changes.tickets import Ticket
 from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
 _DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
-FACETS = ("status", "type", "priority", "assignee", "phaseEpic")
+FACETS = KNOWN[:5]
+"""The fields that people filter by."""
+
 _RANGE = "dateRange"
 _MOST_VALUES = 64
 

@@ -30,6 +30,7 @@ PRIORITIES = ("Low", "Medium", "High", "Critical")
 DEFAULTS: Mapping[str, str] = {"status": STATUSES[0], "type": TYPES[1], "priority": PRIORITIES[1]}
 """What a file without the field counts as."""
 
+SUFFIX = ".md"
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
 DATES = ("dateCreated", "lastModified", "implementationDate")
 

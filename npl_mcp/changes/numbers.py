@@ -12,10 +12,9 @@ from contextlib import suppress
 
 from npl_index.library.files import Folder
 from npl_mcp.changes.configs import Project
-from npl_mcp.changes.files import SUFFIX
-from npl_mcp.changes.format import LARGEST_NUMBER, Key
-from npl_mcp.changes.index import Ticket
-from npl_mcp.editing.folders import OpenFolder, shown
+from npl_mcp.changes.format import LARGEST_NUMBER, SUFFIX, Key
+from npl_mcp.changes.tickets import Listing
+from npl_mcp.editing.folders import shown
 from npl_mcp.stores.base.errors import ClosedError
 
 KEPT = ".mdt-last-key"
@@ -25,14 +24,16 @@ _LINE = re.compile(rb"([A-Z][A-Z0-9]{1,4})-([0-9]{1,5})\s*")
 _LONGEST = 64
 
 
-def next_number(project: Project, folder: OpenFolder, tickets: tuple[Ticket, ...], seen: int) -> int:
+def next_number(project: Project, folder: Folder, listing: Listing) -> int:
     """Return the number of a new change request.
 
-    :param seen: highest number this program has seen in the project, also of files that are gone.
+    :param folder: of its change requests, open.
+    :param listing: its change requests.
     :raises ClosedError: there is none left.
     """
-    known = {project.start - 1: "startNumber", seen: "a deleted file", _kept(project): KEPT}
-    known |= {ticket.number: shown(ticket.name) for ticket in tickets if _is_of(ticket, project)}
+    known = {(project.info.startNumber or 1) - 1: "startNumber", _kept(project): KEPT}
+    known[listing.highest.get(project.code, 0)] = "a deleted file"
+    known |= {ticket.number: shown(ticket.name) for ticket in listing.tickets}
     for name in folder.names():
         code, _, rest = name.partition("-")
         digits = rest.removesuffix(SUFFIX).partition("-")[0]
@@ -52,7 +53,7 @@ def keep_number(project: Project, number: int) -> None:
 
     Where the project's folder cannot be written, or the name is another program's, only the files count.
     """
-    with suppress(OSError), Folder.opened(project.path) as folder:
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
         absent = folder.stat(KEPT) is None
         found = None if absent else _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
         if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
@@ -60,13 +61,9 @@ def keep_number(project: Project, number: int) -> None:
 
 
 def _kept(project: Project) -> int:
-    with suppress(OSError), Folder.opened(project.path) as folder:
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
         found = _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
         # A folder copied from another project has that one's file.
         if found and found[1] == project.code.encode():
             return int(found[2])
     return 0
-
-
-def _is_of(ticket: Ticket, project: Project) -> bool:
-    return ticket.key.startswith(f"{project.code}-")

@@ -26,8 +26,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from npl_mcp.changes.configs import CONFIG, Project, Unusable, read_config
-from npl_mcp.changes.files import locate
+from npl_index.library.fingerprints import Fingerprint
+from npl_mcp.changes.answers import ProjectInfo
+from npl_mcp.changes.configs import CONFIG, Project, locate, read_config
 from npl_mcp.changes.format import Key, parse_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
@@ -36,8 +37,6 @@ MOST_CHILDREN = 1_000
 """Most folders directly below a search root that are searched for projects."""
 
 _MOST_PROBLEMS = 5
-
-_State = tuple[int, int, int, int]
 
 
 class Projects:
@@ -52,7 +51,7 @@ class Projects:
         self._cwd = None if cwd is None else str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
-        self._kept: dict[str, tuple[_State, Project | Unusable | None]] = {}
+        self._kept: dict[str, tuple[Fingerprint, Project | str | None]] = {}
         self._lock = threading.Lock()
 
     def all(self) -> tuple[Project, ...]:
@@ -82,7 +81,7 @@ class Projects:
         """Return what is wrong with configurations that were found and cannot be used."""
         with self._lock:
             kept = [found for _, found in self._kept.values()]
-        return tuple(found.problem for found in kept if isinstance(found, Unusable))
+        return tuple(found for found in kept if isinstance(found, str))
 
     def _only(self) -> Project:
         here = self._above(strict=True)
@@ -111,7 +110,7 @@ class Projects:
             yield here
         for code, path in self._named.items():
             folder = str(path.absolute())
-            yield Project(code, code, locate(folder, ""), folder, "")
+            yield Project(locate(folder, ""), ProjectInfo(code, code, folder, ticketsPath="."))
         # The working directory is searched like a root.
         roots = dict.fromkeys((*self._roots, *([] if self._cwd is None else [self._cwd])))
         lone = [(root, self._at(root)) for root in roots]
@@ -154,7 +153,7 @@ class Projects:
             with self._lock:
                 self._kept.pop(folder, None)
             return None
-        state = (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)
+        state = Fingerprint.of(folder, status)
         with self._lock:
             kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
@@ -162,13 +161,9 @@ class Projects:
             with self._lock:
                 self._kept[folder] = kept
         found = kept[1]
-        if not isinstance(found, Unusable):
-            return found
-        if strict:
-            raise ProjectNotFoundError(
-                "the project of the working directory cannot be used", hint=found.problem
-            )
-        return None
+        if strict and isinstance(found, str):
+            raise ProjectNotFoundError("the project of the working directory cannot be used", hint=found)
+        return None if isinstance(found, str) else found
 
 
 def _folders(root: str) -> list[str]:

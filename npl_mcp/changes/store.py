@@ -2,27 +2,26 @@
 
 The files are the only truth; what is remembered of them is checked against their state. A change is made in
 memory, under the folder's lock, and replaces the file in one step. If another program wrote in between, the
-change is made again on the new text, unless just that part was changed.
+change is made again on the new text, unless just that section was changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.markdown.front_matter import values, with_values
+from npl_index.errors import InvalidRequestError, MissingRequestError, UnreadableDocumentError
+from npl_index.library.documents import FileReader
+from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.changes.answers import (
     Board,
-    ChangedAttributes,
-    ChangedStatus,
+    Changed,
     ChangeRequest,
     Column,
-    Created,
-    Deleted,
     ProjectInfo,
     Row,
     SectionRow,
@@ -31,30 +30,34 @@ from npl_mcp.changes.answers import (
 )
 from npl_mcp.changes.configs import Project
 from npl_mcp.changes.creating import Draft
-from npl_mcp.changes.editing import Outlines, RequestEdit, parts
-from npl_mcp.changes.files import SUFFIX, check_visible
 from npl_mcp.changes.filters import Filters, values_of
 from npl_mcp.changes.format import (
     DATES,
     DEFAULTS,
     STATUSES,
+    SUFFIX,
     Key,
     check_field,
     choose,
     divide,
     key_in,
+    now,
 )
-from npl_mcp.changes.index import Ticket, TicketIndex, TicketIndices, Unreadable, read_ticket
-from npl_mcp.changes.lookup import Found, lookup
 from npl_mcp.changes.numbers import keep_number, next_number
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.sections import Outline
 from npl_mcp.changes.suggestions import suggestions
-from npl_mcp.editing.expecting import Expected
-from npl_mcp.editing.folders import OpenFolder, being_changed, shown
-from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, Edit, bytes_of
+from npl_mcp.changes.tickets import Listing, Ticket, Tickets, read_ticket
+from npl_mcp.editing.folders import SharedFolder, is_hidden, shown
+from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import AlreadyExistsError, ChangeNotFoundError, ConflictError, TooLargeError
+from npl_mcp.stores.base.errors import (
+    AlreadyExistsError,
+    ChangeNotFoundError,
+    ConflictError,
+    NotAllowedError,
+    TooLargeError,
+)
 from npl_mcp.stores.base.paging import Page, Slice
 
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
@@ -82,14 +85,14 @@ _UNREADABLE = "Unreadable"
 class ChangeRequests:
     """The change requests of all projects a caller may see.
 
-    :param indices: what is remembered of folders; may be shared between callers.
-    :param outlines: what is remembered of texts; may be shared between callers.
+    :param tickets: what is remembered of folders; may be shared between callers.
+    :param editor: what is remembered of texts; may be shared between callers.
     """
 
-    def __init__(self, projects: Projects, indices: TicketIndices, outlines: Outlines) -> None:
+    def __init__(self, projects: Projects, tickets: Tickets, editor: Editor) -> None:
         self.projects = projects
-        self._indices = indices
-        self._outlines = outlines
+        self._tickets = tickets
+        self._editor = editor
 
     def get(self, project: str | None, key: str, mode: str) -> ChangeRequest:
         """Return a change request.
@@ -97,18 +100,15 @@ class ChangeRequests:
         :param mode: one of :data:`MODES`.
         """
         checks.choice(mode, "mode", MODES)
-        with self._found(project, key) as (place, found):
-            self._indices.seen.remember(found.digest, found.data)
-            path = _path(place, found.name)
-            if mode == "metadata":
-                names = ("phaseEpic", "dateCreated", "lastModified")
-                return ChangeRequest.of(found.ticket, names, digest=found.digest, path=path)
-            if mode == "attributes":
-                return ChangeRequest.of(found.ticket, None, digest=found.digest)
-            body = with_line_feeds(divide(found.data)[1].decode("utf-8"))
-            return ChangeRequest.of(
-                found.ticket, None, digest=found.digest, path=path, content=body.strip("\n")
-            )
+        place, ticket, data = self._read(project, key)
+        digest, path = self._editor.noted(data), _path(place, ticket.name)
+        if mode == "metadata":
+            names = ("phaseEpic", "dateCreated", "lastModified")
+            return ChangeRequest.of(ticket, names, digest=digest, path=path)
+        if mode == "attributes":
+            return ChangeRequest.of(ticket, digest=digest)
+        body = with_line_feeds(divide(data)[1].decode("utf-8"))
+        return ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
 
     def sections(
         self,
@@ -129,14 +129,53 @@ class ChangeRequests:
         checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
         how = checks.choice(update_mode or "replace", "updateMode", EDITS)
         if operation == "list":
-            return self._list(project, key)
+            _, ticket, data = self._read(project, key)
+            outline = self._outline(ticket, data)
+            rows = [
+                SectionRow(place.shown, len(outline.content(place.index)))
+                for place in outline.places.values()
+            ]
+            digest = self._editor.noted(data)
+            return Sections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
         wanted = _given(section, "section")
         if operation == "get":
-            return self._read(project, key, wanted)
+            _, ticket, data = self._read(project, key)
+            outline = self._outline(ticket, data)
+            found = outline.find(wanted, ticket.key)
+            digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
+            content = outline.content(found.index)
+            return Sections(ticket.key, section=found.address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", LONGEST_TEXT)
         return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
 
-    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
+    def _write(
+        self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
+    ) -> Sections:
+        place, ticket = self.find(project, key)
+
+        def find(outline: Outline) -> int:
+            return outline.find(wanted, ticket.key, whole=how == "replace").index
+
+        edit = SectionEdit(self._expected(ticket, expect), find, how, text)
+
+        def edited(_: Ticket, data: bytes) -> bytes:
+            new = edit(data)
+            if new == data:
+                return data
+            front, body = divide(new)
+            return with_values(front, {"lastModified": now()}, add=False, bare=DATES).encode() + body
+
+        _, new = self._change(place, ticket, edited)
+        return Sections(
+            ticket.key,
+            section=edit.after.places[edit.index].address,
+            operation=how,
+            chars=len(text.strip()),
+            removed=edit.removed,
+            digest=self._editor.noted(new, edit.written),
+        )
+
+    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Changed:
         """Make a change request.
 
         :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
@@ -144,21 +183,16 @@ class ChangeRequests:
         """
         draft = Draft.parse(kind, data)
         place = self.projects.find(project)
-        check_visible(place.folder)
-        with place.folder.opened(make=True) as folder:
-            if folder is None:
-                raise ChangeNotFoundError("the folder of change requests is gone", hint="try again")
-            with folder.locked():
-                index = self._indices.of(place.folder.path)
-                tickets = index.tickets(folder)
-                number = next_number(place, folder, tickets, index.highest(place.code))
-                key = Key(place.code, number).of(place.code)
-                name = f"{key}-{draft.slug}{SUFFIX}"
-                # Kept first: a program that is killed now leaves out a number and gives none twice.
-                keep_number(place, number)
-                if not folder.create(name, draft.text(key).encode()):
-                    raise AlreadyExistsError(f"{name!r} is there already", hint="try again")
-        return Created(
+        _check_visible(place.folder)
+        with place.folder.locked("the change request", make=True) as folder:
+            number = next_number(place, folder, self._listing(place))
+            key = Key(place.code, number).of(place.code)
+            name = f"{key}-{draft.slug}{SUFFIX}"
+            # Kept first: a program that is killed now leaves out a number and gives none twice.
+            keep_number(place, number)
+            if not folder.create(name, draft.text(key).encode()):
+                raise AlreadyExistsError(f"{name!r} exists already", hint="try again")
+        return Changed(
             key,
             draft.title,
             DEFAULTS["status"],
@@ -169,20 +203,19 @@ class ChangeRequests:
             draft.headings(),
         )
 
-    def update_status(
-        self, project: str | None, key: str, status: str, expect: str | None = None
-    ) -> ChangedStatus:
+    def update_status(self, project: str | None, key: str, status: str, expect: str | None = None) -> Changed:
         """Set the status; any may follow any.
 
         :param expect: digest of the file that was read; another state is not changed.
         """
         checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
-        return ChangedStatus(before.key, before.title, status, f"{before.status} → {status}", digest)
+        change = f"{before.status} → {status}"
+        return Changed(before.key, before.title, status, change=change, digest=digest)
 
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> ChangedAttributes:
+    ) -> Changed:
         """Set attributes; an empty text clears one, ``None`` leaves it.
 
         :param expect: digest of the file that was read; another state is not changed.
@@ -194,31 +227,51 @@ class ChangeRequests:
         }
         before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return ChangedAttributes(before.key, before.title, before.status, updated, digest)
+        return Changed(before.key, before.title, before.status, updated=updated, digest=digest)
 
-    def delete(self, project: str | None, key: str, expect: str | None = None) -> Deleted:
+    def _set(
+        self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
+    ) -> tuple[Ticket, str]:
+        """Set fields of the front matter; return what the change request was before, and its new digest."""
+        place, found = self.find(project, key)
+        expected = self._expected(found, expect)
+
+        def edited(before: Ticket, data: bytes) -> bytes:
+            expected.check(data)
+            front, body = divide(data)
+            wanted = {
+                name: value
+                for name, value in changes.items()
+                if before.text(name) != value or name not in before.fields
+            }
+            return with_values(front, wanted, bare=DATES).encode() + body
+
+        before, new = self._change(place, found, edited)
+        return before, self._editor.noted(new)
+
+    def delete(self, project: str | None, key: str, expect: str | None = None) -> Changed:
         """Remove a change request's file.
 
         :param expect: digest of the file that was read; another state is not removed.
         """
-        expected = self._expected(expect)
-        with self._found(project, key, lock=True, certain=True) as (place, found):
-            ticket = found.ticket
-            read = found.folder.read(found.name)
-            expected.check(ticket.key, found.data if read is None else read[0])
-            keep_number(place, max(ticket.number, found.index.highest(place.code)))
-            found.folder.remove(found.name)
-            return Deleted(ticket.key, ticket.title, ticket.type, ticket.status, _path(place, found.name))
+        place, found = self.find(project, key)
+        expected = self._expected(found, expect)
+
+        def edited(_: Ticket, data: bytes) -> None:
+            expected.check(data)
+            keep_number(place, self._listing(place).highest[place.code])
+
+        gone, _ = self._change(place, found, edited)
+        return Changed(gone.key, gone.title, gone.status, gone.type, path=_path(place, gone.name))
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
     ) -> Page[Row]:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
-        place = self.projects.find(project)
-        found = self._fitting(place, filters)
-        page = found[wanted.offset : wanted.offset + wanted.limit]
-        return Page(self._rows(place, page), len(found), wanted.limit, wanted.offset)
+        rows, _ = self._rows(self.projects.find(project), filters)
+        page = rows[wanted.offset : wanted.offset + wanted.limit]
+        return Page(page, len(rows), wanted.limit, wanted.offset)
 
     def board(self, project: str | None, filters: Mapping[str, object] | None, limit: int | None) -> Board:
         """Return a project's change requests by status.
@@ -227,201 +280,173 @@ class ChangeRequests:
         """
         most = Slice.parse(limit, None).limit
         place = self.projects.find(project)
-        columns: dict[str, list[Ticket | Unreadable]] = {status: [] for status in STATUSES}
-        found = self._fitting(place, filters)
-        for one in found:
-            status = _UNREADABLE if isinstance(one, Unreadable) else one.status
-            columns.setdefault(status, []).append(one)
+        rows, tickets = self._rows(place, filters)
+        columns: dict[str, list[Row]] = {status: [] for status in STATUSES}
+        for row in rows:
+            columns.setdefault(row.status, []).append(row)
         return Board(
             place.code,
-            tuple(
-                Column(status, len(those), self._rows(place, those[:most]))
-                for status, those in columns.items()
-            ),
-            len(found),
-            values_of(self.tickets(place)),
+            tuple(Column(status, len(those), tuple(those[:most])) for status, those in columns.items()),
+            len(rows),
+            values_of(tickets),
         )
 
-    def _fitting(self, place: Project, filters: Mapping[str, object] | None) -> Sequence[Ticket | Unreadable]:
-        """Return what passes filters; what cannot be read passes none."""
+    def _rows(
+        self, place: Project, filters: Mapping[str, object] | None
+    ) -> tuple[tuple[Row, ...], Sequence[Ticket]]:
+        """Return the lines of a list, and all change requests; what cannot be read passes no filter."""
         chosen = Filters.parse(filters or {}, "filters")
-        tickets = self.tickets(place)
+        listing = self._listing(place)
+        tickets = listing.tickets
         chosen.check(tickets, "filters")
-        found: list[Ticket | Unreadable] = [ticket for ticket in tickets if chosen.fit(ticket)]
-        return found if filters else [*found, *self._indices.of(place.folder.path).unreadable]
-
-    def _rows(self, place: Project, found: Sequence[Ticket | Unreadable]) -> tuple[Row, ...]:
-        index = self._indices.of(place.folder.path)
-        return tuple(_row(place, one, index) for one in found)
+        same = Counter(ticket.number for ticket in tickets)
+        rows = [_row(place, ticket, same[ticket.number]) for ticket in tickets if chosen.fit(ticket)]
+        for name, problem in () if filters else listing.others.items():
+            if problem:
+                title, path = shown(name[: -len(SUFFIX)]), _path(place, name)
+                rows.append(Row(key_in(title), title, _UNREADABLE, "", "", None, path, problem))
+        return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
         """Return what a change request lacks."""
-        with self._found(project, key) as (place, found):
-            body = divide(found.data)[1].decode("utf-8")
-            return Suggestions(
-                found.ticket.key, found.ticket.title, suggestions(found.ticket, body, place.code)
-            )
+        place, ticket, data = self._read(project, key)
+        body = divide(data)[1].decode("utf-8")
+        return Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
 
     def list_projects(self) -> tuple[ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
-        return tuple(map(self._info, self.projects.all()))
+        return tuple(
+            replace(
+                project.info,
+                crs=len(self.tickets(project)),
+                ticketsPath=None,
+                startNumber=None,
+                repository=None,
+            )
+            for project in self.projects.all()
+        )
 
     def project_info(self, code: str) -> ProjectInfo:
         """Describe a project."""
         project = self.projects.find(code)
-        return replace(
-            self._info(project),
-            ticketsPath=project.tickets or ".",
-            startNumber=project.start,
-            repository=project.repository,
-        )
-
-    def _info(self, project: Project) -> ProjectInfo:
-        crs = len(self.tickets(project))
-        return ProjectInfo(project.code, project.name, project.path, crs, project.id, project.description)
+        return replace(project.info, crs=len(self.tickets(project)))
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
-        with project.folder.opened() as folder:
-            if folder is None:
-                return ()
-            found = self._indices.of(project.folder.path).tickets(folder)
-        return tuple(ticket for ticket in found if ticket.key.startswith(f"{project.code}-"))
+        return self._listing(project).tickets
 
-    def ticket(self, project: Project, key: Key) -> tuple[Ticket, bytes]:
-        """Return one change request and its file's bytes."""
-        with project.folder.opened() as folder:
-            found = self._open(project, folder, key)
-            return found.ticket, found.data
+    def _listing(self, project: Project) -> Listing:
+        """List a project's folder, without the change requests of other projects."""
+        listing = self._tickets.listing(project.folder)
+        own = tuple(ticket for ticket in listing.tickets if ticket.code == project.code)
+        return listing._replace(tickets=own)
 
-    def _list(self, project: str | None, key: str) -> Sections:
-        with self._found(project, key) as (_, found):
-            self._indices.seen.remember(found.digest, found.data)
-            outline = self._outline(found.data)
-            rows = tuple(
-                SectionRow(place.shown, len(outline.content(place.index))) for place in outline.places
-            )
-            return Sections(found.ticket.key, found.ticket.title, sections=rows, digest=found.digest)
+    def find(self, project: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
+        """Find a change request by the code inside it, whatever its file is called.
 
-    def _read(self, project: str | None, key: str, wanted: str) -> Sections:
-        with self._found(project, key) as (_, found):
-            outline = self._outline(found.data)
-            place = outline.find(wanted, found.ticket.key)
-            section = bytes_of(outline.tree, place.index, parts(found.data)[1])
-            digest = self._indices.seen.noted(found.data, section)
-            content = outline.content(place.index)
-            return Sections(found.ticket.key, section=place.address, content=content, digest=digest)
-
-    def _write(
-        self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
-    ) -> Sections:
-        expected = self._expected(expect)
-        with self._found(project, key, lock=True) as (_, found):
-            edit = RequestEdit(self._outlines, found.ticket.key, wanted, how, text, expected)
-            new = self._change(found, edit)
-            return Sections(
-                found.ticket.key,
-                section=edit.address,
-                operation=how,
-                chars=len(text.strip()),
-                removed=edit.removed,
-                digest=self._indices.seen.noted(new, edit.written),
-            )
-
-    def _set(
-        self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
-    ) -> tuple[Ticket, str]:
-        """Set fields of the front matter; return what the change request was before, and its new digest."""
-        expected = self._expected(expect)
-
-        def change(data: bytes) -> bytes:
-            expected.check(before.key, data)
-            front, body = divide(data)
-            present = values(front)
-            for name in changes:
-                if present.get(name) != before.fields.get(name):
-                    raise ConflictError(
-                        f"{name} of {before.key} was changed by another program just now",
-                        hint="read it again, then try again",
-                    )
-            wanted = {
-                name: value
-                for name, value in changes.items()
-                if before.text(name) != value or name not in present
-            }
-            return with_values(front, wanted, bare=DATES).encode() + body
-
-        with self._found(project, key, lock=True) as (_, found):
-            before = found.ticket
-            new = self._change(found, change)
-            return before, self._indices.seen.noted(new)
-
-    def _change(self, found: Found, change: Callable[[bytes], bytes]) -> bytes:
-        """Apply a change to a file, again if another program wrote to it in between; return its new bytes.
-
-        :raises ConflictError: the change cannot be made on what is there now.
+        :param parameter: the caller's name for the key, for messages.
+        :raises ChangeNotFoundError: there is none.
+        :raises ConflictError: several files have the code.
+        :raises UnreadableDocumentError: its file cannot be read.
         """
+        wanted = Key.parse(key, parameter)
+        place = self.projects.find(project, wanted)
+        code = wanted.code or place.code
+        key = wanted.of(code)
+        listing = self._listing(place)
+        found = [one for one in listing.tickets if one.number == wanted.number and one.code == code]
+        if len(found) > 1:
+            raise doubled(found)
+        if found:
+            return place, found[0]
+        hint = "list_crs gives the keys there are"
+        for name, problem in listing.others.items():
+            if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
+                if problem:
+                    raise UnreadableDocumentError(f"{key}: {shown(name)} cannot be read: {problem}")
+                hint = f"{shown(name)} has no code; try again if another program is writing it"
+        raise ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
 
-        def checked(data: bytes) -> bytes:
-            if data != found.data and not _is_same(found.ticket, data):
-                raise being_changed(found.ticket.key)
-            new = change(data)
-            if not _is_same(found.ticket, new):
-                raise TooLargeError(f"the front matter of {found.ticket.key} would be too long to be read")
+    def _read(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
+        """Find a change request, and read it."""
+        place, ticket = self.find(project, key)
+        read = FileReader(place.folder.most_bytes, ()).read(place.folder.found(ticket.name))
+        return place, _same(ticket, read.data), read.data
+
+    def _change(
+        self, place: Project, found: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
+    ) -> tuple[Ticket, bytes]:
+        """Change a file, again if another program wrote to it in between.
+
+        :param edit: makes the new bytes of what is there, or removes it.
+        :returns: what the change request was before, and the new bytes.
+        """
+        _check_visible(place.folder)
+        before = found
+
+        def checked(data: bytes) -> bytes | None:
+            nonlocal before
+            before = _same(found, data)
+            new = edit(before, data)
+            if new is not None and read_ticket(found.name, new, found.state) is None:
+                raise TooLargeError(f"the front matter of {found.key} would be too long to be read")
             return new
 
-        return found.folder.change(
-            found.name, found.data, checked, found.ticket.key, lambda: found.index.writing(found.folder)
+        new = place.folder.change(found.name, found.key, checked)
+        return before, new
+
+    def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
+        reader = self._editor.reader
+        return Expected(self._editor, ticket.key, lambda data: reader.read(data, ticket.key), Outline, expect)
+
+    def _outline(self, ticket: Ticket, data: bytes) -> Outline:
+        return Outline(self._editor.reader.read(data, ticket.key))
+
+
+def doubled(found: Sequence[Ticket]) -> ConflictError:
+    """Return the error for several files that have one code."""
+    key = Key(None, found[0].number).of(found[0].code)
+    return ConflictError(
+        f"{len(found)} files have the code {key}: {checks.some([shown(one.name) for one in found])}",
+        hint="give all but one another code in their front matter, or remove them",
+    )
+
+
+def _check_visible(folder: SharedFolder) -> None:
+    """Refuse to write change requests where programs keep what they obey.
+
+    :raises NotAllowedError: the folder is hidden, or lies in a hidden one.
+    """
+    if is_hidden(folder.below.split("/")):
+        hint = "name a folder that is not hidden in the project's configuration"
+        raise NotAllowedError("the change requests lie in a hidden folder, so none is written", hint=hint)
+
+
+def _row(place: Project, ticket: Ticket, same: int) -> Row:
+    """Return the line of a list.
+
+    :param same: number of files that have its key.
+    """
+    path, problem = (_path(place, ticket.name), f"{same} files have this code") if same > 1 else (None, None)
+    phase = ticket.text("phaseEpic") or None
+    return Row(ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, phase, path, problem)
+
+
+def _same(ticket: Ticket, data: bytes) -> Ticket:
+    """Return a change request as its file holds it now.
+
+    :raises ConflictError: the file is another change request, or none.
+    """
+    found = read_ticket(ticket.name, data, ticket.state)
+    if found is None or found.key != ticket.key:
+        raise ConflictError(
+            f"{ticket.key} is being changed by another program", hint="read it again, then try again"
         )
-
-    def _expected(self, expect: str | None) -> Expected:
-        return Expected(expect, self._indices.seen, self._outlines.pieces)
-
-    def _outline(self, data: bytes) -> Outline:
-        """Read a file's sections."""
-        return self._outlines.of(parts(data)[1])
-
-    @contextmanager
-    def _found(
-        self, project: str | None, key: str, *, lock: bool = False, certain: bool = False
-    ) -> Iterator[tuple[Project, Found]]:
-        """Open a change request's folder and read the file, under the folder's lock if it will be changed."""
-        wanted = Key.parse(key)
-        place = self.projects.find(project, wanted)
-        with place.folder.opened() as folder:
-            if lock and folder is not None:
-                check_visible(place.folder)
-                with folder.locked():
-                    yield place, self._open(place, folder, wanted, certain=certain)
-            else:
-                yield place, self._open(place, folder, wanted)
-
-    def _open(
-        self, project: Project, folder: OpenFolder | None, wanted: Key, *, certain: bool = False
-    ) -> Found:
-        return lookup(self._indices.of(project.folder.path), project, folder, wanted, certain=certain)
-
-
-def _row(project: Project, found: Ticket | Unreadable, index: TicketIndex) -> Row:
-    """Return the line of a list for a file."""
-    path = _path(project, found.name)
-    if isinstance(found, Unreadable):
-        title = shown(found.name[: -len(SUFFIX)])
-        return Row(key_in(title), title, _UNREADABLE, "", "", None, path, found.problem)
-    same = index.known(found.plain_key)
-    if len(same) < 2:
-        return Row.of(found)
-    return Row.of(found, path, f"{len(same)} files have this code")
-
-
-def _is_same(ticket: Ticket, data: bytes) -> bool:
-    """Return whether a file's bytes are still those of a change request."""
-    found = read_ticket(ticket.name, data)
-    return found is not None and found.key == ticket.key
+    return found
 
 
 def _path(project: Project, name: str) -> str:
-    return f"{project.tickets}/{shown(name)}" if project.tickets else shown(name)
+    return project.folder.found(shown(name)).path
 
 
 def _given(value: str | None, parameter: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npl_mcp.changes.answers import Suggestion
-from npl_mcp.changes.index import Ticket
+from npl_mcp.changes.tickets import Ticket
 
 _SHORT = 200
 _MOST = 8

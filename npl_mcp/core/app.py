@@ -124,7 +124,7 @@ class App(Files):
         self.changes = ChangeRequests(
             Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
             state.tickets,
-            state.outlines,
+            state.editor,
         )
         most = settings.limits.max_files
         sources: dict[str, Source] = {

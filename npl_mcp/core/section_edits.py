@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
+from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
 from npl_index.library.roots import outside
-from npl_index.markdown.sections import SectionTree, parse_sections
+from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
@@ -25,20 +25,15 @@ from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in, npl_folders, real_paths
-from npl_mcp.editing.expecting import Expected
 from npl_mcp.editing.folders import SharedFolder, is_hidden
-from npl_mcp.editing.sections import LONGEST_TEXT, SectionEdit, bytes_of
+from npl_mcp.editing.sections import LONGEST_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import AlreadyExistsError, NotAllowedError, TooLargeError
+from npl_mcp.stores.base.errors import NotAllowedError
 
 Operation = Literal["replace", "append", "prepend", "delete", "create"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 
-_TREES = 4  # before and after a change, and of what another program wrote meanwhile
-
 _LISTED = 10
-
-_LEFT_OVER = 3600.0  # seconds; others of this program write to such folders without a lock
 
 _ELSEWHERE: Mapping[str, str] = {
     "cr": "manage_cr_sections changes change requests, create_cr makes them",
@@ -72,35 +67,31 @@ class EditedSection:
 
 
 class SectionNames:
-    """The sections of a file by their selectors; see :class:`~npl_mcp.editing.sections.Outlined`.
+    """The sections of a file, named by their selectors.
 
+    :param tree: the sections.
     :param file: what answers call the file.
     """
 
     def __init__(self, tree: SectionTree, file: str) -> None:
         self.tree = tree
-        self._document = document_name(file)
-        self._steps = steps_of(tree, short=False)
+        self._file = file
 
-    def address(self, index: int) -> str:
-        """Return the path of a section below its document."""
-        return self._steps[index]
+    @cached_property
+    def _paths(self) -> tuple[str, ...]:
+        return steps_of(self.tree, short=False)
 
-    def at(self, address: str) -> int | None:
-        """Return the section of a path."""
-        return self._steps.index(address) if address in self._steps else None
+    @cached_property
+    def _steps(self) -> tuple[str, ...]:
+        return steps_of(self.tree)
 
     def shown(self, index: int) -> str:
-        """Return the shortest selector of a section."""
-        return qualified(self._document, steps_of(self.tree)[index])
+        """Return the path of a section below its document."""
+        return self._paths[index].removeprefix(" > ")
 
-    def pieces(self, data: bytes) -> Iterator[tuple[str, object]]:
-        """Yield the parts of the file and what they hold."""
-        yield "the front matter", self.tree.front_matter
-        for section, step in zip(self.tree.sections, self._steps, strict=True):
-            own = section.own_bytes
-            name = repr(step.removeprefix(" > ")) if section.index else "the text above all sections"
-            yield name, data[own.start : own.stop].strip()
+    def selector(self, index: int) -> str:
+        """Return the shortest selector of a section."""
+        return qualified(document_name(self._file), self._steps[index])
 
 
 def update_section(
@@ -137,19 +128,40 @@ def update_section(
         return _create(app, file, content)
     wanted = _whole(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
-    read = _reader(target.label, app.settings.time_limit)
-    expected = Expected(expect, app.state.seen, lambda data: dict(read(data).pieces(data)))
-    edit = SectionEdit(
-        read,
-        lambda names: target.section(names.tree, wanted, app.clock(target.label)),
-        operation,
-        content,
-        target.label,
-        whole=wanted.depth is None,
-        check=lambda section: expected.check(target.label, edit.data, section),
+    expected = Expected(app.state.editor, target.label, target.reader(app), target.names, expect)
+
+    def find(names: SectionNames) -> int:
+        return target.section(names, wanted, app.clock(target.label))
+
+    edit = SectionEdit(expected, find, operation, content, whole=wanted.depth is None)
+    folder, name = target.place(app)
+    new = folder.change(name, target.label, edit)
+    before, after = edit.before.tree, edit.after.tree
+    own = wanted.depth == 0
+    index = _counting(after, edit.index)  # a document may have got a title
+    deleted = before.sections[edit.edited].whole
+    return EditedSection(
+        file=target.label,
+        selector=narrowed(edit.after.selector(index), own=own),
+        tokens=_tokens(app, after, index, own=own),
+        tokens_before=_tokens(app, before, edit.index, own=own),
+        removed=edit.removed,
+        lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
+        unchanged=True if new == edit.data else None,
+        digest=app.state.editor.noted(new, bytes_of(after, index, new, whole=not own)),
     )
-    new = target.change(edit, app.settings.limits.max_bytes)
-    return _answer(app, target.label, edit, new, own=wanted.depth == 0)
+
+
+def _create(app: App, file: str, content: str) -> EditedSection:
+    target = Target.new(app, file)
+    data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
+    names = target.names(target.reader(app)(data))
+    folder, name = target.place(app)
+    folder.create(name, target.label, data)
+    index = _counting(names.tree, 0)
+    digest = app.state.editor.noted(data, bytes_of(names.tree, index, data))
+    tokens = _tokens(app, names.tree, index)
+    return EditedSection(target.label, names.selector(index), tokens, 0, None, None, None, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,35 +218,33 @@ class Target:
             raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
         return cls(found, label, ())
 
-    def create(self, data: bytes, most_bytes: int) -> None:
-        """Make the file, and folders that are missing above it.
-
-        :raises AlreadyExistsError: something has its name.
-        :raises TooLargeError: it could not be read.
-        """
+    def place(self, app: App) -> tuple[SharedFolder, str]:
+        """Return the file's folder, and its name in it."""
         below, _, name = self.found.path.rpartition("/")
-        if len(data) > most_bytes:
-            raise TooLargeError(
-                f"{self.label} would have {len(data):,} bytes", hint=f"at most {most_bytes:,}"
-            )
-        with SharedFolder(self.found.root.path, below).opened(make=True) as folder:
-            if folder is not None and not folder.create(name, data):
-                raise AlreadyExistsError(f"{self.label} exists already", hint="change its sections")
+        return SharedFolder(self.found.root.path, below, app.settings.limits.max_bytes), name
 
-    def section(self, tree: SectionTree, selector: Selector, clock: Deadline) -> int:
+    def reader(self, app: App) -> Callable[[bytes], SectionTree]:
+        """Return what reads the sections of a content, for as long as the settings allow."""
+        name = document_name(self.label).rpartition("/")[2]
+        seconds = app.settings.time_limit
+        return lambda data: app.state.editor.reader.read(data, name, time.monotonic() + seconds)
+
+    def names(self, tree: SectionTree) -> SectionNames:
+        """Return the sections of a content by their selectors."""
+        return SectionNames(tree, self.label)
+
+    def section(self, names: SectionNames, selector: Selector, clock: Deadline) -> int:
         """Return the one section that a selector means.
 
         :raises DocumentTimeoutError: the deadline has passed.
         :raises SectionNotFoundError: there is none, or there are several; ``near`` holds selectors that work.
         """
-        name = document_name(self.label)
-        addresses = [(name, self.label, *self.aliases)]
-        scope = Scope([tree], [tuple(path_ends(self.label))], clock, addresses)
+        addresses = [(document_name(self.label), self.label, *self.aliases)]
+        scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
         heads = heads_in(scope, selector)
-        found = list(dict.fromkeys(_counting(tree, index) for _, index in heads))
+        found = list(dict.fromkeys(_counting(names.tree, index) for _, index in heads))
         last = selector.steps[-1].name
-        steps = steps_of(tree)
-        near = tuple(qualified(name, steps[index]) for index in found[:_LISTED])
+        near = tuple(map(names.selector, found[:_LISTED]))
         if len(found) > 1:
             problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
             raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
@@ -242,19 +252,6 @@ class Target:
             problem = f"{selector.text!r} has only the beginning of a name"
             raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
         return found[0]
-
-    def change(self, edit: Callable[[bytes], bytes], most_bytes: int) -> bytes:
-        """Change the file; return its new content."""
-        below, _, name = self.found.path.rpartition("/")
-        place = SharedFolder(self.found.root.path, below, most_bytes, _LEFT_OVER)
-        with place.opened() as folder:
-            if folder is not None:
-                with folder.locked():
-                    folder.wait_for_rest(name)
-                    read = folder.read(name)
-                    if read is not None:
-                        return folder.change(name, read[0], edit, self.label)
-        raise DocumentNotFoundError(f"{self.label!r} is not there any more")
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
@@ -297,48 +294,6 @@ def _check_writable(app: App, found: Found, label: str) -> None:
     if all(map(is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
         hint = "change it in an editor"
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
-
-
-def _reader(label: str, seconds: float) -> Callable[[bytes], SectionNames]:
-    """Return what reads the sections of a file, each content once.
-
-    :param seconds: to read one content.
-    """
-    name = document_name(label).rpartition("/")[2]
-
-    @lru_cache(maxsize=_TREES)
-    def read(data: bytes) -> SectionNames:
-        return SectionNames(parse_sections(data, name, deadline=time.monotonic() + seconds), label)
-
-    return read
-
-
-def _answer(app: App, label: str, edit: SectionEdit[SectionNames], new: bytes, *, own: bool) -> EditedSection:
-    before, after = edit.before.tree, edit.after.tree
-    index = _counting(after, edit.index)  # a document may have got a title
-
-    deleted = before.sections[edit.edited].whole
-    return EditedSection(
-        file=label,
-        selector=narrowed(edit.after.shown(index), own=own),
-        tokens=_tokens(app, after, index, own=own),
-        tokens_before=_tokens(app, before, edit.index, own=own),
-        removed=edit.removed,
-        lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
-        unchanged=True if new == edit.data else None,
-        digest=app.state.seen.noted(new, bytes_of(after, index, new, whole=not own)),
-    )
-
-
-def _create(app: App, file: str, content: str) -> EditedSection:
-    target = Target.new(app, file)
-    data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
-    names = _reader(target.label, app.settings.time_limit)(data)
-    target.create(data, app.settings.limits.max_bytes)
-    index = _counting(names.tree, 0)
-    digest = app.state.seen.noted(data, bytes_of(names.tree, index, data))
-    tokens = _tokens(app, names.tree, index)
-    return EditedSection(target.label, names.shown(index), tokens, 0, None, None, None, digest)
 
 
 def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:

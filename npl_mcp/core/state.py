@@ -18,14 +18,13 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_sections
-from npl_mcp.changes.editing import Outlines
-from npl_mcp.changes.index import TicketIndices
+from npl_mcp.changes.tickets import Tickets
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.references import KnownReferences
 from npl_mcp.core.sources import CurrentRevisions
-from npl_mcp.editing.expecting import Seen
+from npl_mcp.editing.sections import Editor
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
@@ -48,8 +47,7 @@ class SharedState:
         self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), KnownReferences()
         self.companions = Companions()
         self.files = FileListings()
-        self.tickets, self.outlines = TicketIndices(), Outlines()
-        self.seen = Seen()
+        self.tickets, self.editor = Tickets(), Editor()
         memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
             settings.cache_bytes, lambda indexed: indexed.nbytes
         )

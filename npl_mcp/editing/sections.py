@@ -1,18 +1,28 @@
-"""Change one section in a file's bytes, also while other programs write to the file.
+"""Change one section of a file, as the caller expects it, also while other programs write to the file.
 
-:mod:`npl_index.markdown.editing` splices the bytes; here the section is found, and found again.
+:mod:`npl_index.markdown.editing` splices the bytes; here the section is found, and compared with what
+the caller has read.
 """
 
 from __future__ import annotations
 
+import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Generic, Literal, Protocol, TypeVar, get_args
 
-from npl_index.errors import InvalidRequestError
-from npl_index.markdown import editing
-from npl_index.markdown.sections import SectionTree, parse_sections
+from cachetools import LRUCache
+
+from npl_index.errors import DocumentError, InvalidRequestError
+from npl_index.markdown.digests import DIGEST_LENGTH, digest_of
+from npl_index.markdown.editing import edit_section
+from npl_index.markdown.front_matter import values
+from npl_index.markdown.incremental import PieceReader
+from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.labels import is_visible
+from npl_mcp.editing.folders import shown
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
 
 Edit = Literal["replace", "append", "prepend"]
@@ -22,102 +32,181 @@ DELETE = "delete"
 LONGEST_TEXT = 500_000
 """Characters of a text for a section."""
 
-_FUNCTIONS: dict[str, Callable[..., bytes]] = {
-    "replace": editing.replace_text,
-    "append": editing.append_text,
-    "prepend": editing.prepend_text,
-    DELETE: lambda data, tree, index, _, **how: editing.delete_section(data, tree, index, **how),
-}
+_DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
+_SEEN_BYTES = 16 * 1024 * 1024
+_PIECES_BYTES = 32 * 1024 * 1024
 _NAMED = 10
+_STAMP = "lastModified"
 
 
-class Outlined(Protocol):
-    """The sections of a text, and what they are called."""
+class Named(Protocol):
+    """The sections of a text, and how messages name them."""
 
     @property
     def tree(self) -> SectionTree:
-        """Return the sections."""
-        ...
-
-    def address(self, index: int) -> str:
-        """Return what no other section of the text is called."""
-        ...
-
-    def at(self, address: str) -> int | None:
-        """Return the section of an address; ``None`` if there is none."""
+        """The sections."""
         ...
 
     def shown(self, index: int) -> str:
-        """Return what messages call a section."""
+        """Return the name of a section; ``""`` for the text above all sections."""
         ...
 
 
-_Outline = TypeVar("_Outline", bound=Outlined)
+Names = TypeVar("Names", bound=Named)
 
 
-class SectionEdit(Generic[_Outline]):
+class Editor:
+    """What all callers share: parsed pieces of texts, and the last contents of which digests were given.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: LRUCache[str, bytes] = LRUCache(_SEEN_BYTES, len)
+        self.reader = PieceReader(_PIECES_BYTES)
+
+    def noted(self, data: bytes, section: bytes | None = None) -> str:
+        """Return the digest of a file or of a section, for a caller, and keep the content of the file."""
+        digest = digest_of(data if section is None else section)
+        with self._lock:
+            if len(data) <= self._seen.maxsize:
+                self._seen[digest] = data
+        return digest
+
+    def seen(self, digest: str) -> bytes | None:
+        """Return the content of the file that a digest was given of, if it is still known."""
+        with self._lock:
+            return self._seen.get(digest)
+
+
+class Expected(Generic[Names]):
+    """The state that a caller believes a file, or a section of it, to have.
+
+    :param editor: knows earlier contents.
+    :param label: what messages call the file.
+    :param read: returns the sections of a content.
+    :param names: names the sections of a tree.
+    :param expect: a digest; ``None`` stands for any state.
+    :raises InvalidRequestError: it is not a digest.
+    """
+
+    def __init__(
+        self,
+        editor: Editor,
+        label: str,
+        read: Callable[[bytes], SectionTree],
+        names: Callable[[SectionTree], Names],
+        expect: str | None,
+    ) -> None:
+        self.editor, self.label, self.read, self.names = editor, label, read, names
+        self.digest = None if expect is None else checks.line(expect, "expect").lower()
+        if self.digest is not None and _DIGEST.fullmatch(self.digest) is None:
+            raise InvalidRequestError(
+                f"expect is {self.digest[:64]!r}, which is no digest",
+                parameter="expect",
+                hint="give the digest of the answer you have read",
+            )
+
+    def check(self, data: bytes, section: bytes | None = None) -> None:
+        """Refuse a file that is in another state.
+
+        :param section: bytes of the section that the call is about; it is enough that these are the same.
+        :raises ConflictError: says what has changed.
+        """
+        states = {digest_of(part) for part in (data, section) if part is not None}
+        if self.digest is None or self.digest in states:
+            return
+        old = self.editor.seen(self.digest)
+        changes = [] if old is None else self._differences(old, data)
+        changed = f": {checks.some(changes)}" if changes else ""
+        raise ConflictError(
+            f"{self.label} has changed since you read it{changed}",
+            hint="read it again, and give the digest with the selector that it came with",
+        )
+
+    def _differences(self, old: bytes, new: bytes) -> list[str]:
+        """Return which parts differ between two states of the file; empty if one cannot be read."""
+        try:
+            before, after = dict(self._parts(old)), dict(self._parts(new))
+        except DocumentError:
+            return []
+        changed = [
+            f"{name} {'is new' if name not in before else 'is gone' if name not in after else 'changed'}"
+            for name in {**before, **after}
+            if before.get(name) != after.get(name)
+        ]
+        return changed or ["its form"]
+
+    def _parts(self, data: bytes) -> Iterator[tuple[str, object]]:
+        """Yield the fields of the front matter and the own text of each section, with their names."""
+        tree = self.read(data)
+        names = self.names(tree)
+        for name, value in values(f"---\n{tree.front_matter}").items():
+            if name != _STAMP:
+                yield shown(name[:64]), value
+        for section in tree.sections:
+            name = names.shown(section.index)[:200]
+            own = bytes_of(tree, section.index, data, whole=False)
+            yield repr(name) if name else "the text above all sections", own.strip()
+
+
+class SectionEdit(Generic[Names]):
     """Changes one section of a text.
 
     It may be called again when another program wrote to the text: the section is then changed only if that
     program left it as it was. ``data`` is the text of the last call. After it ``edited`` is the section,
     ``index`` as well, unless it was deleted: then it is the section above. ``before`` and ``after`` are the
-    outlines, and ``written`` are the new bytes of ``index``.
+    named sections, and ``written`` are the new bytes of ``index``.
 
-    :param read: returns the outline of a text.
+    :param expected: the state of the text.
     :param find: returns the section that is meant.
     :param operation: one of :data:`EDITS`, or :data:`DELETE`.
     :param text: for the section, at most :data:`LONGEST_TEXT` characters.
-    :param label: what messages call the whole text.
     :param whole: the subsections belong to it; otherwise the text before them is changed.
-    :param check: called with the section's bytes when it is found; raises if they may not be changed.
     """
 
     data: bytes
     edited: int
     index: int
-    before: _Outline
-    after: _Outline
+    before: Names
+    after: Names
     written: bytes
 
     def __init__(
         self,
-        read: Callable[[bytes], _Outline],
-        find: Callable[[_Outline], int],
+        expected: Expected[Names],
+        find: Callable[[Names], int],
         operation: str,
         text: str,
-        label: str,
         *,
         whole: bool = True,
-        check: Callable[[bytes], None],
     ) -> None:
-        self._read, self._find, self._check = read, find, check
+        self._expected, self._find, self._whole = expected, find, whole
         self._operation, self._text = operation, text
-        self._label, self._whole = label, whole
-        self._expected: bytes | None = None
 
     def __call__(self, data: bytes) -> bytes:
         """Return the text's new bytes.
 
         :raises InvalidRequestError: the text cannot stand there; says why, and what can.
-        :raises ConflictError: the section is not what it was at the first call.
+        :raises ConflictError: the section is not as expected, or not what it was at the first call.
         """
-        self.data = data
-        self.before = before = self._read(data)
-        self.index = self.edited = index = self._found(before, data)
-        try:
-            edited = _FUNCTIONS[self._operation](
-                data, before.tree, index, self._text, parse=self._parse, **self._extent(before.tree, index)
-            )
-        except InvalidRequestError as error:
-            raise InvalidRequestError(error.message, parameter="content", hint=error.hint) from None
-        self.after = after = self._read(edited)
+        expected, tree = self._expected, self._expected.read(data)
+        self.data, self.before = data, expected.names(tree)
+        self.index = self.edited = index = self._find(self.before)
+        section = bytes_of(tree, index, data, whole=self._whole)
+        expected.check(data, section)
+        expected.digest = expected.editor.noted(data, section)
+        edited, after = edit_section(
+            data, tree, index, self._operation, self._text, expected.read, whole=self._whole
+        )
         if self._operation == DELETE:
-            self.index = index = before.tree.sections[index].parent or 0
-        if _is_named(before.tree, index) and not _is_named(after.tree, index):
-            raise InvalidRequestError(
-                "the content begins with a heading without text", parameter="content", hint="give it a name"
-            )
-        self.written = self._bytes(after.tree, index, edited)
+            self.index = index = tree.sections[index].parent or 0
+        if is_visible(tree.sections[index].name) and not is_visible(after.sections[index].name):
+            problem = "the content begins with a heading without text"
+            raise InvalidRequestError(problem, parameter="content", hint="give it a name")
+        self.after = expected.names(after)
+        self.written = bytes_of(after, index, edited, whole=self._whole)
         return edited
 
     @property
@@ -126,38 +215,6 @@ class SectionEdit(Generic[_Outline]):
         now = Counter(_headings(self.after.tree, self.index))
         gone = list((Counter(_headings(self.before.tree, self.index)) - now).elements())
         return tuple(gone[:_NAMED] + ["…"] * (len(gone) > _NAMED)) or None
-
-    def _found(self, outline: _Outline, data: bytes) -> int:
-        if self._expected is None:
-            index = self._find(outline)
-            expected = self._bytes(outline.tree, index, data)
-            self._check(expected)
-            self._expected, self._address, self._name = expected, outline.address(index), outline.shown(index)
-            return index
-        same = outline.at(self._address)
-        if same is None or self._bytes(outline.tree, same, data) != self._expected:
-            raise ConflictError(
-                f"the section {self._name!r} of {self._label} was changed by another program just now",
-                hint="read it again, then try again",
-            )
-        return same
-
-    def _parse(self, data: bytes) -> SectionTree:
-        return self._read(data).tree
-
-    def _bytes(self, tree: SectionTree, index: int, data: bytes) -> bytes:
-        return bytes_of(tree, index, data, whole=self._whole)
-
-    def _extent(self, tree: SectionTree, index: int) -> dict[str, bool]:
-        """Return which part is changed: a text without sections leaves those below a title."""
-        if self._operation in ("prepend", DELETE):
-            return {}
-        keeps = self._operation == "replace" and index in (0, tree.title)
-        return {"whole": self._whole and not (keeps and not self._has_sections(tree, index))}
-
-    def _has_sections(self, tree: SectionTree, index: int) -> bool:
-        level = tree.sections[index].level
-        return any(section.level > level for section in parse_sections(self._text.encode(), "").sections)
 
 
 def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) -> bytes:
@@ -175,7 +232,3 @@ def _headings(tree: SectionTree, index: int) -> Iterator[str]:
     for one in tree.subtree(index)[1:]:
         section = tree.sections[one]
         yield f"{'#' * section.level} {section.name}"
-
-
-def _is_named(tree: SectionTree, index: int) -> bool:
-    return is_visible(tree.sections[index].name)

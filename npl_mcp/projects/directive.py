@@ -69,19 +69,31 @@ class TextFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """A template and what an agent must know to fill it in.
+class Resource:
+    """A file that a bundle holds.
 
-    :param primer: the one sentence to keep in mind.
-    :param procedure: how agents work.
-    :param context: the project's conventions.
+    :param path: beginning with ``directive/``.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A template and what an agent must know to fill it in; clients know the fields by these names.
+
+    :param primer: the one sentence of the operating procedure to keep in mind.
+    :param agentOperatingProcedure: how agents work.
+    :param agentContext: the project's conventions.
     :param template: to fill in.
+    :param resources: the three files.
     """
 
     primer: str
-    procedure: TextFile
-    context: TextFile
+    agentOperatingProcedure: TextFile  # noqa: N815 - clients know it by this name
+    agentContext: TextFile  # noqa: N815 - clients know it by this name
     template: TextFile
+    resources: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +219,8 @@ class Directive:
         :raises DocumentNotFoundError: one of the three files is not there; names the templates that are.
         """
         procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, template_of(kind)))
-        return Bundle(primer_of(procedure.content), procedure, context, template)
+        resources = tuple(Resource(part.path) for part in (procedure, context, template))
+        return Bundle(primer_of(procedure.content), procedure, context, template, resources)
 
     def part(self, name: str) -> TextFile:
         """Return one of the files that bundles are made of.

@@ -183,6 +183,6 @@ def _instruction(app: App, kind: str) -> Callable[[str], str]:
 
 
 def _prompt(order: str, feature: str, bundle: Bundle) -> str:
-    parts = (bundle.procedure, bundle.context, bundle.template)
+    parts = (bundle.agentOperatingProcedure, bundle.agentContext, bundle.template)
     files = "".join(f"\n\n----- {part.path} -----\n\n{part.content.strip()}" for part in parts)
     return f"{order} of {feature}: fill in the last of these files. {bundle.primer}{files}\n"

@@ -8,11 +8,8 @@ from typing import Annotated, Any
 
 from npl_mcp.changes.answers import (
     Board,
-    ChangedAttributes,
-    ChangedStatus,
+    Changed,
     ChangeRequest,
-    Created,
-    Deleted,
     ProjectInfo,
     ProjectList,
     Row,
@@ -114,12 +111,12 @@ def create_cr(
         ),
     ],
     project: Project = None,
-) -> Created:
+) -> Changed:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
 
-    :returns: a new change request.
+    :returns: a change request that was created, changed or deleted.
     :raises MissingRequestError: there is no title.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
@@ -131,11 +128,11 @@ def create_cr(
 
 def update_cr_status(
     app: App, key: str, status: Status, project: Project = None, expect: Expect = None
-) -> ChangedStatus:
+) -> Changed:
     """Set a CR's status.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a change of status.
+    :returns: a change request that was created, changed or deleted.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -155,11 +152,11 @@ def update_cr_attrs(
     ],
     project: Project = None,
     expect: Expect = None,
-) -> ChangedAttributes:
+) -> Changed:
     """Set attributes of a CR.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a change of attributes.
+    :returns: a change request that was created, changed or deleted.
     :raises InvalidRequestError: an attribute is unknown or its value does not fit.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -170,11 +167,11 @@ def update_cr_attrs(
     return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Changed:
     """Delete a CR's file.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a deleted change request.
+    :returns: a change request that was created, changed or deleted.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.

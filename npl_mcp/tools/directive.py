@@ -2,40 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from npl_mcp.core.app import App
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.tools.spec import ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A file that a bundle holds.
-
-    :param path: beginning with ``directive/``.
-    """
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class BundleReply:
-    """A template and what an agent must know to fill it in; clients know the fields by these names.
-
-    :param primer: the one sentence of the operating procedure to keep in mind.
-    :param agentOperatingProcedure: how agents work.
-    :param agentContext: the project's conventions.
-    :param template: to fill in.
-    :param resources: the three files.
-    """
-
-    primer: str
-    agentOperatingProcedure: TextFile  # noqa: N815 - clients know it by this name
-    agentContext: TextFile  # noqa: N815 - clients know it by this name
-    template: TextFile
-    resources: tuple[Resource, ...]
 
 
 def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[str]:
@@ -66,39 +36,34 @@ def directive_file_get(app: App, path: str) -> TextFile:
     return TextFile(path, Directive(app.library).read(path))
 
 
-def directive_spec_template(app: App) -> BundleReply:
+def directive_spec_template(app: App) -> Bundle:
     """Return AOP, Agent Context, Spec template, and a concise Primer.
 
     :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(Directive(app.library).bundle("spec"))
+    return Directive(app.library).bundle("spec")
 
 
-def directive_impact_template(app: App) -> BundleReply:
+def directive_impact_template(app: App) -> Bundle:
     """Return AOP, Agent Context, Impact template, and a concise Primer.
 
     :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(Directive(app.library).bundle("impact"))
+    return Directive(app.library).bundle("impact")
 
 
-def directive_tdr_template(app: App) -> BundleReply:
+def directive_tdr_template(app: App) -> Bundle:
     """Return AOP, Agent Context, TDR template, and a concise Primer.
 
     :returns: a template and what an agent must know to fill it in.
     :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
     :raises DocumentError: a file of the bundle cannot be used.
     """
-    return _bundle(Directive(app.library).bundle("tdr"))
-
-
-def _bundle(bundle: Bundle) -> BundleReply:
-    parts = (bundle.procedure, bundle.context, bundle.template)
-    return BundleReply(bundle.primer, *parts, tuple(Resource(part.path) for part in parts))
+    return Directive(app.library).bundle("tdr")
 
 
 TOOLS = (

@@ -150,7 +150,7 @@ def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
     """Return the digest of the one file, where its sections may be changed."""
     if not app.settings.write or gathered.several or not app.documents.is_file(ref):
         return None
-    return app.state.seen.noted(gathered.collection.documents[0].document.data)
+    return app.state.editor.noted(gathered.collection.documents[0].document.data)
 
 
 def _selector(indexed: ParsedDocument, file: str, section: int) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from npl_mcp.changes.filters import FACETS
 from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
 from npl_mcp.changes.store import ATTRIBUTES
 from npl_mcp.web.differences import differences
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.visits import CallError, Visit, address
-
-FILTERS = ("status", "type", "priority", "assignee", "phaseEpic")
 
 IN_A_COLUMN = 50
 """Change requests of one status on the board; the table has all."""
@@ -22,7 +21,7 @@ _NOT_KEPT = frozenset("\0\r")
 
 async def changes(visit: Visit) -> Data:
     """Return the change requests of a project that pass the filters, by status or one after the other."""
-    chosen = {name: values for name in FILTERS if (values := visit.texts(name))}
+    chosen = {name: values for name in FACETS if (values := visit.texts(name))}
     projects = (await visit.call("list_projects"))["items"]
     view = "table" if visit.text("view") == "table" else "board"
     found: Data = {"view": view, "projects": projects, "filters": chosen}

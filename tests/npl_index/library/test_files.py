@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from npl_index.library import files
-from npl_index.library.attributes import is_marked_whole
 from npl_index.library.files import (
     FileTooLargeError,
     Folder,
@@ -171,19 +170,6 @@ def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path, folder: F
     assert folder.replace_if("a", b"new", b"newer", 100) is None
     assert {name: os.getxattr(path, name) for name in kept} == kept
     assert path.read_bytes() == b"newer"
-
-
-def test_a_file_of_ours_is_marked_as_whole(tmp_path: Path, folder: Folder) -> None:
-    """As soon as it has its name; a write in place takes the mark away."""
-    folder.create("a", b"x")
-    assert is_marked_whole((tmp_path / "a").stat().st_mtime_ns)
-    folder.replace("a", b"y")
-    assert is_marked_whole((tmp_path / "a").stat().st_mtime_ns)
-    times = set()
-    for number in range(3):
-        (tmp_path / "a").write_bytes(b"%d" % number)
-        times.add(is_marked_whole((tmp_path / "a").stat().st_mtime_ns))
-    assert False in times
 
 
 def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder) -> None:

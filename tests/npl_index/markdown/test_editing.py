@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.markdown.editing import append_text, delete_section, prepend_text, replace_text
+from npl_index.markdown.editing import edit_section
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_mcp.config.settings import corpus_folder
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
-EDITS = {"replace": replace_text, "append": append_text, "prepend": prepend_text}
 
 DOCUMENT = """\
 ---
@@ -49,10 +48,18 @@ def section_of(tree: SectionTree, name: str) -> int:
     return next(section.index for section in tree.sections if section.name == name)
 
 
+def edit(
+    data: bytes, tree: SectionTree, index: int, operation: str, text: str = "", **options: bool
+) -> bytes:
+    return edit_section(data, tree, index, operation, text, lambda new: parse_sections(new, "x"), **options)[
+        0
+    ]
+
+
 def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **options: bool) -> str:
     data = document.encode()
     tree = parse_sections(data, "x")
-    return EDITS[operation](data, tree, section_of(tree, name), text, **options).decode()
+    return edit(data, tree, section_of(tree, name), operation, text, **options).decode()
 
 
 @pytest.mark.parametrize(
@@ -237,9 +244,9 @@ def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expecte
     tree = parse_sections(data, "x")
     if expected is None:
         with pytest.raises(InvalidRequestError, match="is the whole document"):
-            delete_section(data, tree, section_of(tree, name))
+            edit(data, tree, section_of(tree, name), "delete")
     else:
-        assert delete_section(data, tree, section_of(tree, name)).decode() == expected
+        assert edit(data, tree, section_of(tree, name), "delete").decode() == expected
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -253,7 +260,7 @@ def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
             if section.index == tree.title or not section.level:
                 continue
             span, above = section.whole_bytes, tree.sections[section.parent or 0]
-            left = delete_section(data, tree, section.index)
+            left = edit(data, tree, section.index, "delete")
             assert left.startswith(data[: span.start].rstrip())
             assert left.endswith(data[span.stop :])
             assert left.endswith(end) == data.endswith(end)
@@ -261,7 +268,7 @@ def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
             if is_last or section.index == above.index + 1:
                 text = data[span.start : span.stop].decode()
                 rest = parse_sections(left, "x")
-                assert append_text(left, rest, above.index, text, whole=is_last) == data, path
+                assert edit(left, rest, above.index, "append", text, whole=is_last) == data, path
                 returned += 1
     assert returned > 50
 
@@ -296,7 +303,7 @@ documents = st.tuples(
 @given(
     documents,
     texts,
-    st.sampled_from(sorted(EDITS)),
+    st.sampled_from(["append", "prepend", "replace"]),
     st.booleans(),
     st.sampled_from(["\n", "\r\n"]),
     st.data(),
@@ -309,10 +316,10 @@ def test_what_is_written_is_read_and_all_else_is_unchanged(
     tree = parse_sections(data, "x")
     index = draw.draw(st.integers(0, len(tree.sections) - 1))
     options = {} if operation == "prepend" else {"whole": whole}
-    result = EDITS[operation](data, tree, index, text, **options)
+    result = edit(data, tree, index, operation, text, **options)
     new = parse_sections(result, "x")
     twin = new.sections[index]
-    replaced = operation == "replace" and whole
+    replaced = operation == "replace" and whole and index not in (0, tree.title)
     kept = [s for s in tree.sections if not replaced or s.index not in tree.subtree(index)[1:]]
     assert len(new.sections) == len(kept)
     touched = tree.subtree(index)[-1] if operation == "append" and whole else index
@@ -344,7 +351,7 @@ def test_sections_of_npl_documents_are_edited_by_their_dialect(name: str) -> Non
     tree = parse_sections(data, name)
     text = "```example\n```template\n# x\n```\n# y\n```"
     for section in tree.sections[1:]:
-        result = replace_text(data, tree, section.index, text, whole=False)
+        result = edit(data, tree, section.index, "replace", text, whole=False)
         new = parse_sections(result, name)
         assert [(s.level, s.heading, s.version) for s in new.sections] == [
             (s.level, s.heading, s.version) for s in tree.sections

@@ -49,11 +49,12 @@ BLOCKS = [
     "\n",
     "\n\n",
 ]
+FRONT = "---\ntitle: T 終\n# ## none\na: b\n---\n"
 documents = st.lists(st.sampled_from(BLOCKS), max_size=14).map("".join)
 ends = st.sampled_from(["\n", "\r\n", "\r"])
 
 
-@given(documents, documents, st.sampled_from(["", "\ufeff", "end"]), ends)
+@given(documents, documents, st.sampled_from(["", "\ufeff", "end", FRONT, "\ufeff" + FRONT]), ends)
 def test_trees_are_those_of_a_document_parsed_whole(one: str, other: str, start: str, end: str) -> None:
     """Also when pieces of another document are remembered."""
     reader = PieceReader(1 << 20)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,14 +60,12 @@ NAME = "TST-002-second.md"
 
 
 def make_project(folder: Path, text: str = SECOND, end: str = "\n", code: str = "TST") -> Path:
-    """Make a project with one change request; give the file, which nobody is about to write."""
+    """Make a project with one change request; return its file."""
     tickets = folder / "docs" / "CRs"
     tickets.mkdir(parents=True)
     (folder / ".mdt-config.toml").write_text(CONFIG.replace("TST", code), encoding="utf-8")
     file = tickets / NAME.replace("TST", code)
     file.write_bytes(text.replace("TST", code).replace("\n", end).encode())
-    written = time.time() - 60
-    os.utime(file, (written, written))
     return file
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import NPLError, OutsideRootError
-from npl_mcp.changes.editing import Outlines, RequestEdit
-from npl_mcp.changes.files import locate
-from npl_mcp.changes.index import TicketIndices
+from npl_index.markdown.incremental import PieceReader
+from npl_index.markdown.sections import SectionTree
+from npl_mcp.changes.configs import locate
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.editing.expecting import Expected, Seen
-from npl_mcp.editing.folders import OpenFolder
-from npl_mcp.stores.base.errors import ConflictError, StorageError
+from npl_mcp.changes.tickets import Tickets
+from npl_mcp.editing.sections import Editor
+from npl_mcp.stores.base.errors import StorageError
 from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,11 +31,11 @@ OPENING = """
 import sys
 from pathlib import Path
 from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.changes.editing import Outlines
-from npl_mcp.changes.index import TicketIndices
 from npl_mcp.changes.projects import Projects
+from npl_mcp.changes.tickets import Tickets
+from npl_mcp.editing.sections import Editor
 
-changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), TicketIndices(), Outlines())
+changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), Tickets(), Editor())
 who, count = sys.argv[2], int(sys.argv[3])
 """
 APPENDING = """
@@ -56,7 +56,7 @@ while True:
 
 
 def changes_in(folder: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, (), {}), TicketIndices(), Outlines())
+    return ChangeRequests(Projects(folder, (), {}), Tickets(), Editor())
 
 
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
@@ -101,7 +101,7 @@ def test_creates_of_several_processes_get_different_keys(tmp_path: Path) -> None
 
 
 def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """Whole, whenever it is killed; what it left beside is no change request and goes with the next write."""
+    """Whole, whenever it is killed; what it left beside is no change request and goes with a later write."""
     file = make_project(tmp_path)
     states = {
         without_stamp(SECOND.replace("why\n\n### Sub A\n\ndup\n", f"{text}\n").encode())
@@ -118,86 +118,87 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
         assert [
             ticket.key for ticket in changes_in(tmp_path).tickets(Projects(tmp_path, (), {}).find(None))
         ] == ["TST-002"]
+    for left_over in file.parent.glob(".npl-*.tmp"):
+        os.utime(left_over, (1, 1))
     changes_in(tmp_path).sections(None, "2", "replace", "Rationale", "end")
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
-def opened(folder: Path, work: Callable[[OpenFolder], object]) -> object:
-    with locate(str(folder), "docs/CRs").opened() as found:
-        assert found is not None
-        return work(found)
+class Meanwhile(PieceReader):
+    """Reads sections; during the first time another program writes to the file.
+
+    :param write: writes.
+    """
+
+    def __init__(self, write: Callable[[], object]) -> None:
+        super().__init__(1 << 20)
+        self._writes = [write]
+
+    def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
+        while self._writes:
+            self._writes.pop()()
+        return super().read(data, name, deadline)
+
+
+def edited_meanwhile(file: Path, write: Callable[[], object], operation: str, text: str) -> None:
+    """Change a section while another program writes."""
+    editor = Editor()
+    editor.reader = Meanwhile(write)
+    changes = ChangeRequests(Projects(file.parents[2], (), {}), Tickets(), editor)
+    changes.sections(None, "2", operation, "Rationale", text)
 
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
-def test_a_file_that_changed_meanwhile_is_not_replaced(
-    tmp_path: Path, stepwise: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it holds comes back, to be worked on again; also where files cannot change places."""
-    if stepwise:
-        monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
-    file = make_project(tmp_path)
-    old = file.read_bytes()
-    file.write_bytes(old + b"more\n")
-    assert opened(tmp_path, lambda folder: folder.replace(NAME, old, b"new")) == old + b"more\n"
-    assert file.read_bytes() == old + b"more\n"
-    file.chmod(0o640)
-    assert opened(tmp_path, lambda folder: folder.replace(NAME, old + b"more\n", b"new")) is None
-    assert file.read_bytes() == b"new"
-    assert file.stat().st_mode & 0o777 == 0o640
-    assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
-
-
-def request_edit(operation: str, text: str) -> RequestEdit:
-    outlines = Outlines()
-    expected = Expected(None, Seen(), outlines.pieces)
-    return RequestEdit(outlines, "TST-002", "Rationale", operation, text, expected)
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("first para", "other para"),
         ("- [ ] one\n", "- [ ] one\n- [ ] two\n"),
         ("status: Proposed", "status: Approved"),
+        ("# Second", "# 2nd"),
     ],
 )
-def test_an_outside_edit_elsewhere_is_merged(tmp_path: Path, old: str, new: str) -> None:
-    """Both changes are in the file."""
-    edit = request_edit("append", "tail")
-    edit(SECOND.encode())
-    merged = edit(SECOND.replace(old, new).encode())
-    wanted = SECOND.replace(old, new).replace("dup\n", "dup\n\ntail\n")
-    assert without_stamp(merged) == without_stamp(wanted.encode())
+def test_an_outside_edit_elsewhere_is_merged(
+    tmp_path: Path, old: str, new: str, stepwise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both changes are in the file; also where files cannot change places."""
+    if stepwise:
+        monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
+    file = make_project(tmp_path)
+    file.chmod(0o640)
+    other = SECOND.replace(old, new)
+    edited_meanwhile(file, lambda: file.write_text(other, encoding="utf-8"), "append", "tail")
+    wanted = other.replace("dup\n", "dup\n\ntail\n")
+    assert without_stamp(file.read_bytes()) == without_stamp(wanted.encode())
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("why", "because"), ("dup", "other"), ("## 2. Rationale", "## 2. Reasons"), ("# Second", "# 2nd")],
+    ("old", "new", "error"),
+    [
+        ("why", "because", "has changed since you read it: '## 2. Rationale' changed"),
+        ("dup", "other", "has changed since you read it: '## 2. Rationale / ### Sub A' changed"),
+        ("## 2. Rationale", "## 2. Reasons", "section 'Rationale' not found"),
+        ("TST-002", "TST-003", "TST-002 is being changed by another program"),
+        (SECOND, "", "TST-002 is being changed by another program"),
+    ],
 )
-def test_an_outside_edit_of_the_same_section_is_kept(tmp_path: Path, old: str, new: str) -> None:
-    """The call is refused; a section that moved elsewhere is another."""
-    edit = request_edit("replace", "mine")
-    edit(SECOND.encode())
-    with pytest.raises(ConflictError, match="changed by another program"):
-        edit(SECOND.replace(old, new).encode())
-
-
-def test_a_write_goes_on_with_what_another_program_wrote_just_before(tmp_path: Path) -> None:
-    """The file changes between reading and writing, the first time; both edits are there afterwards."""
+def test_an_outside_edit_of_the_same_section_is_kept(tmp_path: Path, old: str, new: str, error: str) -> None:
+    """The call is refused, and nothing is written."""
     file = make_project(tmp_path)
-    found = changes_in(tmp_path)
-    seen: list[bytes] = []
+    other = SECOND.replace(old, new)
+    with pytest.raises(NPLError, match=error):
+        edited_meanwhile(file, lambda: file.write_text(other, encoding="utf-8"), "replace", "mine")
+    assert file.read_text(encoding="utf-8") == other
 
-    def change(data: bytes) -> bytes:
-        seen.append(data)
-        if len(seen) == 1:
-            file.write_bytes(data.replace(b"first para", b"theirs"))
-        return data.replace(b"dup", b"ours")
 
-    with found._found(None, "2", lock=True) as (_, ticket):
-        found._change(ticket, change)
-    assert len(seen) == 2
-    assert file.read_bytes() == SECOND.replace("first para", "theirs").replace("dup", "ours").encode()
+def test_a_file_that_another_program_removes_stays_away(tmp_path: Path) -> None:
+    """The change is refused."""
+    file = make_project(tmp_path)
+    with pytest.raises(NPLError, match="cannot be written"):
+        edited_meanwhile(file, file.unlink, "append", "mine")
+    assert os.listdir(file.parent) == []  # noqa: PTH208
 
 
 def test_links_lead_nowhere(tmp_path: Path) -> None:
@@ -231,10 +232,9 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     file.unlink()
     file.parent.rmdir()
     file.parent.symlink_to(elsewhere)
-    with pytest.raises(StorageError), place.folder.opened(make=True):
+    with pytest.raises(StorageError), place.folder.locked("x", make=True):
         pass
-    with place.folder.opened() as folder:
-        assert folder is None
+    assert place.folder.states(".md") == {}
     assert list(elsewhere.iterdir()) == []
 
 

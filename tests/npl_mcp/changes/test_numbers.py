@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.changes.editing import Outlines
-from npl_mcp.changes.index import TicketIndices
 from npl_mcp.changes.numbers import KEPT
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.changes.tickets import Tickets
+from npl_mcp.editing.sections import Editor
 from npl_mcp.stores.base.errors import ClosedError
 from tests.npl_mcp.changes.change_requests import SECOND, make_project
 
 
 def started(folder: Path) -> ChangeRequests:
     """Return what a server that was just started has."""
-    return ChangeRequests(Projects(folder, (), {}), TicketIndices(), Outlines())
+    return ChangeRequests(Projects(folder, (), {}), Tickets(), Editor())
 
 
 def new(changes: ChangeRequests) -> str:

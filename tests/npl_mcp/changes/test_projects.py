@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.changes.editing import Outlines
 from npl_mcp.changes.format import Key
-from npl_mcp.changes.index import TicketIndices
 from npl_mcp.changes.projects import Projects
 from npl_mcp.changes.store import ChangeRequests
+from npl_mcp.changes.tickets import Tickets
 from npl_mcp.config.settings import Settings
+from npl_mcp.editing.sections import Editor
 from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
 from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project
 from tests.npl_mcp.opened_files import opened
@@ -25,7 +25,7 @@ def codes(cwd: Path, *roots: Path, **named: Path) -> list[str]:
 
 
 def changes(folder: Path, *roots: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, roots, {}), TicketIndices(), Outlines())
+    return ChangeRequests(Projects(folder, roots, {}), Tickets(), Editor())
 
 
 def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
     """Nothing is remembered longer than the file stays as it is."""
     make_project(tmp_path)
     projects = Projects(tmp_path, (), {})
-    assert projects.find(None).name == "Test Project"
+    assert projects.find(None).info.name == "Test Project"
     (tmp_path / ".mdt-config.toml").write_text(CONFIG.replace("Test Project", "Other"), encoding="utf-8")
-    assert projects.find(None).name == "Other"
+    assert projects.find(None).info.name == "Other"
 
 
 def test_the_variable_names_projects_and_folders() -> None:

@@ -13,7 +13,7 @@ from npl_mcp.changes.format import (
     title_of,
     without_title,
 )
-from npl_mcp.changes.sections import outline
+from npl_mcp.changes.sections import Outline
 
 DOCUMENT = """\
 # Goals of the import
@@ -59,7 +59,7 @@ Setext heading
 
 i
 """
-SHOWN = outline(parse_sections(DOCUMENT.encode(), "x"))
+SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ headings = st.lists(
 def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     """The full one and the one that lists show, however the headings are called."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
-    shown = outline(parse_sections(text.encode(), "x"))
-    for place in shown.places:
+    shown = Outline(parse_sections(text.encode(), "x"))
+    for place in shown.places.values():
         assert shown.find(place.address, "X-001", whole=True) == place
         assert shown.find(place.shown, "X-001", whole=True) == place
 
@@ -150,8 +150,10 @@ def test_composed_and_decomposed_letters_are_the_same() -> None:
 def test_versioned_parts_do_not_share_paths() -> None:
     """A heading of the same name may stand in each."""
     part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
-    shown = outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
-    assert [shown.content(shown.find(place.shown, "X-001").index)[:1] for place in shown.places[1::2]] == [
+    shown = Outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
+    assert [
+        shown.content(shown.find(place.shown, "X-001").index)[:1] for place in [*shown.places.values()][1::2]
+    ] == [
         "x",
         "y",
     ]
@@ -159,7 +161,7 @@ def test_versioned_parts_do_not_share_paths() -> None:
 
 def test_long_lists_of_candidates_end() -> None:
     """They say how many there are."""
-    many = outline(parse_sections(b"## Notes\n\n" * 100, "x"))
+    many = Outline(parse_sections(b"## Notes\n\n" * 100, "x"))
     with pytest.raises(SectionNotFoundError, match="100 sections") as caught:
         many.find("Notes", "X-001")
     assert len(caught.value.near) == 20

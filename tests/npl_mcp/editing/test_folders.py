@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.editing.folders import OpenFolder, SharedFolder
+from npl_mcp.editing.folders import SharedFolder
 from npl_mcp.stores.base.errors import ConflictError, TooLargeError
 
 NAME = "note.md"
 
 
-def opened(folder: Path, work: Callable[[OpenFolder], object], most_bytes: int = 1000) -> object:
-    with SharedFolder(str(folder), "", most_bytes).opened() as found:
-        assert found is not None
-        with found.locked():
-            return work(found)
+def changed(folder: Path, change: Callable[[bytes], bytes | None], most_bytes: int = 1000) -> bytes:
+    return SharedFolder(str(folder), "", most_bytes).change(NAME, NAME, change)
 
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
@@ -36,10 +33,9 @@ def test_a_change_is_made_again_on_what_another_program_wrote(
         seen.append(data)
         if len(seen) == 1:
             file.write_bytes(data.replace(b"one", b"theirs"))
-            os.utime(file, (1, 1))
         return data.replace(b"two", b"ours")
 
-    assert opened(tmp_path, lambda folder: folder.change(NAME, b"one two", change, NAME)) == b"theirs ours"
+    assert changed(tmp_path, change) == b"theirs ours"
     assert seen == [b"one two", b"theirs two"]
     assert file.read_bytes() == b"theirs ours"
     assert os.listdir(tmp_path) == [NAME]  # noqa: PTH208
@@ -52,11 +48,10 @@ def test_a_program_that_writes_each_time_wins(tmp_path: Path) -> None:
 
     def change(data: bytes) -> bytes:
         file.write_bytes(b"%d" % (int(data) + 1))
-        os.utime(file, (1, 1))
         return b"ours"
 
-    with pytest.raises(ConflictError, match=r"note\.md is being changed by another program"):
-        opened(tmp_path, lambda folder: folder.change(NAME, b"0", change, NAME))
+    with pytest.raises(ConflictError, match=r"note\.md is being written by another program"):
+        changed(tmp_path, change)
     assert file.read_bytes().isdigit()
 
 
@@ -68,17 +63,36 @@ def test_what_killed_writers_left_goes_and_what_others_write_stays(tmp_path: Pat
     for file in (old, young, other):
         file.write_bytes(b"")
     os.utime(old, (1, 1))
-    with SharedFolder(str(tmp_path), "", left_over=60.0).opened() as found:
-        assert found is not None
-        with found.locked():
-            assert set(tmp_path.iterdir()) == {young, other}
-    opened(tmp_path, lambda _: None)
-    assert set(tmp_path.iterdir()) == {other}
+    with SharedFolder(str(tmp_path), "").locked(NAME):
+        assert set(tmp_path.iterdir()) == {young, other}
 
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     """The limit is the folder's."""
     (tmp_path / NAME).write_bytes(b"1234")
     with pytest.raises(TooLargeError, match=r"note\.md would have 5 bytes; at most 4"):
-        opened(tmp_path, lambda folder: folder.change(NAME, b"1234", lambda data: data + b"5", NAME), 4)
+        changed(tmp_path, lambda data: data + b"5", 4)
     assert (tmp_path / NAME).read_bytes() == b"1234"
+
+
+@pytest.mark.parametrize("how", ["wb", "r+b", "ab"])
+def test_a_file_that_a_program_has_open_for_writing_is_left_to_it(tmp_path: Path, how: str) -> None:
+    """Whatever it has written so far; what it writes last is in the file, and the next change as well."""
+    file = tmp_path / NAME
+    file.write_bytes(b"old")
+    with file.open(how) as opened:
+        with pytest.raises(ConflictError, match=r"note\.md is being written by another program"):
+            changed(tmp_path, lambda data: data + b" ours")
+        opened.write(b"theirs")
+    theirs = file.read_bytes()
+    assert theirs.endswith(b"theirs")
+    assert changed(tmp_path, lambda data: data + b" ours") == file.read_bytes() == theirs + b" ours"
+    with file.open("rb"):
+        assert changed(tmp_path, lambda data: data + b"!") == theirs + b" ours!"
+
+
+def test_a_change_may_remove_the_file(tmp_path: Path) -> None:
+    """It is told what the file held."""
+    (tmp_path / NAME).write_bytes(b"last")
+    assert changed(tmp_path, lambda _: None) == b"last"
+    assert list(tmp_path.iterdir()) == []

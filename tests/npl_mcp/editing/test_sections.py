@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from npl_index.markdown.sections import parse_sections
+from npl_index.errors import SectionNotFoundError
 from npl_mcp.core.section_edits import SectionNames
-from npl_mcp.editing.sections import SectionEdit
+from npl_mcp.editing.sections import Editor, Expected, SectionEdit
 from npl_mcp.stores.base.errors import ConflictError
 
 TEXT = "---\na: 1\n---\n# T\n\n## A\n\na\n\n### N\n\nn\n\n## B\n\n### N\n\nm\n"
@@ -15,13 +15,21 @@ TEXT = "---\na: 1\n---\n# T\n\n## A\n\na\n\n### N\n\nn\n\n## B\n\n### N\n\nm\n"
 def edit() -> SectionEdit[SectionNames]:
     """Make what replaces the second of two sections of a name."""
 
-    def read(data: bytes) -> SectionNames:
-        return SectionNames(parse_sections(data, "note"), "note.md")
-
     def find(names: SectionNames) -> int:
-        return next(i for i in range(6) if names.shown(i) == "note > ## B > ### N")
+        shown = [names.shown(section.index) for section in names.tree.sections]
+        if "## B > ### N" not in shown:
+            raise SectionNotFoundError("not there")
+        return shown.index("## B > ### N")
 
-    return SectionEdit(read, find, "replace", "new", "note.md", check=lambda _: None)
+    editor = Editor()
+    expected = Expected(
+        editor,
+        "note.md",
+        lambda data: editor.reader.read(data, "note"),
+        lambda tree: SectionNames(tree, "note.md"),
+        None,
+    )
+    return SectionEdit(expected, find, "replace", "new")
 
 
 @pytest.mark.parametrize(
@@ -36,12 +44,19 @@ def test_an_outside_edit_elsewhere_is_merged(old: str, new: str) -> None:
     assert made(other.encode()).decode() == other.replace("\nm\n", "\nnew\n")
 
 
-@pytest.mark.parametrize(("old", "new"), [("\nm\n", "\no\n"), ("## B", "## C"), ("### N\n\nm", "### M\n\nm")])
-def test_an_outside_edit_of_the_same_section_is_kept(old: str, new: str) -> None:
-    """The call is refused; a section that moved elsewhere is another."""
+def test_an_outside_edit_of_the_same_section_is_kept() -> None:
+    """The call is refused, and says what the other program changed."""
     made = edit()
     made(TEXT.encode())
-    with pytest.raises(
-        ConflictError, match=r"'note > ## B > ### N' of note\.md was changed by another program"
-    ):
+    problem = r"note\.md has changed since you read it: '## B > ### N' changed; read it again"
+    with pytest.raises(ConflictError, match=problem):
+        made(TEXT.replace("\nm\n", "\no\n").encode())
+
+
+@pytest.mark.parametrize(("old", "new"), [("## B", "## C"), ("### N\n\nm", "### M\n\nm")])
+def test_a_section_that_has_another_name_now_is_not_changed(old: str, new: str) -> None:
+    """It may be another one."""
+    made = edit()
+    made(TEXT.encode())
+    with pytest.raises(SectionNotFoundError):
         made(TEXT.replace(old, new).encode())

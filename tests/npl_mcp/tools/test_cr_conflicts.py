@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ OTHER = "TST-007-copy.md"
 @pytest.fixture
 def project(settings: Settings, tmp_path: Path) -> tuple[Settings, Path]:
     file = make_project(tmp_path / "proj")
-    os.utime(file, (1, 1))
     return inside(settings, tmp_path / "proj"), file
 
 
@@ -89,7 +86,6 @@ def test_a_code_changed_inside_a_file_is_seen_before_a_delete(project: tuple[Set
     settings, file = project
     copy = file.with_name(OTHER)
     copy.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
-    os.utime(copy, (1, 1))
 
     async def ask(client: Client[Any]) -> dict[str, Any]:
         await client.call_tool("get_cr", {"key": "2"})
@@ -177,79 +173,42 @@ def test_what_is_no_digest_is_refused(project: tuple[Settings, Path], expect: st
     assert project[1].exists()
 
 
-def write_in_pieces(file: Path, pieces: list[bytes], pause: float, *, reopen: bool) -> threading.Thread:
-    """Write a file as an editor does that works in place; the first piece is there on return."""
-    opened = file.open("wb")
-    opened.write(pieces[0])
-    opened.flush()
-
-    def rest() -> None:
-        with opened:
-            for piece in pieces[1:]:
-                time.sleep(pause)
-                if reopen:
-                    with file.open("ab") as again:
-                        again.write(piece)
-                else:
-                    opened.write(piece)
-                    opened.flush()
-
-    thread = threading.Thread(target=rest)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize("cut", [0, 10, 100, 230, 300])
-@pytest.mark.parametrize("reopen", [False, True], ids=["open", "again"])
-def test_a_file_that_is_half_written_is_waited_for(
-    project: tuple[Settings, Path], cut: int, reopen: bool
-) -> None:
-    """Wherever it was cut, in the front matter or in a section; both writes are there afterwards."""
+def test_a_file_that_is_half_written_is_left_to_its_writer(project: tuple[Settings, Path], cut: int) -> None:
+    """Wherever it was cut, in the front matter or in a section: the call is refused, as often as it is made,
+    and changes nothing; after the other program it is done, and both writes are there.
+    """
     settings, file = project
     whole = SECOND.replace("first para", "first para, longer").encode()
-    append = {"key": "2", "operation": "append", "section": "Criteria", "content": "- [ ] two"}
+    append = {"key": "2", "operation": "append", "section": "Description", "content": "ours"}
 
-    async def ask(client: Client[Any]) -> dict[str, Any]:
-        await client.call_tool("get_cr", {"key": "2"})
-        writer = write_in_pieces(file, [whole[:cut], whole[cut:]], 0.1, reopen=reopen)
-        try:
+    async def ask(client: Client[Any]) -> None:
+        async def call() -> dict[str, Any]:
             return envelope(await client.call_tool("manage_cr_sections", append, raise_on_error=False))
-        finally:
-            writer.join()
 
-    answer = with_client(settings, ask)
-    assert answer["success"], answer
-    wanted = whole.replace(b"- [ ] one\n", b"- [ ] one\n\n- [ ] two\n")
+        await client.call_tool("get_cr", {"key": "2"})
+        with file.open("wb", buffering=0) as opened:
+            opened.write(whole[:cut])
+            for _ in range(3):
+                answer = await call()
+                assert not answer["success"], answer
+                assert "TST-002" in answer["error"]
+                assert file.read_bytes() == whole[:cut]
+            opened.write(whole[cut:])
+        assert (await call())["success"]
+
+    with_client(settings, ask)
+    wanted = whole.replace(b"bbb\n", b"bbb\n\nours\n")
     assert without_stamp(file.read_bytes()) == without_stamp(wanted)
 
 
-def test_a_file_that_is_written_all_the_time_is_refused(
-    project: tuple[Settings, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And not one byte of it changes."""
-    monkeypatch.setattr("npl_mcp.editing.folders.LONGEST_WAIT", 0.5)
-    settings, file = project
-    head, tail = SECOND.encode()[:300], SECOND.encode()[300:]
-    pieces = [head, *(tail[at : at + 1] for at in range(12)), tail[12:]]
-    writer = write_in_pieces(file, pieces, 0.1, reopen=False)
-    answer = one(settings, "manage_cr_sections", key="2", **EDIT)
-    writer.join()
-    assert "being written by another program" in answer["error"]
-    assert file.read_bytes() == SECOND.encode()
-
-
-def test_own_writes_are_not_waited_for(
-    project: tuple[Settings, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor those of another process of this program: their files are marked as whole."""
-    pauses: list[float] = []
-    monkeypatch.setattr("npl_mcp.editing.folders.time.sleep", pauses.append)
+def test_own_writes_are_not_taken_for_those_of_others(project: tuple[Settings, Path]) -> None:
+    """Calls right after each other all succeed."""
     settings, _ = project
     for number in range(5):
         assert one(settings, "manage_cr_sections", key="2", **{**EDIT, "content": f"x{number}"})["success"]
         made = one(settings, "create_cr", type="Research", data={"title": "x"})
         assert one(settings, "update_cr_status", key=made["data"]["key"], status="Approved")["success"]
-    assert pauses == []
 
 
 @pytest.mark.parametrize(
@@ -295,7 +254,6 @@ def test_an_append_that_would_make_the_file_unreadable_is_refused(project: tuple
     """The file stays as it was; the size of the whole decides."""
     settings, file = project
     file.write_bytes(SECOND.encode() + b"x" * 79 + b"\n" + (b"y" * 79 + b"\n") * ((16 << 20) // 80 - 100))
-    os.utime(file, (1, 1))
     before = file.read_bytes()
     answer = one(settings, "manage_cr_sections", key="2", **{**EDIT, "content": "z" * 400_000})
     assert not answer["success"]
@@ -308,7 +266,6 @@ def test_front_matter_never_grows_beyond_what_is_read(project: tuple[Settings, P
     settings, file = project
     front = (1 << 20) - len(SECOND.partition("\n---\n")[0]) - 40
     file.write_text(SECOND.replace("custom:", f"long: {'x' * front}\ncustom:", 1), encoding="utf-8")
-    os.utime(file, (1, 1))
     before = file.read_bytes()
     notes = {"implementationNotes": "n" * 2_000}
     answer = one(settings, "update_cr_attrs", key="2", attributes=notes)

@@ -1,0 +1,205 @@
+"""The change requests of a folder; a file is read again only after it changed."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from cachetools import LRUCache
+
+from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.library.documents import FileReader
+from npl_index.library.fingerprints import Fingerprint, is_settled
+from npl_index.markdown.front_matter import values
+from npl_index.markdown.sections import parse_sections
+from npl_mcp.changes.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
+from npl_mcp.editing.folders import SharedFolder, shown
+
+_FOLDERS_KEPT = 64
+
+_PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A change request without its sections.
+
+    :param key: the ``code`` in its front matter.
+    :param number: the number in its key.
+    :param title: its first heading of level 1, else the title in its front matter or its file's name.
+    :param name: name of its file.
+    :param fields: values of its front matter.
+    :param state: of its file.
+    """
+
+    key: str
+    number: int
+    title: str
+    name: str
+    fields: Mapping[str, object] = field(repr=False)
+    state: Fingerprint = field(repr=False)
+
+    def text(self, name: str) -> str:
+        """Return a field as text; if it is absent its default, else ``""``."""
+        value = self.fields.get(name)
+        if isinstance(value, list):
+            return ", ".join(map(str, value))
+        return value if isinstance(value, str) and value else DEFAULTS.get(name, "")
+
+    @property
+    def code(self) -> str:
+        """The code of its project."""
+        return self.key.partition("-")[0]
+
+    @property
+    def status(self) -> str:
+        """One of :data:`~npl_mcp.changes.format.STATUSES`, or what another program wrote."""
+        return self.text("status")
+
+    @property
+    def type(self) -> str:
+        """One of :data:`~npl_mcp.changes.format.TYPES`, or what another program wrote."""
+        return self.text("type")
+
+    @property
+    def priority(self) -> str:
+        """One of :data:`~npl_mcp.changes.format.PRIORITIES`, or what another program wrote."""
+        return self.text("priority")
+
+
+class Listing(NamedTuple):
+    """The Markdown files of a folder.
+
+    :param tickets: the change requests, highest number first.
+    :param others: other files by name, each with the reason why it cannot be read; ``""`` if it is not a
+        change request.
+    :param highest: the highest number that was ever seen here, by code of the project.
+    """
+
+    tickets: tuple[Ticket, ...]
+    others: Mapping[str, str]
+    highest: Mapping[str, int]
+
+
+class _Entry(NamedTuple):
+    """What a file was read as.
+
+    :param settled: its state is old enough to tell any later change.
+    :param found: a change request, or the reason why it is none.
+    """
+
+    state: Fingerprint
+    settled: bool
+    found: Ticket | str
+
+
+class _Folder:
+    """What is remembered of a folder; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+        self._listing = Listing((), {}, {})
+
+    def listing(self, folder: SharedFolder) -> Listing:
+        """List the files; those that did not change are not read."""
+        with self._lock:
+            prefix = f"cr:{folder.found('').absolute}"
+            states = {
+                name: Fingerprint.of(f"{prefix}{name}", status)
+                for name, status in folder.states(SUFFIX).items()
+            }
+            known = {
+                name: entry
+                for name, entry in self._entries.items()
+                if entry.settled and entry.state == states.get(name)
+            }
+            if len(known) < max(len(states), len(self._entries)):
+                self._entries = {
+                    name: known.get(name) or _read(folder, name, state) for name, state in states.items()
+                }
+                self._listing = self._listed()
+            return self._listing
+
+    def _listed(self) -> Listing:
+        highest = dict(self._listing.highest)
+        found, others = [], {}
+        for name, entry in sorted(self._entries.items()):
+            ticket = entry.found
+            if isinstance(ticket, str):
+                others[name] = ticket
+            else:
+                found.append(ticket)
+                highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
+        return Listing(tuple(sorted(found, key=lambda ticket: -ticket.number)), others, highest)
+
+
+class Tickets:
+    """The change requests of all folders, those used last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folders: LRUCache[str, _Folder] = LRUCache(_FOLDERS_KEPT)
+
+    def listing(self, folder: SharedFolder) -> Listing:
+        """Return the change requests of a folder as they are now.
+
+        :raises StorageError: it cannot be listed.
+        """
+        with self._lock:
+            kept = self._folders.setdefault(folder.path, _Folder())
+        return kept.listing(folder)
+
+
+def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
+    """Read a change request; ``None`` if the file is none.
+
+    :param name: of the file.
+    :param state: of the file.
+    :raises UnreadableDocumentError: it is not UTF-8.
+    """
+    front, body = divide(data)
+    found = values(front)
+    code = found.get("code")
+    number = number_in(code) if isinstance(code, str) else None
+    if not isinstance(code, str) or number is None:
+        return None
+    title = title_in(body) or found.get("title")
+    if not isinstance(title, str) or not title:
+        title = shown(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
+    return Ticket(code, number, title, name, found, state)
+
+
+def title_in(body: bytes) -> str:
+    """Return a text's first heading of level 1, which is the title."""
+    begin = body.lstrip(b" \t\r\n")
+    first = begin[: begin.find(b"\n") + 1] or begin
+    plain = _PLAIN_TITLE.match(begin)
+    if plain is not None:
+        return plain[1].rstrip(b" \t").decode("utf-8")
+    # Nearly always the first line is the title; then the rest need not be parsed.
+    text = first if first.startswith(b"#") else body
+    tree = parse_sections(text, "")
+    return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
+
+
+def _read(folder: SharedFolder, name: str, state: Fingerprint) -> _Entry:
+    try:
+        document = FileReader(folder.most_bytes, ()).read(folder.found(name))
+        state = replace(document.fingerprint, path=state.path)
+        found: Ticket | str = read_ticket(name, document.data, state) or _problem(document.data)
+    except (DocumentError, DocumentNotFoundError) as error:
+        found = error.message
+    return _Entry(state, is_settled(state.mtime_ns, time.time_ns()), found)
+
+
+def _problem(data: bytes) -> str:
+    """Return why a file that was meant as a change request is none."""
+    code = values(divide(data)[0]).get("code")
+    if isinstance(code, str) and has_long_number(code):
+        return f"the number of its code {code[:64]!r} is too long"
+    return ""
