@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.server.messages import DEEPEST, MOST_VALUES, excess
-from npl_mcp.tools.spec import CommaList
+from npl_mcp.tools.parameters import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""

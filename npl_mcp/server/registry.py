@@ -135,7 +135,7 @@ class BoundTool(Tool):
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
             call.arguments = arguments
-        data = self._spec.function(seen(self._app).in_call(), **self._checked(arguments))
+        data = self._spec(seen(self._app).in_call(), **self._checked(arguments))
         if inspect.iscoroutine(data):
             data = await data
         if call is not None:
